@@ -1,0 +1,157 @@
+//! The check on every read and write: a mask of claims for each container, a field's mask, then a key or two.
+
+use std::sync::Arc;
+
+use super::{ClaimPath, Compiled, Grant, Key, PodSets, Scope, Touch, Variable};
+use crate::record::{ContainerId, Field, PlaceScope, Record};
+
+/// The values of a call's variables.
+#[derive(Clone, Debug)]
+pub struct Variables {
+    /// The TrainJob's name.
+    pub job: Arc<str>,
+    /// The plugin's configuration.
+    pub config: Arc<serde_json::Value>,
+}
+
+impl Variables {
+    /// The value of a variable; none where the configuration has no text there.
+    #[must_use]
+    pub fn value(&self, variable: &Variable) -> Option<&str> {
+        match variable {
+            Variable::Job => Some(&self.job),
+            Variable::Config(pointer) => self.config.pointer(pointer).and_then(serde_json::Value::as_str),
+        }
+    }
+
+    fn of_key(&self, key: &Key) -> Option<&str> {
+        match key {
+            Key::Variable(variable) => self.value(variable),
+            _ => None,
+        }
+    }
+}
+
+/// One plugin's claims, resolved for one TrainJob's record.
+#[derive(Debug)]
+pub struct Access {
+    claims: Arc<Compiled>,
+    variables: Variables,
+    pod_sets: Vec<u128>,
+    containers: Vec<Option<u128>>,
+}
+
+impl Access {
+    /// Resolves the pod sets of the claims; containers follow when they are first touched.
+    #[must_use]
+    pub fn new(claims: Arc<Compiled>, variables: Variables, record: &Record) -> Self {
+        let below_pod_sets = claims.in_pod_set | claims.in_container;
+        let pod_sets = record
+            .pod_sets
+            .iter()
+            .map(|set| {
+                select(&claims, below_pod_sets, |path| match &path.scope {
+                    Scope::Job => false,
+                    Scope::PodSet(sets) | Scope::Container { pod_sets: sets, .. } => match sets {
+                        PodSets::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
+                        PodSets::Named(key) => key.matches(&set.name, variables.of_key(key)),
+                    },
+                })
+            })
+            .collect();
+        Self { claims, variables, pod_sets, containers: Vec::new() }
+    }
+
+    /// The grant of the claim that allows the touch, the widest one; none where no claim does. An empty key stands for a
+    /// field's one value; a key of none for its set of keys.
+    pub fn find(
+        &mut self,
+        record: &Record,
+        touch: Touch,
+        scope: PlaceScope,
+        field: Field,
+        key: Option<&str>,
+    ) -> Option<Grant> {
+        let mut bits = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
+        let mut found = None;
+        while bits != 0 {
+            let at = bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            let (path, grant) = self.claims.patterns.get(at)?;
+            let meant = match (&path.key, key) {
+                (None, _) => true,
+                (Some(pattern), None) => *pattern == Key::Set,
+                (Some(pattern), Some(key)) if field == Field::JobSpec => covers_pointer(pattern, key),
+                (Some(pattern), Some(key)) => pattern.matches(key, self.variables.of_key(pattern)),
+            };
+            match grant {
+                Grant::Full if meant => return Some(Grant::Full),
+                Grant::OwnOnly if meant => found = Some(Grant::OwnOnly),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Whether every value of a keyed field may be read.
+    pub fn covers_all(&mut self, record: &Record, scope: PlaceScope, field: Field) -> bool {
+        let bits = self.scope_mask(record, scope) & self.claims.candidates(Touch::Read, field);
+        (0..self.claims.patterns.len())
+            .filter(|at| bits & (1 << at) != 0)
+            .any(|at| self.claims.patterns.get(at).is_some_and(|(path, _)| matches!(path.key, Some(Key::Any))))
+    }
+
+    fn scope_mask(&mut self, record: &Record, scope: PlaceScope) -> u128 {
+        match scope {
+            PlaceScope::Job => self.claims.in_job,
+            PlaceScope::PodSet(at) => self.pod_sets.get(at as usize).copied().unwrap_or(0) & self.claims.in_pod_set,
+            PlaceScope::Container(id) => self.container_mask(record, id),
+        }
+    }
+
+    fn container_mask(&mut self, record: &Record, id: ContainerId) -> u128 {
+        let at = id.0 as usize;
+        if let Some(Some(mask)) = self.containers.get(at) {
+            return *mask;
+        }
+        let mask = record.container(id).map_or(0, |container| {
+            let in_set = self.pod_sets.get(container.pod_set as usize).copied().unwrap_or(0);
+            select(&self.claims, in_set & self.claims.in_container, |path| match &path.scope {
+                Scope::Container { list, name, .. } => {
+                    *list == container.list && name.matches(&container.name, self.variables.of_key(name))
+                }
+                _ => false,
+            })
+        });
+        if at >= self.containers.len() {
+            self.containers.resize(at + 1, None);
+        }
+        if let Some(slot) = self.containers.get_mut(at) {
+            *slot = Some(mask);
+        }
+        mask
+    }
+}
+
+/// A claim of a pointer includes what stands below it.
+fn covers_pointer(pattern: &Key, pointer: &str) -> bool {
+    match pattern {
+        Key::Literal(claimed) => {
+            pointer.strip_prefix(&**claimed).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        }
+        other => other.matches(pointer, None),
+    }
+}
+
+fn select(claims: &Compiled, among: u128, mut wanted: impl FnMut(&ClaimPath) -> bool) -> u128 {
+    let mut out = 0;
+    let mut bits = among;
+    while bits != 0 {
+        let at = bits.trailing_zeros();
+        bits &= bits - 1;
+        if claims.patterns.get(at as usize).is_some_and(|(path, _)| wanted(path)) {
+            out |= 1 << at;
+        }
+    }
+    out
+}

@@ -1,0 +1,206 @@
+//! Claims and grants as bit masks, made once when a plugin is loaded.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::{ClaimPath, Claims, Key, Scope, Touch};
+use crate::record::{Field, Permission};
+
+/// The most claims that a plugin may declare: one bit each.
+pub const MAX_CLAIMS: usize = 128;
+
+/// Kinds that no plugin emits, whatever is granted: they carry power of their own.
+const POWERFUL_KINDS: &[&str] = &[
+    "Pod",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ServiceAccount",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicy",
+    "CustomResourceDefinition",
+    "APIService",
+];
+
+/// What the operator allows a plugin to write beyond the default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grants {
+    /// All that it claims: built-in plugins ship so.
+    AsClaimed,
+    /// These paths.
+    Paths(Vec<ClaimPath>),
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self::Paths(Vec::new())
+    }
+}
+
+/// How far a claim is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Whatever is written.
+    Full,
+    /// For what stands on the plugin's own objects and volumes, or on none.
+    OwnOnly,
+}
+
+/// Why the claims of a plugin are refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ClaimError {
+    /// More than [`MAX_CLAIMS`].
+    #[error("it declares {0} claims; {MAX_CLAIMS} are allowed: join some by a prefix or `*`")]
+    TooMany(usize),
+    /// A claim that no plugin can have.
+    #[error("the claim `{path}` in `claims.{list}`: {problem}")]
+    Impossible {
+        /// The claim.
+        path: String,
+        /// The manifest's list.
+        list: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A claim that is not granted.
+    #[error("it claims to write `{path}`, which is not granted; the operator allows it by `grants: [\"{path}\"]` in the policy file")]
+    NotGranted {
+        /// The claim.
+        path: String,
+    },
+}
+
+/// The claims of one plugin, checked and ready for [`super::Access`].
+#[derive(Debug)]
+pub struct Compiled {
+    pub(super) patterns: Vec<(ClaimPath, Grant)>,
+    pub(super) by_field: BTreeMap<Field, u128>,
+    pub(super) in_job: u128,
+    pub(super) in_pod_set: u128,
+    pub(super) in_container: u128,
+    reads: u128,
+    creates: u128,
+    writes: u128,
+}
+
+impl Compiled {
+    /// Checks claims against each other's rules and the grants.
+    ///
+    /// # Errors
+    /// Every claim that is impossible or beyond the grants.
+    pub fn new(claims: &Claims, grants: &Grants) -> Result<Self, Vec<ClaimError>> {
+        let count = claims.iter().count();
+        if count > MAX_CLAIMS {
+            return Err(vec![ClaimError::TooMany(count)]);
+        }
+        let mut out = Self {
+            patterns: Vec::with_capacity(count),
+            by_field: BTreeMap::new(),
+            in_job: 0,
+            in_pod_set: 0,
+            in_container: 0,
+            reads: 0,
+            creates: 0,
+            writes: 0,
+        };
+        let mut errors = Vec::new();
+        for (at, (touch, path)) in claims.iter().enumerate() {
+            let grant = possible(touch, path).and_then(|()| match touch {
+                Touch::Read => Ok(Grant::Full),
+                Touch::Create | Touch::Write => granted(path, grants),
+            });
+            match grant {
+                Ok(grant) => out.add(1 << at, touch, path.clone(), grant),
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(out) } else { Err(errors) }
+    }
+
+    fn add(&mut self, bit: u128, touch: Touch, path: ClaimPath, grant: Grant) {
+        *self.by_field.entry(path.field).or_default() |= bit;
+        *match path.scope {
+            Scope::Job => &mut self.in_job,
+            Scope::PodSet(_) => &mut self.in_pod_set,
+            Scope::Container { .. } => &mut self.in_container,
+        } |= bit;
+        *match touch {
+            Touch::Read => &mut self.reads,
+            Touch::Create => &mut self.creates,
+            Touch::Write => &mut self.writes,
+        } |= bit;
+        self.patterns.push((path, grant));
+    }
+
+    /// The bits of the claims that allow a touch of a field.
+    pub(super) fn candidates(&self, touch: Touch, field: Field) -> u128 {
+        let by_touch = match touch {
+            Touch::Read => self.reads | self.creates | self.writes,
+            Touch::Create => self.creates,
+            Touch::Write => self.writes,
+        };
+        self.by_field.get(&field).copied().unwrap_or(0) & by_touch
+    }
+}
+
+/// Whether any plugin could have the claim.
+fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
+    let refuse = |problem: String| {
+        Err(ClaimError::Impossible { path: path.to_string(), list: touch.list(), problem })
+    };
+    let key_set = path.key == Some(Key::Set);
+    match touch {
+        Touch::Read if path.field == Field::Objects => refuse("objects are emitted, not read".to_owned()),
+        Touch::Read if path.field == Field::Placement => refuse("wishes for a place are not read".to_owned()),
+        Touch::Create if !path.field.holds_containers() => {
+            refuse("only containers and init containers are created; volumes and the rest stand in `writes`".to_owned())
+        }
+        Touch::Write if path.field.holds_containers() => refuse("containers stand in `creates`".to_owned()),
+        Touch::Create | Touch::Write if key_set => refuse("the set of keys can't be written".to_owned()),
+        Touch::Write if path.field.permission() == Permission::Host => {
+            refuse("it is the host's; no plugin writes it".to_owned())
+        }
+        Touch::Write if path.field == Field::Objects => possible_object(path).or_else(refuse),
+        _ => Ok(()),
+    }
+}
+
+/// Whether any plugin could emit the objects.
+fn possible_object(path: &ClaimPath) -> Result<(), String> {
+    let text = match &path.key {
+        Some(Key::Literal(text) | Key::Prefix(text)) => &**text,
+        _ => return Err("name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned()),
+    };
+    let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
+        return Err("name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned());
+    };
+    let kind = version_and_kind.rsplit('/').next().unwrap_or_default();
+    if POWERFUL_KINDS.contains(&kind) {
+        return Err(format!("no plugin emits a {kind}, whatever is granted"));
+    }
+    if version_and_kind != "v1/ConfigMap" {
+        return Err(format!("objects of `{version_and_kind}` are not supported yet; `v1/ConfigMap` is"));
+    }
+    if !suffix.is_empty() && !suffix.starts_with('-') {
+        return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
+    }
+    Ok(())
+}
+
+/// How far the grants allow a claim.
+fn granted(path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
+    let explicit = match grants {
+        Grants::AsClaimed => true,
+        Grants::Paths(paths) => paths.iter().any(|grant| grant.covers(path)),
+    };
+    match path.field.permission() {
+        _ if explicit => Ok(Grant::Full),
+        Permission::Default => Ok(Grant::Full),
+        Permission::OwnOnly => Ok(Grant::OwnOnly),
+        Permission::Grant | Permission::Host => Err(ClaimError::NotGranted { path: path.to_string() }),
+    }
+}

@@ -1,0 +1,106 @@
+//! What a plugin declares that it reads, creates and writes, and what the operator allows.
+
+mod access;
+mod compiled;
+mod overlap;
+mod path;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::path::write_literal;
+pub use self::{
+    access::{Access, Variables},
+    compiled::{ClaimError, Compiled, Grant, Grants},
+    path::{ClaimPath, Key, PathError, PodSets, Scope, Variable},
+};
+
+/// How a place is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Touch {
+    /// It is read in transform.
+    Read,
+    /// A container is added.
+    Create,
+    /// It is set or removed; includes reading it.
+    Write,
+}
+
+impl Touch {
+    /// The manifest's key.
+    #[must_use]
+    pub const fn list(self) -> &'static str {
+        match self {
+            Self::Read => "reads",
+            Self::Create => "creates",
+            Self::Write => "writes",
+        }
+    }
+}
+
+impl fmt::Display for Touch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Create => "create",
+            Self::Write => "write",
+        })
+    }
+}
+
+/// The claims of a manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Claims {
+    /// Paths that transform reads, and, in any phase, pointers into the TrainJob's spec (`job[/trainer/args]`) and
+    /// objects of the cluster (`lookups[v1/ConfigMap/*]`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<ClaimPath>,
+    /// Containers that transform adds, as `pod-sets[@trainer].init-containers[fetch]`. What a plugin added it may write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub creates: Vec<ClaimPath>,
+    /// Paths that transform sets or removes (reading them is included), and objects that build emits
+    /// (`objects[v1/ConfigMap/-scripts]`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<ClaimPath>,
+}
+
+impl Claims {
+    /// All claims with how they touch, reads first.
+    pub fn iter(&self) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+        self.reads
+            .iter()
+            .map(|p| (Touch::Read, p))
+            .chain(self.creates.iter().map(|p| (Touch::Create, p)))
+            .chain(self.writes.iter().map(|p| (Touch::Write, p)))
+    }
+}
+
+impl Serialize for ClaimPath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimPath {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ClaimPath {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ClaimPath".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A path in the info record, as `pod-sets[@trainer].containers[node].env[PET_*]`.",
+            "minLength": 1,
+            "maxLength": 512
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! When two claims may mean the same place, and when one covers the other.
+
+use super::path::{ClaimPath, Key, PodSets, Scope};
+
+impl Key {
+    /// Whether some key is meant by both. A variable may be any key; the set of keys meets itself alone.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Set, Self::Set) => true,
+            (Self::Set, _) | (_, Self::Set) => false,
+            (Self::Any | Self::Variable(_), _) | (_, Self::Any | Self::Variable(_)) => true,
+            (Self::Literal(a), Self::Literal(b)) => a == b,
+            (Self::Literal(key), Self::Prefix(prefix)) | (Self::Prefix(prefix), Self::Literal(key)) => {
+                key.starts_with(&**prefix)
+            }
+            (Self::Prefix(a), Self::Prefix(b)) => a.starts_with(&**b) || b.starts_with(&**a),
+        }
+    }
+
+    /// Whether every key that `other` means is meant by this one.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Set, Self::Set) => true,
+            (Self::Set, _) | (_, Self::Set) => false,
+            (Self::Any, _) => true,
+            (Self::Variable(a), Self::Variable(b)) => a == b,
+            (Self::Literal(a), Self::Literal(b)) => a == b,
+            (Self::Prefix(prefix), Self::Literal(text) | Self::Prefix(text)) => text.starts_with(&**prefix),
+            _ => false,
+        }
+    }
+
+    /// Whether it means the key `key`; a variable is compared by `value`.
+    #[must_use]
+    pub fn matches(&self, key: &str, value: Option<&str>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Set => false,
+            Self::Literal(text) => **text == *key,
+            Self::Prefix(prefix) => key.starts_with(&**prefix),
+            Self::Variable(_) => value == Some(key),
+        }
+    }
+}
+
+impl PodSets {
+    /// Whether some pod set may be meant by both: a name and an ancestor are never proven apart here.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Named(a), Self::Named(b)) => a.overlaps(b),
+            (Self::Ancestor(a), Self::Ancestor(b)) => a == b,
+            _ => true,
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Named(Key::Any), _) => true,
+            (Self::Named(a), Self::Named(b)) => a.covers(b),
+            (Self::Ancestor(a), Self::Ancestor(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Scope {
+    fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Job, Self::Job) => true,
+            (Self::PodSet(a), Self::PodSet(b)) => a.overlaps(b),
+            (
+                Self::Container { pod_sets: a, list: la, name: na },
+                Self::Container { pod_sets: b, list: lb, name: nb },
+            ) => la == lb && a.overlaps(b) && na.overlaps(nb),
+            _ => false,
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Job, Self::Job) => true,
+            (Self::PodSet(a), Self::PodSet(b)) => a.covers(b),
+            (
+                Self::Container { pod_sets: a, list: la, name: na },
+                Self::Container { pod_sets: b, list: lb, name: nb },
+            ) => la == lb && a.covers(b) && na.covers(nb),
+            _ => false,
+        }
+    }
+}
+
+impl ClaimPath {
+    /// Whether some place in some record is meant by both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.field == other.field
+            && self.scope.overlaps(&other.scope)
+            && match (&self.key, &other.key) {
+                (Some(a), Some(b)) => a.overlaps(b),
+                _ => true,
+            }
+    }
+
+    /// Whether every place that `other` means is meant by this path.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.field == other.field
+            && self.scope.covers(&other.scope)
+            && match (&self.key, &other.key) {
+                (Some(a), Some(b)) => a.covers(b),
+                _ => true,
+            }
+    }
+
+    /// Whether a read of this path may see what a write to `write` changes: the same place, or the set of keys that the
+    /// write may add to.
+    #[must_use]
+    pub fn sees_write(&self, write: &Self) -> bool {
+        self.overlaps(write) || (self.is_key_set() && self.field == write.field && self.scope.overlaps(&write.scope))
+    }
+
+    /// Whether the container that `self` creates may be, or may hold, what `other` means.
+    #[must_use]
+    pub fn creates_around(&self, other: &Self) -> bool {
+        if self.sees_write(other) || other.sees_write(self) {
+            return true;
+        }
+        let (Scope::PodSet(mine), Scope::Container { pod_sets, list, name }) = (&self.scope, &other.scope) else {
+            return false;
+        };
+        *list == self.field && mine.overlaps(pod_sets) && self.key.as_ref().is_none_or(|key| key.overlaps(name))
+    }
+
+    fn is_key_set(&self) -> bool {
+        self.key == Some(Key::Set)
+    }
+}

@@ -1,0 +1,45 @@
+//! What one call may use. Each limit has a default, a setting per plugin in the policy file, and an error of its own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The limits of one call of a plugin. In the policy file each is optional; what is absent has its default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Bytes of all linear memories and tables together. Default 32 MiB.
+    #[schemars(range(min = 65536))]
+    pub memory_bytes: u64,
+    /// Instructions (fuel), which host work is charged to as well, by size. Default 100 million.
+    #[schemars(range(min = 1))]
+    pub fuel: u64,
+    /// Wall-clock milliseconds, the backstop behind fuel. Default 2,000.
+    #[schemars(range(min = 10))]
+    pub wall_clock_ms: u64,
+    /// Bytes over all imports, in and out. Default 8 MiB.
+    #[schemars(range(min = 1024))]
+    pub import_bytes: u64,
+    /// Handles given to the guest. Default 65,536.
+    #[schemars(range(min = 1))]
+    pub handles: u64,
+    /// Writes to the record and to objects. Default 16,384.
+    #[schemars(range(min = 1))]
+    pub writes: u64,
+    /// Log lines, warnings and errors. Default 256.
+    #[schemars(range(min = 1))]
+    pub log_lines: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 32 << 20,
+            fuel: 100_000_000,
+            wall_clock_ms: 2_000,
+            import_bytes: 8 << 20,
+            handles: 65_536,
+            writes: 16_384,
+            log_lines: 256,
+        }
+    }
+}

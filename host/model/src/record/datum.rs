@@ -1,0 +1,91 @@
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// A container of a record. Never used again for another, so that a handle to a removed one fails cleanly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerId(pub u32);
+
+/// What one entry of a field holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// A text: an image, a label, the plain value of an env var, a quantity.
+    Text(Arc<str>),
+    /// A list of texts: a command, arguments.
+    List(Arc<[Arc<str>]>),
+    /// A whole number: a count.
+    Integer(i64),
+    /// A Kubernetes fragment as its author wrote it: a volume, a port, a mount, the `valueFrom` of an env var.
+    Json(Arc<Value>),
+    /// A container.
+    Container(ContainerId),
+}
+
+impl Datum {
+    /// The text, if it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The list, if it is one.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Arc<str>]> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The fragment, if it is one.
+    #[must_use]
+    pub fn as_json(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Json(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// As JSON, for people and for the JobSet; none for a container.
+    #[must_use]
+    pub fn to_json(&self) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(Value::from(&**text)),
+            Self::List(list) => Some(list.iter().map(|item| Value::from(&**item)).collect()),
+            Self::Integer(number) => Some(Value::from(*number)),
+            Self::Json(value) => Some((**value).clone()),
+            Self::Container(_) => None,
+        }
+    }
+}
+
+impl From<&str> for Datum {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Value> for Datum {
+    fn from(value: Value) -> Self {
+        Self::Json(Arc::new(value))
+    }
+}
+
+impl From<&[String]> for Datum {
+    fn from(list: &[String]) -> Self {
+        Self::List(list.iter().map(|item| Arc::from(item.as_str())).collect())
+    }
+}
+
+/// An env var as a pod spec writes it: a text is its value, a fragment its `valueFrom`.
+#[must_use]
+pub fn env_json(name: &str, datum: &Datum) -> Value {
+    let key = if datum.as_json().is_some() { "valueFrom" } else { "value" };
+    let mut object = serde_json::Map::new();
+    object.insert("name".to_owned(), Value::from(name));
+    object.insert(key.to_owned(), datum.to_json().unwrap_or_default());
+    Value::Object(object)
+}

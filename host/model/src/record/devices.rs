@@ -1,0 +1,123 @@
+//! What counts as an accelerator, and how many processes a node runs.
+
+use std::sync::Arc;
+
+use super::{Datum, Field, NODE_CONTAINER, PlaceScope, Record};
+use crate::{quantity::Quantity, value::Devices};
+
+/// Extended resources that are accelerators. The operator's list replaces the shipped one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accelerators(Arc<[Box<str>]>);
+
+impl Default for Accelerators {
+    /// The resource names of the vendors' device plugins. Shares and memory of a device (`nvidia.com/gpumem`) are none.
+    fn default() -> Self {
+        Self::new([
+            "nvidia.com/gpu",
+            "nvidia.com/gpu.shared",
+            "nvidia.com/mig-*",
+            "amd.com/gpu",
+            "gpu.intel.com/i915",
+            "gpu.intel.com/xe",
+            "habana.ai/gaudi",
+            "google.com/tpu",
+            "aws.amazon.com/neuron",
+            "aws.amazon.com/neuroncore",
+            "aws.amazon.com/neurondevice",
+            "huawei.com/Ascend*",
+            "cambricon.com/mlu",
+            "mthreads.com/gpu",
+            "metax-tech.com/gpu",
+            "iluvatar.com/gpu",
+            "hygon.com/dcu",
+        ])
+    }
+}
+
+impl Accelerators {
+    /// A list of resource names; a trailing `*` stands for any ending.
+    pub fn new<S: Into<Box<str>>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self(names.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether the resource is one.
+    #[must_use]
+    pub fn contains(&self, resource: &str) -> bool {
+        self.0.iter().any(|name| match name.strip_suffix('*') {
+            Some(prefix) => resource.starts_with(prefix),
+            None => **name == *resource,
+        })
+    }
+}
+
+impl Record {
+    /// What the node container of a pod set asks of a resource: its request, else its limit.
+    fn node_request(&self, pod_set: u32, resource: &str) -> Option<&str> {
+        let id = self.container_named(pod_set, NODE_CONTAINER)?;
+        let fields = self.fields(PlaceScope::Container(id))?;
+        let entry = fields.get(Field::Requests, resource).or_else(|| fields.get(Field::Limits, resource))?;
+        entry.datum.as_text()
+    }
+
+    /// The devices of a pod set's node container: extended resources that are accelerators, then what plugins put.
+    #[must_use]
+    pub fn devices(&self, pod_set: u32, accelerators: &Accelerators) -> Vec<Devices> {
+        let mut out = Vec::new();
+        if let Some(fields) =
+            self.container_named(pod_set, NODE_CONTAINER).and_then(|id| self.fields(PlaceScope::Container(id)))
+        {
+            let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
+            let only_limits = limits.iter().filter(|l| !requests.iter().any(|r| r.key == l.key));
+            for entry in requests.iter().chain(only_limits).filter(|entry| accelerators.contains(&entry.key)) {
+                let amount = entry.datum.as_text().and_then(Quantity::parse).and_then(Quantity::ceil);
+                let count = amount.and_then(|n| u32::try_from(n).ok());
+                out.push(Devices { source: format!("resource/{}", entry.key), count, accelerator: true });
+            }
+        }
+        let put = self.pod_set(pod_set).into_iter().flat_map(|p| p.fields.all(Field::Devices));
+        out.extend(put.filter_map(|entry| match &entry.datum {
+            Datum::Json(value) => Some(Devices {
+                source: entry.key.to_string(),
+                count: value.get("count").and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()),
+                accelerator: value.get("accelerator").and_then(serde_json::Value::as_bool).unwrap_or(false),
+            }),
+            _ => None,
+        }));
+        out
+    }
+
+    /// Accelerators of the node container: extended resources where it has any, else claims; none where the number
+    /// can't be known.
+    #[must_use]
+    pub fn accelerators(&self, pod_set: u32, accelerators: &Accelerators) -> Option<u32> {
+        let devices = self.devices(pod_set, accelerators);
+        let sum = |resources: bool| {
+            devices
+                .iter()
+                .filter(|d| d.accelerator && d.source.starts_with("resource/") == resources)
+                .try_fold(0u32, |sum, d| Some(sum.saturating_add(d.count?)))
+        };
+        match sum(true) {
+            Some(0) => sum(false),
+            other => other,
+        }
+    }
+
+    /// Processes per node: the explicit number, else accelerators, else whole CPUs, at least 1 (W24, W25).
+    #[must_use]
+    pub fn processes(&self, pod_set: u32, explicit: Option<u32>, accelerators: &Accelerators) -> Option<u32> {
+        if explicit.is_some() {
+            return explicit;
+        }
+        match self.accelerators(pod_set, accelerators)? {
+            0 => Some(self.whole_cpus(pod_set)),
+            n => Some(n),
+        }
+    }
+
+    /// CPUs of the node container, rounded up, at least 1.
+    fn whole_cpus(&self, pod_set: u32) -> u32 {
+        let cpu = self.node_request(pod_set, "cpu").and_then(Quantity::parse).and_then(Quantity::ceil);
+        cpu.and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)
+    }
+}

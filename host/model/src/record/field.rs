@@ -1,0 +1,163 @@
+//! The closed table of what the record holds: every field's name, place, and what a plugin needs to write it.
+
+use std::fmt;
+
+/// Where a field stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Of the whole TrainJob: `labels[KEY]`.
+    Job,
+    /// Of a pod set: `pod-sets[P].volumes[NAME]`.
+    PodSet,
+    /// Of a container or init container: `pod-sets[P].containers[C].env[NAME]`.
+    Container,
+}
+
+/// What a plugin needs, beside its claim, to write a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Nothing.
+    Default,
+    /// Nothing for what stands on the plugin's own objects and volumes, or on none; a grant otherwise.
+    OwnOnly,
+    /// A grant of the operator.
+    Grant,
+    /// No plugin writes it.
+    Host,
+}
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $variant:ident $level:ident $name:literal $shape:ident $permission:ident,)+) => {
+        /// A field of the record, or one of the other things that claims speak of.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Field { $($(#[$doc])* $variant,)+ }
+
+        impl Field {
+            /// All fields, in the order of the manual.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The name in a path.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// Where it stands.
+            #[must_use]
+            pub const fn level(self) -> Level {
+                match self { $(Self::$variant => Level::$level,)+ }
+            }
+
+            /// Whether it holds one value for each key, or one value.
+            #[must_use]
+            pub const fn is_keyed(self) -> bool {
+                match self { $(Self::$variant => fields!(@keyed $shape),)+ }
+            }
+
+            /// What a plugin needs to write it.
+            #[must_use]
+            pub const fn permission(self) -> Permission {
+                match self { $(Self::$variant => Permission::$permission,)+ }
+            }
+        }
+    };
+    (@keyed keyed) => { true };
+    (@keyed scalar) => { false };
+}
+
+fields! {
+    /// Labels of the JobSet.
+    Labels Job "labels" keyed Default,
+    /// Annotations of the JobSet.
+    Annotations Job "annotations" keyed Default,
+    /// Objects that a plugin emits: `objects[v1/ConfigMap/-scripts]`.
+    Objects Job "objects" keyed OwnOnly,
+    /// The TrainJob's spec, by pointer: `job[/trainer/args]`.
+    JobSpec Job "job" keyed Host,
+    /// Objects of the cluster: `lookups[v1/ConfigMap/*]`.
+    Lookups Job "lookups" keyed Host,
+
+    /// Pods in each job of a pod set.
+    Count PodSet "count" scalar Host,
+    /// Jobs of a pod set.
+    Replicas PodSet "replicas" scalar Host,
+    /// Its containers.
+    Containers PodSet "containers" keyed Grant,
+    /// Its init containers.
+    InitContainers PodSet "init-containers" keyed Grant,
+    /// Volumes of the pod.
+    Volumes PodSet "volumes" keyed OwnOnly,
+    /// Devices of the node container, by source.
+    Devices PodSet "devices" keyed Grant,
+    /// Resource claims of the pod.
+    ResourceClaims PodSet "resource-claims" keyed Grant,
+    /// Labels of the pod.
+    PodLabels PodSet "pod-labels" keyed Default,
+    /// Annotations of the pod.
+    PodAnnotations PodSet "pod-annotations" keyed Default,
+    /// Node selector.
+    NodeSelector PodSet "node-selector" keyed Grant,
+    /// Priority class.
+    PriorityClass PodSet "priority-class" scalar Grant,
+    /// Scheduler name.
+    SchedulerName PodSet "scheduler-name" scalar Grant,
+
+    /// Image.
+    Image Container "image" scalar Grant,
+    /// Image pull policy.
+    ImagePullPolicy Container "image-pull-policy" scalar Grant,
+    /// Command.
+    Command Container "command" scalar Grant,
+    /// Arguments.
+    Args Container "args" scalar Grant,
+    /// Working directory.
+    WorkingDir Container "working-dir" scalar Grant,
+    /// Restart policy of an init container.
+    RestartPolicy Container "restart-policy" scalar Grant,
+    /// Env vars.
+    Env Container "env" keyed Default,
+    /// Sources of whole sets of env vars, by position.
+    EnvFrom Container "env-from" keyed Host,
+    /// Ports, by number and protocol: `ports[29500/TCP]`.
+    Ports Container "ports" keyed Default,
+    /// Volume mounts, by path.
+    Mounts Container "mounts" keyed OwnOnly,
+    /// Resource requests.
+    Requests Container "requests" keyed Grant,
+    /// Resource limits.
+    Limits Container "limits" keyed Grant,
+    /// Uses of the pod's resource claims.
+    Claims Container "claims" keyed Grant,
+    /// Where a new init container goes: `first`, `before/NAME`, `after/NAME`.
+    Placement Container "placement" keyed Host,
+}
+
+impl Field {
+    /// How many fields there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Its number, from 0.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The field of that name at that level.
+    #[must_use]
+    pub fn named(level: Level, name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|f| f.level() == level && f.name() == name)
+    }
+
+    /// Whether the keys are containers, with fields of their own.
+    #[must_use]
+    pub const fn holds_containers(self) -> bool {
+        matches!(self, Self::Containers | Self::InitContainers)
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

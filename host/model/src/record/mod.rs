@@ -1,0 +1,210 @@
+//! The info record: everything of the pods that policies may see or change, for one TrainJob; one copy, the host's.
+//!
+//! A field is a list of entries with a key each (one entry with an empty key where the field holds one value). Entries
+//! stand in an order that does not depend on the order in which plugins ran: what resolve left first, then additions
+//! grouped by plugin name, each group as its plugin wrote it.
+
+mod datum;
+mod devices;
+mod field;
+mod fields;
+mod place;
+
+use std::sync::Arc;
+
+pub use self::{
+    datum::{ContainerId, Datum, env_json},
+    devices::Accelerators,
+    field::{Field, Level, Permission},
+    fields::{Entry, Fields, Owner},
+    place::{Change, Path, Place, PlaceScope},
+};
+use crate::value::Dependency;
+
+/// The container that policies act on, in every pod set.
+pub const NODE_CONTAINER: &str = "node";
+
+/// The record of one TrainJob.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The TrainJob's name, which pod addresses begin with.
+    pub job_name: Arc<str>,
+    /// The DNS subdomain of the pods.
+    pub subdomain: Arc<str>,
+    /// The cluster's DNS domain.
+    pub cluster_domain: Arc<str>,
+    /// Fields of [`Level::Job`].
+    pub fields: Fields,
+    /// The pod sets, in the runtime's order.
+    pub pod_sets: Vec<PodSet>,
+    containers: Vec<Container>,
+}
+
+/// The pods of one replicated job.
+#[derive(Clone, Debug)]
+pub struct PodSet {
+    /// The replicated job's name.
+    pub name: Arc<str>,
+    /// Its ancestor label.
+    pub ancestor: Option<Arc<str>>,
+    /// Pod sets that it waits for.
+    pub depends_on: Vec<Dependency>,
+    /// Pods in each job, at least 1.
+    pub count: u32,
+    /// Jobs, at least 1 in a runtime that runs anything.
+    pub replicas: u32,
+    /// Whether `numNodes` counts it.
+    pub counts_nodes: bool,
+    /// Fields of [`Level::PodSet`].
+    pub fields: Fields,
+}
+
+/// A container or init container.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The position of its pod set.
+    pub pod_set: u32,
+    /// [`Field::Containers`] or [`Field::InitContainers`].
+    pub list: Field,
+    /// Who added it.
+    pub home: Owner,
+    /// The command as the runtime has it.
+    pub runtime_command: Option<Arc<[Arc<str>]>>,
+    /// The arguments as the runtime has them.
+    pub runtime_args: Option<Arc<[Arc<str>]>>,
+    /// Fields of [`Level::Container`].
+    pub fields: Fields,
+}
+
+impl Record {
+    /// A record without pod sets.
+    #[must_use]
+    pub fn new(job_name: &str, subdomain: &str, cluster_domain: &str) -> Self {
+        Self {
+            job_name: job_name.into(),
+            subdomain: subdomain.into(),
+            cluster_domain: cluster_domain.into(),
+            fields: Fields::default(),
+            pod_sets: Vec::new(),
+            containers: Vec::new(),
+        }
+    }
+
+    /// The pod set at a position.
+    #[must_use]
+    pub fn pod_set(&self, at: u32) -> Option<&PodSet> {
+        self.pod_sets.get(at as usize)
+    }
+
+    /// The position of the pod set of that name.
+    #[must_use]
+    pub fn pod_set_named(&self, name: &str) -> Option<u32> {
+        self.pod_sets.iter().position(|p| *p.name == *name).and_then(|at| u32::try_from(at).ok())
+    }
+
+    /// The container with that id, if it was not removed.
+    #[must_use]
+    pub fn container(&self, id: ContainerId) -> Option<&Container> {
+        let container = self.containers.get(id.0 as usize)?;
+        let entry = self.pod_set(container.pod_set)?.fields.get(container.list, &container.name)?;
+        (entry.datum == Datum::Container(id)).then_some(container)
+    }
+
+    /// The ids of the containers in one list of a pod set, in order.
+    pub fn containers(&self, pod_set: u32, list: Field) -> impl Iterator<Item = ContainerId> + '_ {
+        self.pod_set(pod_set).into_iter().flat_map(move |p| p.fields.all(list)).filter_map(|entry| match entry.datum {
+            Datum::Container(id) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// The container or init container of that name.
+    #[must_use]
+    pub fn container_named(&self, pod_set: u32, name: &str) -> Option<ContainerId> {
+        let fields = &self.pod_set(pod_set)?.fields;
+        let entry =
+            fields.get(Field::Containers, name).or_else(|| fields.get(Field::InitContainers, name))?;
+        match entry.datum {
+            Datum::Container(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Makes room for a container and gives its id; it stands in no list until a write of its list names it.
+    pub fn new_container(&mut self, container: Container) -> ContainerId {
+        let id = ContainerId(u32::try_from(self.containers.len()).unwrap_or(u32::MAX));
+        self.containers.push(container);
+        id
+    }
+
+    /// How many containers there ever were: the ids below are taken.
+    #[must_use]
+    pub fn container_ids(&self) -> u32 {
+        u32::try_from(self.containers.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Forgets containers from that id on, which no list names any more.
+    pub(crate) fn forget_containers(&mut self, from: u32) {
+        self.containers.truncate(from as usize);
+    }
+
+    /// The fields at a scope; none where the pod set or container does not exist.
+    #[must_use]
+    pub fn fields(&self, scope: PlaceScope) -> Option<&Fields> {
+        match scope {
+            PlaceScope::Job => Some(&self.fields),
+            PlaceScope::PodSet(at) => Some(&self.pod_set(at)?.fields),
+            PlaceScope::Container(id) => Some(&self.containers.get(id.0 as usize)?.fields),
+        }
+    }
+
+    /// The same, to write.
+    pub(crate) fn fields_mut(&mut self, scope: PlaceScope) -> Option<&mut Fields> {
+        match scope {
+            PlaceScope::Job => Some(&mut self.fields),
+            PlaceScope::PodSet(at) => Some(&mut self.pod_sets.get_mut(at as usize)?.fields),
+            PlaceScope::Container(id) => Some(&mut self.containers.get_mut(id.0 as usize)?.fields),
+        }
+    }
+
+    /// The entry at a place.
+    #[must_use]
+    pub fn entry(&self, scope: PlaceScope, field: Field, key: &str) -> Option<&Entry> {
+        self.fields(scope)?.get(field, key)
+    }
+
+    /// The DNS name of a pod within the namespace (JobSet's `JOB-REPLICATEDJOB-JOBINDEX-PODINDEX.SUBDOMAIN`); none
+    /// beyond the counts.
+    #[must_use]
+    pub fn address(&self, pod_set: u32, job_index: u32, pod_index: u32) -> Option<String> {
+        let set = self.pod_set(pod_set)?;
+        (job_index < set.replicas && pod_index < set.count).then(|| {
+            let (job, name, subdomain) = (&self.job_name, &set.name, &self.subdomain);
+            format!("{job}-{name}-{job_index}-{pod_index}.{subdomain}")
+        })
+    }
+}
+
+impl PodSet {
+    /// A pod set of one pod, with nothing in it.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            ancestor: None,
+            depends_on: Vec::new(),
+            count: 1,
+            replicas: 1,
+            counts_nodes: false,
+            fields: Fields::default(),
+        }
+    }
+
+    /// Pods in all.
+    #[must_use]
+    pub fn pods(&self) -> u32 {
+        self.count.saturating_mul(self.replicas)
+    }
+}

@@ -1,0 +1,113 @@
+//! Places in a record, and changes to them.
+
+use std::{fmt, sync::Arc};
+
+use super::{ContainerId, Datum, Entry, Field, Owner, Record};
+
+/// Whose field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PlaceScope {
+    /// The TrainJob's.
+    Job,
+    /// The pod set's at that position.
+    PodSet(u32),
+    /// That container's.
+    Container(ContainerId),
+}
+
+/// One place in a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Whose field.
+    pub scope: PlaceScope,
+    /// Which field.
+    pub field: Field,
+    /// Which of its values; empty where it holds one.
+    pub key: Arc<str>,
+}
+
+/// A journal's entry: a place, what it held and what it holds now.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The place.
+    pub place: Place,
+    /// What it held.
+    pub old: Option<Entry>,
+    /// What it holds; none where it was removed.
+    pub new: Option<Datum>,
+    /// Why, in the writer's words.
+    pub reason: Option<Arc<str>>,
+    at: usize,
+}
+
+impl Record {
+    /// Sets or removes (`None`) the value at a place. None where the pod set or container does not exist, or where
+    /// nothing was to remove.
+    pub fn write(
+        &mut self,
+        place: Place,
+        new: Option<Datum>,
+        owner: Owner,
+        reason: Option<Arc<str>>,
+    ) -> Option<Change> {
+        let fields = self.fields_mut(place.scope)?;
+        let (at, old) = fields.set(place.field, &place.key, new.clone(), owner);
+        (old.is_some() || new.is_some()).then_some(Change { place, old, new, reason, at })
+    }
+
+    /// Takes changes back, the last one first: the record is then as it was before the first.
+    pub fn undo(&mut self, changes: Vec<Change>) {
+        for change in changes.into_iter().rev() {
+            if let Some(fields) = self.fields_mut(change.place.scope) {
+                fields.undo(change.place.field, change.at, change.old, change.new.is_none());
+            }
+        }
+    }
+
+    /// The place in words; names stand in for positions.
+    #[must_use]
+    pub fn path(&self, place: &Place) -> Path {
+        let (pod_set, container) = match place.scope {
+            PlaceScope::Job => (None, None),
+            PlaceScope::PodSet(at) => (self.pod_set(at).map(|p| p.name.clone()), None),
+            PlaceScope::Container(id) => {
+                let container = self.containers.get(id.0 as usize);
+                let pod_set = container.and_then(|c| self.pod_set(c.pod_set)).map(|p| p.name.clone());
+                (pod_set, container.map(|c| (c.list, c.name.clone())))
+            }
+        };
+        Path { pod_set, container, field: place.field, key: place.key.clone() }
+    }
+}
+
+/// A place by names: how errors, `explain` and people speak of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// The pod set's name.
+    pub pod_set: Option<Arc<str>>,
+    /// The container's list and name.
+    pub container: Option<(Field, Arc<str>)>,
+    /// The field.
+    pub field: Field,
+    /// The key; empty where the field holds one value.
+    pub key: Arc<str>,
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keyed = |f: &mut fmt::Formatter<'_>, name: &str, key: &str| {
+            write!(f, "{name}[")?;
+            crate::claims::write_literal(f, key)?;
+            f.write_str("]")
+        };
+        if let Some(pod_set) = &self.pod_set {
+            keyed(f, "pod-sets", pod_set)?;
+            f.write_str(".")?;
+        }
+        if let Some((list, name)) = &self.container {
+            keyed(f, list.name(), name)?;
+            f.write_str(".")?;
+        }
+        if self.field.is_keyed() { keyed(f, self.field.name(), &self.key) } else { f.write_str(self.field.name()) }
+    }
+}

@@ -1,0 +1,105 @@
+//! The records of the contract (`wit/types.wit`) as plain Rust.
+
+use serde::{Deserialize, Serialize};
+
+/// An amount of one resource, as Kubernetes writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// The resource's name, as `memory`.
+    pub resource: String,
+    /// The amount, as `800Gi`.
+    pub amount: String,
+}
+
+/// A container port; number and protocol are its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name, at most once in a pod.
+    pub name: Option<String>,
+    /// The port number, from 1.
+    pub number: u16,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+}
+
+/// A volume mount; the path is its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The volume's name.
+    pub volume: String,
+    /// Where it appears in the container.
+    pub path: String,
+    /// The part of the volume that appears there.
+    pub sub_path: Option<String>,
+    /// Whether the container can't write to it.
+    pub read_only: bool,
+}
+
+/// One key of a ConfigMap or Secret as a file of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFile {
+    /// The key.
+    pub key: String,
+    /// The file's path in the volume.
+    pub path: String,
+    /// Permission bits.
+    pub mode: Option<u32>,
+}
+
+/// What a container uses of the pod's resource claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimUse {
+    /// The name of the claim in the pod.
+    pub claim: String,
+    /// One request of it; none is the whole claim.
+    pub request: Option<String>,
+}
+
+/// A resource claim of the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodClaim {
+    /// Its name in the pod.
+    pub name: String,
+    /// A ResourceClaim's name.
+    pub claim: Option<String>,
+    /// A ResourceClaimTemplate's name.
+    pub template: Option<String>,
+}
+
+/// A pod set that another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// The pod set that is waited for.
+    pub pod_set: String,
+    /// `Ready` or `Complete`.
+    pub status: String,
+}
+
+/// Devices that the node container of a pod set gets from one source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices {
+    /// `resource/NAME` or `claim/NAME`.
+    pub source: String,
+    /// None where the number can't be known before the pods are scheduled.
+    pub count: Option<u32>,
+    /// Whether they are accelerators.
+    pub accelerator: bool,
+}
+
+/// What a plugin says to the user: why it refuses, or what to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The sentence.
+    pub message: String,
+    /// Where the user can mend it: a path into the TrainJob or the runtime.
+    pub field: Option<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
