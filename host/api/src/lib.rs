@@ -1,1 +1,36 @@
-//! .
+//! The Kubernetes objects that Trainyard reads and writes: a typed header over JSON values.
+//!
+//! - [`yaml`] reads YAML and JSON as Kubernetes' own tools do, and writes YAML that any reader takes back as it was.
+//! - [`inputs`] reads files, folders and standard input into [`object::Object`]s, and reports all that is wrong in one run.
+//! - [`trainjob`] and [`runtime`] are typed headers: what Trainyard decides on has a type. Templates and other fragments of
+//!   Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
+//! - [`jobset`] and [`list`] are what comes out.
+//!
+//! Every error names the place: file, document, object and field path, as Kubernetes spells it.
+
+pub mod error;
+pub mod fields;
+pub mod inputs;
+pub mod jobset;
+pub mod list;
+pub mod names;
+pub mod nulls;
+pub mod object;
+pub mod path;
+pub mod plugin_use;
+pub mod runtime;
+pub mod trainjob;
+pub mod yaml;
+
+pub use error::{InputError, InputErrors, Place};
+pub use fields::{FieldError, FieldErrors, FieldProblem};
+pub use inputs::Inputs;
+pub use jobset::JobSet;
+pub use object::{Metadata, Object, ObjectId, Source};
+pub use path::FieldPath;
+pub use plugin_use::PluginUse;
+pub use runtime::Runtime;
+pub use trainjob::TrainJob;
+
+/// A map of strings that keeps the order in which its author wrote it: labels, annotations.
+pub type StringMap = indexmap::IndexMap<String, String>;

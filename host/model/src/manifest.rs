@@ -115,7 +115,9 @@ impl FromStr for ActiveWhen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let key = |k: &str| (!k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric())).then(|| k.to_owned());
+        let key = |k: &str| {
+            (!k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric())).then(|| k.to_owned())
+        };
         let known = match text {
             "mlPolicy.plugin" => Some(Self::MlPolicyPlugin),
             "plugins" => Some(Self::Plugins),
@@ -143,7 +145,9 @@ impl Serialize for ActiveWhen {
 
 impl<'de> Deserialize<'de> for ActiveWhen {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -170,7 +174,9 @@ pub enum ManifestError {
     #[error("the manifest is not valid: {0}")]
     Form(#[from] serde_json::Error),
     /// Built for a contract that this host does not speak.
-    #[error("it was built for contract {theirs}, this host speaks {CONTRACT}: build it again with the SDK of this release")]
+    #[error(
+        "it was built for contract {theirs}, this host speaks {CONTRACT}: build it again with the SDK of this release"
+    )]
     Contract {
         /// The manifest's version.
         theirs: String,
@@ -195,8 +201,14 @@ impl Manifest {
             return Err(ManifestError::TooLong(bytes.len()));
         }
         let version: Value = serde_json::from_slice(bytes)?;
-        if let Some(theirs) = version.get("contract").and_then(Value::as_str).filter(|v| !speaks(v)) {
-            return Err(ManifestError::Contract { theirs: crate::text::clean(theirs) });
+        if let Some(theirs) = version
+            .get("contract")
+            .and_then(Value::as_str)
+            .filter(|v| !speaks(v))
+        {
+            return Err(ManifestError::Contract {
+                theirs: crate::text::clean(theirs),
+            });
         }
         let manifest: Self = serde_json::from_slice(bytes)?;
         manifest.check()?;
@@ -204,32 +216,60 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<(), ManifestError> {
-        let wrong = |field, problem: &str| Err(ManifestError::Field { field, problem: problem.to_owned() });
+        let wrong = |field, problem: &str| {
+            Err(ManifestError::Field {
+                field,
+                problem: problem.to_owned(),
+            })
+        };
         if !is_dns_label(&self.name) {
-            return wrong("name", "must be a DNS label: at most 63 of a-z, 0-9 and `-`");
+            return wrong(
+                "name",
+                "must be a DNS label: at most 63 of a-z, 0-9 and `-`",
+            );
         }
-        if self.version.is_empty() || self.version.len() > 64 || self.version.chars().any(|c| !c.is_ascii_graphic()) {
-            return wrong("version", "must be 1 to 64 printable characters without blanks");
+        if self.version.is_empty()
+            || self.version.len() > 64
+            || self.version.chars().any(|c| !c.is_ascii_graphic())
+        {
+            return wrong(
+                "version",
+                "must be 1 to 64 printable characters without blanks",
+            );
         }
         if self.phases.is_empty() {
-            return wrong("phases", "is empty: a plugin has at least one of transform, build, check");
+            return wrong(
+                "phases",
+                "is empty: a plugin has at least one of transform, build, check",
+            );
         }
         let mut phases = self.phases.clone();
         phases.dedup();
         if phases.len() != self.phases.len() {
             return wrong("phases", "names a phase twice");
         }
-        if self.after.iter().chain(&self.before).any(|name| *name == self.name) {
+        if self
+            .after
+            .iter()
+            .chain(&self.before)
+            .any(|name| *name == self.name)
+        {
             return wrong("after", "or `before` names the plugin itself");
         }
         if let Some(name) = self.after.iter().find(|name| self.before.contains(name)) {
             return wrong("after", &format!("and `before` both name `{name}`"));
         }
-        for schema in [(&self.config_schema, "configSchema"), (&self.operator_config_schema, "operatorConfigSchema")] {
+        for schema in [
+            (&self.config_schema, "configSchema"),
+            (&self.operator_config_schema, "operatorConfigSchema"),
+        ] {
             if let (Some(value), field) = schema {
                 jsonschema::validator_for(value).map_err(|error| ManifestError::Field {
                     field,
-                    problem: format!("is no JSON Schema: {}", crate::text::clean(&error.to_string())),
+                    problem: format!(
+                        "is no JSON Schema: {}",
+                        crate::text::clean(&error.to_string())
+                    ),
                 })?;
             }
         }
@@ -247,7 +287,11 @@ impl Manifest {
 fn speaks(version: &str) -> bool {
     let numbers = |v: &str| -> Option<(u32, u32, u32)> {
         let mut parts = v.split('.').map(str::parse);
-        let version = (parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?);
+        let version = (
+            parts.next()?.ok()?,
+            parts.next()?.ok()?,
+            parts.next()?.ok()?,
+        );
         parts.next().is_none().then_some(version)
     };
     match (numbers(version), numbers(CONTRACT)) {

@@ -17,8 +17,9 @@ impl Quantity {
     /// Reads a quantity; none where the text is none, or holds more digits than 128 bits do.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let number_end =
-            text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))).unwrap_or(text.len());
+        let number_end = text
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
+            .unwrap_or(text.len());
         let (number, suffix) = text.split_at_checked(number_end)?;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let unsigned = whole.strip_prefix(['+', '-']).unwrap_or(whole);
@@ -31,7 +32,11 @@ impl Quantity {
             mantissa = -mantissa;
         }
         let (tens, twos) = scale(suffix)?;
-        Some(Self { mantissa, tens: tens - i32::try_from(fraction.len()).ok()?, twos })
+        Some(Self {
+            mantissa,
+            tens: tens - i32::try_from(fraction.len()).ok()?,
+            twos,
+        })
     }
 
     /// In whole units, rounded up; none where that is out of range.
@@ -67,7 +72,9 @@ impl Quantity {
         let tens = self.tens.min(other.tens);
         let common = |q: Self| {
             let power = 10i128.checked_pow(u32::try_from(q.tens - tens).ok()?)?;
-            q.mantissa.checked_mul(1i128.checked_shl(q.twos)?)?.checked_mul(power)
+            q.mantissa
+                .checked_mul(1i128.checked_shl(q.twos)?)?
+                .checked_mul(power)
         };
         Some(common(self)?.cmp(&common(other)?))
     }
@@ -128,14 +135,21 @@ mod tests {
             assert_eq!(quantity.ceil(), *units, "{text}");
             assert_eq!(quantity.milli(), *thousandths, "{text}");
         }
-        for text in ["", "banana", "1ki", "1 Gi", "1.2.3", "--1", "Gi", ".", "+", "1e", "0x10"] {
+        for text in [
+            "", "banana", "1ki", "1 Gi", "1.2.3", "--1", "Gi", ".", "+", "1e", "0x10",
+        ] {
             assert!(Quantity::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn compares_across_suffixes() {
-        let compare = |a, b| Quantity::parse(a).unwrap().compare(Quantity::parse(b).unwrap()).unwrap();
+        let compare = |a, b| {
+            Quantity::parse(a)
+                .unwrap()
+                .compare(Quantity::parse(b).unwrap())
+                .unwrap()
+        };
         assert_eq!(compare("2048Gi", "2Ti"), Ordering::Equal);
         assert_eq!(compare("1000m", "1"), Ordering::Equal);
         assert_eq!(compare("1G", "1Gi"), Ordering::Less);

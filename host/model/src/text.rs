@@ -45,12 +45,14 @@ pub fn short_hash(parts: &[&str], digits: usize) -> String {
 /// Bytes as lower-case hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let digit = |n: u8| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 });
-        out.push(digit(byte >> 4));
-        out.push(digit(byte & 15));
-        out
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+            let digit = |n: u8| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 });
+            out.push(digit(byte >> 4));
+            out.push(digit(byte & 15));
+            out
+        })
 }
 
 /// Characters of the hash that [`fit_name`] ends a cut name with.
@@ -65,7 +67,13 @@ pub fn fit_name(text: &str, max: u32) -> String {
     let mapped: String = text
         .chars()
         .map(|c| c.to_ascii_lowercase())
-        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     let label = mapped.trim_matches('-');
     if label == text && label.len() <= max && !label.is_empty() {
@@ -75,7 +83,10 @@ pub fn fit_name(text: &str, max: u32) -> String {
         return String::new();
     }
     let hash = short_hash(&[text], FIT_HASH);
-    let head: String = label.chars().take(max.saturating_sub(FIT_HASH + 1)).collect();
+    let head: String = label
+        .chars()
+        .take(max.saturating_sub(FIT_HASH + 1))
+        .collect();
     match head.trim_end_matches('-') {
         "" => hash,
         head => format!("{head}-{hash}"),
@@ -89,7 +100,8 @@ pub fn is_dns_subdomain(text: &str) -> bool {
         !l.is_empty()
             && !l.starts_with('-')
             && !l.ends_with('-')
-            && l.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && l.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
     };
     text.len() <= 253 && text.split('.').all(label)
 }

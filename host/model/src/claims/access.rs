@@ -20,7 +20,10 @@ impl Variables {
     pub fn value(&self, variable: &Variable) -> Option<&str> {
         match variable {
             Variable::Job => Some(&self.job),
-            Variable::Config(pointer) => self.config.pointer(pointer).and_then(serde_json::Value::as_str),
+            Variable::Config(pointer) => self
+                .config
+                .pointer(pointer)
+                .and_then(serde_json::Value::as_str),
         }
     }
 
@@ -59,7 +62,12 @@ impl Access {
                 })
             })
             .collect();
-        Self { claims, variables, pod_sets, containers: Vec::new() }
+        Self {
+            claims,
+            variables,
+            pod_sets,
+            containers: Vec::new(),
+        }
     }
 
     /// The grant of the claim that allows the touch, the widest one; none where no claim does. An empty key stands for a
@@ -81,7 +89,9 @@ impl Access {
             let meant = match (&path.key, key) {
                 (None, _) => true,
                 (Some(pattern), None) => *pattern == Key::Set,
-                (Some(pattern), Some(key)) if field == Field::JobSpec => covers_pointer(pattern, key),
+                (Some(pattern), Some(key)) if field == Field::JobSpec => {
+                    covers_pointer(pattern, key)
+                }
                 (Some(pattern), Some(key)) => pattern.matches(key, self.variables.of_key(pattern)),
             };
             match grant {
@@ -98,13 +108,20 @@ impl Access {
         let bits = self.scope_mask(record, scope) & self.claims.candidates(Touch::Read, field);
         (0..self.claims.patterns.len())
             .filter(|at| bits & (1 << at) != 0)
-            .any(|at| self.claims.patterns.get(at).is_some_and(|(path, _)| matches!(path.key, Some(Key::Any))))
+            .any(|at| {
+                self.claims
+                    .patterns
+                    .get(at)
+                    .is_some_and(|(path, _)| matches!(path.key, Some(Key::Any)))
+            })
     }
 
     fn scope_mask(&mut self, record: &Record, scope: PlaceScope) -> u128 {
         match scope {
             PlaceScope::Job => self.claims.in_job,
-            PlaceScope::PodSet(at) => self.pod_sets.get(at as usize).copied().unwrap_or(0) & self.claims.in_pod_set,
+            PlaceScope::PodSet(at) => {
+                self.pod_sets.get(at as usize).copied().unwrap_or(0) & self.claims.in_pod_set
+            }
             PlaceScope::Container(id) => self.container_mask(record, id),
         }
     }
@@ -115,13 +132,22 @@ impl Access {
             return *mask;
         }
         let mask = record.container(id).map_or(0, |container| {
-            let in_set = self.pod_sets.get(container.pod_set as usize).copied().unwrap_or(0);
-            select(&self.claims, in_set & self.claims.in_container, |path| match &path.scope {
-                Scope::Container { list, name, .. } => {
-                    *list == container.list && name.matches(&container.name, self.variables.of_key(name))
-                }
-                _ => false,
-            })
+            let in_set = self
+                .pod_sets
+                .get(container.pod_set as usize)
+                .copied()
+                .unwrap_or(0);
+            select(
+                &self.claims,
+                in_set & self.claims.in_container,
+                |path| match &path.scope {
+                    Scope::Container { list, name, .. } => {
+                        *list == container.list
+                            && name.matches(&container.name, self.variables.of_key(name))
+                    }
+                    _ => false,
+                },
+            )
         });
         if at >= self.containers.len() {
             self.containers.resize(at + 1, None);
@@ -136,9 +162,9 @@ impl Access {
 /// A claim of a pointer includes what stands below it.
 fn covers_pointer(pattern: &Key, pointer: &str) -> bool {
     match pattern {
-        Key::Literal(claimed) => {
-            pointer.strip_prefix(&**claimed).is_some_and(|below| below.is_empty() || below.starts_with('/'))
-        }
+        Key::Literal(claimed) => pointer
+            .strip_prefix(&**claimed)
+            .is_some_and(|below| below.is_empty() || below.starts_with('/')),
         other => other.matches(pointer, None),
     }
 }
@@ -149,7 +175,11 @@ fn select(claims: &Compiled, among: u128, mut wanted: impl FnMut(&ClaimPath) -> 
     while bits != 0 {
         let at = bits.trailing_zeros();
         bits &= bits - 1;
-        if claims.patterns.get(at as usize).is_some_and(|(path, _)| wanted(path)) {
+        if claims
+            .patterns
+            .get(at as usize)
+            .is_some_and(|(path, _)| wanted(path))
+        {
             out |= 1 << at;
         }
     }

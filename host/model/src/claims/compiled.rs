@@ -67,7 +67,9 @@ pub enum ClaimError {
         problem: String,
     },
     /// A claim that is not granted.
-    #[error("it claims to write `{path}`, which is not granted; the operator allows it by `grants: [\"{path}\"]` in the policy file")]
+    #[error(
+        "it claims to write `{path}`, which is not granted; the operator allows it by `grants: [\"{path}\"]` in the policy file"
+    )]
     NotGranted {
         /// The claim.
         path: String,
@@ -118,7 +120,11 @@ impl Compiled {
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(out) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(out)
+        } else {
+            Err(errors)
+        }
     }
 
     fn add(&mut self, bit: u128, touch: Touch, path: ClaimPath, grant: Grant) {
@@ -150,7 +156,11 @@ impl Compiled {
 /// Whether any plugin could have the claim.
 fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
     let refuse = |problem: String| {
-        Err(ClaimError::Impossible { path: path.to_string(), list: touch.list(), problem })
+        Err(ClaimError::Impossible {
+            path: path.to_string(),
+            list: touch.list(),
+            problem,
+        })
     };
     let key_set = path.key == Some(Key::Set);
     match touch {
@@ -173,17 +183,25 @@ fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
 fn possible_object(path: &ClaimPath) -> Result<(), String> {
     let text = match &path.key {
         Some(Key::Literal(text) | Key::Prefix(text)) => &**text,
-        _ => return Err("name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned()),
+        _ => {
+            return Err(
+                "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned(),
+            );
+        }
     };
     let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
-        return Err("name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned());
+        return Err(
+            "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned(),
+        );
     };
     let kind = version_and_kind.rsplit('/').next().unwrap_or_default();
     if POWERFUL_KINDS.contains(&kind) {
         return Err(format!("no plugin emits a {kind}, whatever is granted"));
     }
     if version_and_kind != "v1/ConfigMap" {
-        return Err(format!("objects of `{version_and_kind}` are not supported yet; `v1/ConfigMap` is"));
+        return Err(format!(
+            "objects of `{version_and_kind}` are not supported yet; `v1/ConfigMap` is"
+        ));
     }
     if !suffix.is_empty() && !suffix.starts_with('-') {
         return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
@@ -201,6 +219,8 @@ fn granted(path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
         _ if explicit => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
         Permission::OwnOnly => Ok(Grant::OwnOnly),
-        Permission::Grant | Permission::Host => Err(ClaimError::NotGranted { path: path.to_string() }),
+        Permission::Grant | Permission::Host => Err(ClaimError::NotGranted {
+            path: path.to_string(),
+        }),
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
-    compiled::{ClaimError, Compiled, Grant, Grants},
+    compiled::{ClaimError, Compiled, Grant, Grants, MAX_CLAIMS},
     path::{ClaimPath, Key, PathError, PodSets, Scope, Variable},
 };
 
@@ -86,7 +86,9 @@ impl Serialize for ClaimPath {
 
 impl<'de> Deserialize<'de> for ClaimPath {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

@@ -11,9 +11,8 @@ impl Key {
             (Self::Set, _) | (_, Self::Set) => false,
             (Self::Any | Self::Variable(_), _) | (_, Self::Any | Self::Variable(_)) => true,
             (Self::Literal(a), Self::Literal(b)) => a == b,
-            (Self::Literal(key), Self::Prefix(prefix)) | (Self::Prefix(prefix), Self::Literal(key)) => {
-                key.starts_with(&**prefix)
-            }
+            (Self::Literal(key), Self::Prefix(prefix))
+            | (Self::Prefix(prefix), Self::Literal(key)) => key.starts_with(&**prefix),
             (Self::Prefix(a), Self::Prefix(b)) => a.starts_with(&**b) || b.starts_with(&**a),
         }
     }
@@ -27,7 +26,9 @@ impl Key {
             (Self::Any, _) => true,
             (Self::Variable(a), Self::Variable(b)) => a == b,
             (Self::Literal(a), Self::Literal(b)) => a == b,
-            (Self::Prefix(prefix), Self::Literal(text) | Self::Prefix(text)) => text.starts_with(&**prefix),
+            (Self::Prefix(prefix), Self::Literal(text) | Self::Prefix(text)) => {
+                text.starts_with(&**prefix)
+            }
             _ => false,
         }
     }
@@ -72,8 +73,16 @@ impl Scope {
             (Self::Job, Self::Job) => true,
             (Self::PodSet(a), Self::PodSet(b)) => a.overlaps(b),
             (
-                Self::Container { pod_sets: a, list: la, name: na },
-                Self::Container { pod_sets: b, list: lb, name: nb },
+                Self::Container {
+                    pod_sets: a,
+                    list: la,
+                    name: na,
+                },
+                Self::Container {
+                    pod_sets: b,
+                    list: lb,
+                    name: nb,
+                },
             ) => la == lb && a.overlaps(b) && na.overlaps(nb),
             _ => false,
         }
@@ -84,8 +93,16 @@ impl Scope {
             (Self::Job, Self::Job) => true,
             (Self::PodSet(a), Self::PodSet(b)) => a.covers(b),
             (
-                Self::Container { pod_sets: a, list: la, name: na },
-                Self::Container { pod_sets: b, list: lb, name: nb },
+                Self::Container {
+                    pod_sets: a,
+                    list: la,
+                    name: na,
+                },
+                Self::Container {
+                    pod_sets: b,
+                    list: lb,
+                    name: nb,
+                },
             ) => la == lb && a.covers(b) && na.covers(nb),
             _ => false,
         }
@@ -119,7 +136,8 @@ impl ClaimPath {
     /// write may add to.
     #[must_use]
     pub fn sees_write(&self, write: &Self) -> bool {
-        self.overlaps(write) || (self.is_key_set() && self.field == write.field && self.scope.overlaps(&write.scope))
+        self.overlaps(write)
+            || (self.is_key_set() && self.field == write.field && self.scope.overlaps(&write.scope))
     }
 
     /// Whether the container that `self` creates may be, or may hold, what `other` means.
@@ -128,10 +146,20 @@ impl ClaimPath {
         if self.sees_write(other) || other.sees_write(self) {
             return true;
         }
-        let (Scope::PodSet(mine), Scope::Container { pod_sets, list, name }) = (&self.scope, &other.scope) else {
+        let (
+            Scope::PodSet(mine),
+            Scope::Container {
+                pod_sets,
+                list,
+                name,
+            },
+        ) = (&self.scope, &other.scope)
+        else {
             return false;
         };
-        *list == self.field && mine.overlaps(pod_sets) && self.key.as_ref().is_none_or(|key| key.overlaps(name))
+        *list == self.field
+            && mine.overlaps(pod_sets)
+            && self.key.as_ref().is_none_or(|key| key.overlaps(name))
     }
 
     fn is_key_set(&self) -> bool {

@@ -86,7 +86,9 @@ pub enum PathError {
         known: String,
     },
     /// The field needs a key.
-    #[error("`{path}`: `{field}` needs a key, as `{field}[NAME]`, `{field}[PREFIX*]` or `{field}[*]`")]
+    #[error(
+        "`{path}`: `{field}` needs a key, as `{field}[NAME]`, `{field}[PREFIX*]` or `{field}[*]`"
+    )]
     KeyMissing {
         /// The whole text.
         path: String,
@@ -118,24 +120,40 @@ impl FromStr for ClaimPath {
         let segments = segments(path)?;
         let mut rest = segments.into_iter();
         let mut next = || rest.next();
-        let syntax = |problem| PathError::Syntax { path: path.to_owned(), problem };
+        let syntax = |problem| PathError::Syntax {
+            path: path.to_owned(),
+            problem,
+        };
         let (first, key) = next().ok_or_else(|| syntax("a path is empty"))?;
         let (scope, field, key) = if first == "pod-sets" {
             let pod_sets = match key {
-                None => return Err(PathError::KeyMissing { path: path.to_owned(), field: "pod-sets" }),
+                None => {
+                    return Err(PathError::KeyMissing {
+                        path: path.to_owned(),
+                        field: "pod-sets",
+                    });
+                }
                 Some(RawKey::Plain(text)) if text.starts_with('@') => {
                     PodSets::Ancestor(text.trim_start_matches('@').into())
                 }
                 Some(key) => PodSets::Named(key.parse(path)?),
             };
-            let (name, key) = next().ok_or_else(|| syntax("a field must follow `pod-sets[...]`"))?;
+            let (name, key) =
+                next().ok_or_else(|| syntax("a field must follow `pod-sets[...]`"))?;
             let field = named(Level::PodSet, &name, path)?;
             match next() {
                 Some((inner, inner_key)) if field.holds_containers() => {
                     let Some(name) = key else {
-                        return Err(PathError::KeyMissing { path: path.to_owned(), field: field.name() });
+                        return Err(PathError::KeyMissing {
+                            path: path.to_owned(),
+                            field: field.name(),
+                        });
                     };
-                    let scope = Scope::Container { pod_sets, list: field, name: name.parse(path)? };
+                    let scope = Scope::Container {
+                        pod_sets,
+                        list: field,
+                        name: name.parse(path)?,
+                    };
                     (scope, named(Level::Container, &inner, path)?, inner_key)
                 }
                 Some(_) => return Err(syntax("nothing stands below this field")),
@@ -149,8 +167,18 @@ impl FromStr for ClaimPath {
         }
         let key = match (field.is_keyed(), key) {
             (true, Some(key)) => Some(key.parse(path)?),
-            (true, None) => return Err(PathError::KeyMissing { path: path.to_owned(), field: field.name() }),
-            (false, Some(_)) => return Err(PathError::KeyNotTaken { path: path.to_owned(), field: field.name() }),
+            (true, None) => {
+                return Err(PathError::KeyMissing {
+                    path: path.to_owned(),
+                    field: field.name(),
+                });
+            }
+            (false, Some(_)) => {
+                return Err(PathError::KeyNotTaken {
+                    path: path.to_owned(),
+                    field: field.name(),
+                });
+            }
             (false, None) => None,
         };
         Ok(Self { scope, field, key })
@@ -159,11 +187,19 @@ impl FromStr for ClaimPath {
 
 fn named(level: Level, name: &str, path: &str) -> Result<Field, PathError> {
     Field::named(level, name).ok_or_else(|| {
-        let mut known: Vec<_> = Field::ALL.iter().filter(|f| f.level() == level).map(|f| f.name()).collect();
+        let mut known: Vec<_> = Field::ALL
+            .iter()
+            .filter(|f| f.level() == level)
+            .map(|f| f.name())
+            .collect();
         if level == Level::Job {
             known.push("pod-sets");
         }
-        PathError::UnknownField { path: path.to_owned(), name: name.to_owned(), known: known.join(", ") }
+        PathError::UnknownField {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            known: known.join(", "),
+        }
     })
 }
 
@@ -175,7 +211,10 @@ enum RawKey {
 
 impl RawKey {
     fn parse(self, path: &str) -> Result<Key, PathError> {
-        let syntax = |problem| PathError::Syntax { path: path.to_owned(), problem };
+        let syntax = |problem| PathError::Syntax {
+            path: path.to_owned(),
+            problem,
+        };
         let text = match self {
             Self::Quoted(text) => return Ok(Key::Literal(text.into())),
             Self::Plain(text) => text,
@@ -186,15 +225,25 @@ impl RawKey {
             "#" => Key::Set,
             "$job" => Key::Variable(Variable::Job),
             text => match (text.strip_prefix("$config."), text.strip_suffix('*')) {
-                (Some(pointer), _) if pointer.starts_with('/') => Key::Variable(Variable::Config(pointer.into())),
+                (Some(pointer), _) if pointer.starts_with('/') => {
+                    Key::Variable(Variable::Config(pointer.into()))
+                }
                 _ if text.starts_with('$') => {
-                    return Err(syntax("a variable is `$job` or `$config./pointer`; quote a key that begins with `$`"));
+                    return Err(syntax(
+                        "a variable is `$job` or `$config./pointer`; quote a key that begins with `$`",
+                    ));
                 }
                 (None, Some(prefix)) if prefix.contains('*') => {
-                    return Err(syntax("`*` stands only at the end; quote a key that holds it"));
+                    return Err(syntax(
+                        "`*` stands only at the end; quote a key that holds it",
+                    ));
                 }
                 (None, Some(prefix)) => Key::Prefix(prefix.into()),
-                _ if text.contains('*') => return Err(syntax("`*` stands only at the end; quote a key that holds it")),
+                _ if text.contains('*') => {
+                    return Err(syntax(
+                        "`*` stands only at the end; quote a key that holds it",
+                    ));
+                }
                 _ => Key::Literal(text.into()),
             },
         })
@@ -203,19 +252,25 @@ impl RawKey {
 
 /// Cuts `a[x].b["y"]` into names and keys.
 fn segments(path: &str) -> Result<Vec<(String, Option<RawKey>)>, PathError> {
-    let syntax = |problem| PathError::Syntax { path: path.to_owned(), problem };
+    let syntax = |problem| PathError::Syntax {
+        path: path.to_owned(),
+        problem,
+    };
     let mut out = Vec::new();
     let mut rest = path;
     loop {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at_checked(end).ok_or_else(|| syntax("it is no text"))?;
+        let (name, after) = rest
+            .split_at_checked(end)
+            .ok_or_else(|| syntax("it is no text"))?;
         if name.is_empty() {
             return Err(syntax("a field's name is missing"));
         }
         let (key, after) = match after.strip_prefix('[') {
             None => (None, after),
             Some(inner) => {
-                let (key, after) = raw_key(inner).ok_or_else(|| syntax("a bracket or a quote is left open"))?;
+                let (key, after) =
+                    raw_key(inner).ok_or_else(|| syntax("a bracket or a quote is left open"))?;
                 (Some(key), after)
             }
         };
@@ -239,7 +294,12 @@ fn raw_key(text: &str) -> Option<(RawKey, &str)> {
     while let Some((at, c)) = chars.next() {
         match c {
             '\\' => key.push(chars.next()?.1),
-            '"' => return Some((RawKey::Quoted(key), quoted.get(at + 1..)?.strip_prefix(']')?)),
+            '"' => {
+                return Some((
+                    RawKey::Quoted(key),
+                    quoted.get(at + 1..)?.strip_prefix(']')?,
+                ));
+            }
             c => key.push(c),
         }
     }
@@ -250,7 +310,9 @@ fn raw_key(text: &str) -> Option<(RawKey, &str)> {
 pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
     let plain = !key.is_empty()
         && !key.starts_with(['$', '@', '#'])
-        && !key.contains(|c: char| matches!(c, '[' | ']' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control());
+        && !key.contains(|c: char| {
+            matches!(c, '[' | ']' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control()
+        });
     if plain {
         return f.write_str(key);
     }
@@ -291,7 +353,11 @@ impl fmt::Display for ClaimPath {
         match &self.scope {
             Scope::Job => {}
             Scope::PodSet(pod_sets) => write!(f, "{pod_sets}.")?,
-            Scope::Container { pod_sets, list, name } => write!(f, "{pod_sets}.{list}[{name}].")?,
+            Scope::Container {
+                pod_sets,
+                list,
+                name,
+            } => write!(f, "{pod_sets}.{list}[{name}].")?,
         }
         match &self.key {
             None => write!(f, "{}", self.field),

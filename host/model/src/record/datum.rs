@@ -83,7 +83,11 @@ impl From<&[String]> for Datum {
 /// An env var as a pod spec writes it: a text is its value, a fragment its `valueFrom`.
 #[must_use]
 pub fn env_json(name: &str, datum: &Datum) -> Value {
-    let key = if datum.as_json().is_some() { "valueFrom" } else { "value" };
+    let key = if datum.as_json().is_some() {
+        "valueFrom"
+    } else {
+        "value"
+    };
     let mut object = serde_json::Map::new();
     object.insert("name".to_owned(), Value::from(name));
     object.insert(key.to_owned(), datum.to_json().unwrap_or_default());

@@ -55,7 +55,9 @@ impl Record {
     fn node_request(&self, pod_set: u32, resource: &str) -> Option<&str> {
         let id = self.container_named(pod_set, NODE_CONTAINER)?;
         let fields = self.fields(PlaceScope::Container(id))?;
-        let entry = fields.get(Field::Requests, resource).or_else(|| fields.get(Field::Limits, resource))?;
+        let entry = fields
+            .get(Field::Requests, resource)
+            .or_else(|| fields.get(Field::Limits, resource))?;
         entry.datum.as_text()
     }
 
@@ -63,25 +65,51 @@ impl Record {
     #[must_use]
     pub fn devices(&self, pod_set: u32, accelerators: &Accelerators) -> Vec<Devices> {
         let mut out = Vec::new();
-        if let Some(fields) =
-            self.container_named(pod_set, NODE_CONTAINER).and_then(|id| self.fields(PlaceScope::Container(id)))
+        if let Some(fields) = self
+            .container_named(pod_set, NODE_CONTAINER)
+            .and_then(|id| self.fields(PlaceScope::Container(id)))
         {
             let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
-            let only_limits = limits.iter().filter(|l| !requests.iter().any(|r| r.key == l.key));
-            for entry in requests.iter().chain(only_limits).filter(|entry| accelerators.contains(&entry.key)) {
-                let amount = entry.datum.as_text().and_then(Quantity::parse).and_then(Quantity::ceil);
+            let only_limits = limits
+                .iter()
+                .filter(|l| !requests.iter().any(|r| r.key == l.key));
+            for entry in requests
+                .iter()
+                .chain(only_limits)
+                .filter(|entry| accelerators.contains(&entry.key))
+            {
+                let amount = entry
+                    .datum
+                    .as_text()
+                    .and_then(Quantity::parse)
+                    .and_then(Quantity::ceil);
                 let count = amount.and_then(|n| u32::try_from(n).ok());
-                out.push(Devices { source: format!("resource/{}", entry.key), count, accelerator: true });
+                out.push(Devices {
+                    source: format!("resource/{}", entry.key),
+                    count,
+                    accelerator: true,
+                });
             }
         }
-        let put = self.pod_set(pod_set).into_iter().flat_map(|p| p.fields.all(Field::Devices));
-        out.extend(put.filter_map(|entry| match &entry.datum {
-            Datum::Json(value) => Some(Devices {
-                source: entry.key.to_string(),
-                count: value.get("count").and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()),
-                accelerator: value.get("accelerator").and_then(serde_json::Value::as_bool).unwrap_or(false),
-            }),
-            _ => None,
+        let put = self
+            .pod_set(pod_set)
+            .into_iter()
+            .flat_map(|p| p.fields.all(Field::Devices));
+        out.extend(put.filter_map(|entry| {
+            match &entry.datum {
+                Datum::Json(value) => Some(Devices {
+                    source: entry.key.to_string(),
+                    count: value
+                        .get("count")
+                        .and_then(serde_json::Value::as_u64)
+                        .and_then(|n| u32::try_from(n).ok()),
+                    accelerator: value
+                        .get("accelerator")
+                        .and_then(serde_json::Value::as_bool)
+                        .unwrap_or(false),
+                }),
+                _ => None,
+            }
         }));
         out
     }
@@ -105,7 +133,12 @@ impl Record {
 
     /// Processes per node: the explicit number, else accelerators, else whole CPUs, at least 1 (W24, W25).
     #[must_use]
-    pub fn processes(&self, pod_set: u32, explicit: Option<u32>, accelerators: &Accelerators) -> Option<u32> {
+    pub fn processes(
+        &self,
+        pod_set: u32,
+        explicit: Option<u32>,
+        accelerators: &Accelerators,
+    ) -> Option<u32> {
         if explicit.is_some() {
             return explicit;
         }
@@ -117,7 +150,10 @@ impl Record {
 
     /// CPUs of the node container, rounded up, at least 1.
     fn whole_cpus(&self, pod_set: u32) -> u32 {
-        let cpu = self.node_request(pod_set, "cpu").and_then(Quantity::parse).and_then(Quantity::ceil);
+        let cpu = self
+            .node_request(pod_set, "cpu")
+            .and_then(Quantity::parse)
+            .and_then(Quantity::ceil);
         cpu.and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)
     }
 }

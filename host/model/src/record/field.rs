@@ -146,7 +146,10 @@ impl Field {
     /// The field of that name at that level.
     #[must_use]
     pub fn named(level: Level, name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|f| f.level() == level && f.name() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|f| f.level() == level && f.name() == name)
     }
 
     /// Whether the keys are containers, with fields of their own.

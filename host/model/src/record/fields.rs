@@ -51,7 +51,10 @@ impl Fields {
     /// All entries of a field, in order.
     #[must_use]
     pub fn all(&self, field: Field) -> &[Entry] {
-        self.lists.iter().find(|(f, _)| *f == field).map_or(&[], |(_, entries)| entries)
+        self.lists
+            .iter()
+            .find(|(f, _)| *f == field)
+            .map_or(&[], |(_, entries)| entries)
     }
 
     /// The entry of that key.
@@ -71,26 +74,56 @@ impl Fields {
         let entries = self.entries_mut(field);
         match entries.iter_mut().find(|entry| *entry.key == *key) {
             Some(entry) => entry.datum = datum,
-            None => entries.push(Entry { key: key.into(), datum, owner: Owner::Runtime, home: Owner::Runtime }),
+            None => entries.push(Entry {
+                key: key.into(),
+                datum,
+                owner: Owner::Runtime,
+                home: Owner::Runtime,
+            }),
         }
     }
 
     /// Sets or removes (`None`) the entry of a key. Returns where it stands or stood, and what it was.
-    pub(super) fn set(&mut self, field: Field, key: &Arc<str>, datum: Option<Datum>, owner: Owner) -> (usize, Option<Entry>) {
+    pub(super) fn set(
+        &mut self,
+        field: Field,
+        key: &Arc<str>,
+        datum: Option<Datum>,
+        owner: Owner,
+    ) -> (usize, Option<Entry>) {
         let entries = self.entries_mut(field);
         let found = entries.iter().position(|entry| entry.key == *key);
         match (found, datum) {
             (Some(at), Some(datum)) => {
                 let old = entries.get_mut(at).map(|entry| {
                     let home = entry.home;
-                    std::mem::replace(entry, Entry { key: key.clone(), datum, owner, home })
+                    std::mem::replace(
+                        entry,
+                        Entry {
+                            key: key.clone(),
+                            datum,
+                            owner,
+                            home,
+                        },
+                    )
                 });
                 (at, old)
             }
             (Some(at), None) => (at, Some(entries.remove(at))),
             (None, Some(datum)) => {
-                let at = entries.iter().rposition(|entry| entry.home <= owner).map_or(0, |last| last + 1);
-                entries.insert(at, Entry { key: key.clone(), datum, owner, home: owner });
+                let at = entries
+                    .iter()
+                    .rposition(|entry| entry.home <= owner)
+                    .map_or(0, |last| last + 1);
+                entries.insert(
+                    at,
+                    Entry {
+                        key: key.clone(),
+                        datum,
+                        owner,
+                        home: owner,
+                    },
+                );
                 (at, None)
             }
             (None, None) => (0, None),
@@ -121,7 +154,10 @@ impl Fields {
             }
         };
         // The index was found or made on the lines above.
-        #[expect(clippy::indexing_slicing, reason = "the list at this index was found or made just above")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "the list at this index was found or made just above"
+        )]
         &mut self.lists[at].1
     }
 }
@@ -129,6 +165,8 @@ impl Fields {
 impl PartialEq for Fields {
     /// The same entries in the same order; which empty lists were ever touched does not count.
     fn eq(&self, other: &Self) -> bool {
-        Field::ALL.iter().all(|field| self.all(*field) == other.all(*field))
+        Field::ALL
+            .iter()
+            .all(|field| self.all(*field) == other.all(*field))
     }
 }

@@ -101,31 +101,41 @@ impl Record {
     /// The position of the pod set of that name.
     #[must_use]
     pub fn pod_set_named(&self, name: &str) -> Option<u32> {
-        self.pod_sets.iter().position(|p| *p.name == *name).and_then(|at| u32::try_from(at).ok())
+        self.pod_sets
+            .iter()
+            .position(|p| *p.name == *name)
+            .and_then(|at| u32::try_from(at).ok())
     }
 
     /// The container with that id, if it was not removed.
     #[must_use]
     pub fn container(&self, id: ContainerId) -> Option<&Container> {
         let container = self.containers.get(id.0 as usize)?;
-        let entry = self.pod_set(container.pod_set)?.fields.get(container.list, &container.name)?;
+        let entry = self
+            .pod_set(container.pod_set)?
+            .fields
+            .get(container.list, &container.name)?;
         (entry.datum == Datum::Container(id)).then_some(container)
     }
 
     /// The ids of the containers in one list of a pod set, in order.
     pub fn containers(&self, pod_set: u32, list: Field) -> impl Iterator<Item = ContainerId> + '_ {
-        self.pod_set(pod_set).into_iter().flat_map(move |p| p.fields.all(list)).filter_map(|entry| match entry.datum {
-            Datum::Container(id) => Some(id),
-            _ => None,
-        })
+        self.pod_set(pod_set)
+            .into_iter()
+            .flat_map(move |p| p.fields.all(list))
+            .filter_map(|entry| match entry.datum {
+                Datum::Container(id) => Some(id),
+                _ => None,
+            })
     }
 
     /// The container or init container of that name.
     #[must_use]
     pub fn container_named(&self, pod_set: u32, name: &str) -> Option<ContainerId> {
         let fields = &self.pod_set(pod_set)?.fields;
-        let entry =
-            fields.get(Field::Containers, name).or_else(|| fields.get(Field::InitContainers, name))?;
+        let entry = fields
+            .get(Field::Containers, name)
+            .or_else(|| fields.get(Field::InitContainers, name))?;
         match entry.datum {
             Datum::Container(id) => Some(id),
             _ => None,

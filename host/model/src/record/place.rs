@@ -52,14 +52,25 @@ impl Record {
     ) -> Option<Change> {
         let fields = self.fields_mut(place.scope)?;
         let (at, old) = fields.set(place.field, &place.key, new.clone(), owner);
-        (old.is_some() || new.is_some()).then_some(Change { place, old, new, reason, at })
+        (old.is_some() || new.is_some()).then_some(Change {
+            place,
+            old,
+            new,
+            reason,
+            at,
+        })
     }
 
     /// Takes changes back, the last one first: the record is then as it was before the first.
     pub fn undo(&mut self, changes: Vec<Change>) {
         for change in changes.into_iter().rev() {
             if let Some(fields) = self.fields_mut(change.place.scope) {
-                fields.undo(change.place.field, change.at, change.old, change.new.is_none());
+                fields.undo(
+                    change.place.field,
+                    change.at,
+                    change.old,
+                    change.new.is_none(),
+                );
             }
         }
     }
@@ -72,11 +83,18 @@ impl Record {
             PlaceScope::PodSet(at) => (self.pod_set(at).map(|p| p.name.clone()), None),
             PlaceScope::Container(id) => {
                 let container = self.containers.get(id.0 as usize);
-                let pod_set = container.and_then(|c| self.pod_set(c.pod_set)).map(|p| p.name.clone());
+                let pod_set = container
+                    .and_then(|c| self.pod_set(c.pod_set))
+                    .map(|p| p.name.clone());
                 (pod_set, container.map(|c| (c.list, c.name.clone())))
             }
         };
-        Path { pod_set, container, field: place.field, key: place.key.clone() }
+        Path {
+            pod_set,
+            container,
+            field: place.field,
+            key: place.key.clone(),
+        }
     }
 }
 
@@ -108,6 +126,10 @@ impl fmt::Display for Path {
             keyed(f, list.name(), name)?;
             f.write_str(".")?;
         }
-        if self.field.is_keyed() { keyed(f, self.field.name(), &self.key) } else { f.write_str(self.field.name()) }
+        if self.field.is_keyed() {
+            keyed(f, self.field.name(), &self.key)
+        } else {
+            f.write_str(self.field.name())
+        }
     }
 }

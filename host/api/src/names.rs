@@ -1,0 +1,70 @@
+//! Names that clients, the reference implementation and JobSet agree on. None of them may change.
+
+/// The API group of TrainJob and both runtimes.
+pub const TRAINER_GROUP: &str = "trainer.kubeflow.org";
+/// The `apiVersion` of TrainJob and both runtimes.
+pub const TRAINER_API_VERSION: &str = "trainer.kubeflow.org/v1alpha1";
+/// The kind of a TrainJob.
+pub const TRAIN_JOB: &str = "TrainJob";
+/// The kind of a runtime in a namespace.
+pub const TRAINING_RUNTIME: &str = "TrainingRuntime";
+/// The kind of a runtime for the whole cluster; the default of `spec.runtimeRef.kind`.
+pub const CLUSTER_TRAINING_RUNTIME: &str = "ClusterTrainingRuntime";
+
+/// The API group of JobSet.
+pub const JOB_SET_GROUP: &str = "jobset.x-k8s.io";
+/// The `apiVersion` of JobSet.
+pub const JOB_SET_API_VERSION: &str = "jobset.x-k8s.io/v1alpha2";
+/// The kind of a JobSet.
+pub const JOB_SET: &str = "JobSet";
+
+/// Trainyard's own API group.
+pub const TRAINYARD_GROUP: &str = "trainyard.dev";
+
+/// Label on the metadata of a Job template: which step of the TrainJob the replicated job is.
+pub const ANCESTOR_LABEL: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+/// Value of [`ANCESTOR_LABEL`]: the pods that train.
+pub const ANCESTOR_TRAINER: &str = "trainer";
+/// Value of [`ANCESTOR_LABEL`]: the pod that fetches the dataset.
+pub const ANCESTOR_DATASET_INITIALIZER: &str = "dataset-initializer";
+/// Value of [`ANCESTOR_LABEL`]: the pod that fetches the model.
+pub const ANCESTOR_MODEL_INITIALIZER: &str = "model-initializer";
+
+/// Label on a runtime: `deprecated` makes its use a warning.
+pub const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
+/// Value of [`SUPPORT_LABEL`] for a runtime that is on its way out.
+pub const SUPPORT_DEPRECATED: &str = "deprecated";
+/// Label on a runtime by which the SDK knows its framework.
+pub const FRAMEWORK_LABEL: &str = "trainer.kubeflow.org/framework";
+
+/// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
+pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
+
+/// Name of the replicated job, and of the container, that trains.
+pub const NODE: &str = "node";
+/// Name of the replicated job that launches an MPI job.
+pub const LAUNCHER: &str = "launcher";
+/// Name of the replicated job, and of the container, that fetches the dataset.
+pub const DATASET_INITIALIZER: &str = "dataset-initializer";
+/// Name of the replicated job, and of the container, that fetches the model.
+pub const MODEL_INITIALIZER: &str = "model-initializer";
+/// Name of the volume that initializers fill and the trainer reads.
+pub const INITIALIZER_VOLUME: &str = "initializer";
+/// Where the dataset is mounted.
+pub const DATASET_PATH: &str = "/workspace/dataset";
+/// Where the model is mounted.
+pub const MODEL_PATH: &str = "/workspace/model";
+/// Env var that tells an initializer what to fetch.
+pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
+/// The port on which the nodes of a job find one another.
+pub const NODE_PORT: u16 = 29500;
+/// Field path of a pod's index in its Job, for env `valueFrom.fieldRef`.
+pub const COMPLETION_INDEX_FIELD_PATH: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+/// Default of `spec.managedBy`: this controller, under the name that the reference gave it.
+pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";
+/// Value of `spec.managedBy` that leaves a TrainJob to Kueue's MultiKueue.
+pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
+
+/// The keys of `mlPolicy` that are its union's members, beside `plugin`.
+pub const ML_POLICY_KEYS: [&str; 5] = ["torch", "mpi", "flux", "jax", "xgboost"];

@@ -1,0 +1,112 @@
+//! YAML and JSON text to JSON values and back, as Kubernetes' tools read it.
+//!
+//! kubectl and the API server read YAML with `sigs.k8s.io/yaml`, which resolves scalars by go-yaml v2: the booleans of YAML 1.1
+//! (`y`, `on`, `No`), `0755` as octal, and so on. A TrainJob must mean the same here. The syntax is read by `saphyr-parser`;
+//! only this resolution is our own. Duplicate keys are errors, as in Kubernetes' strict reading.
+
+mod build;
+mod error;
+mod json;
+mod scalar;
+mod split;
+mod write;
+
+use saphyr_parser::{Event, Parser};
+use serde_json::Value;
+
+pub use error::{Error, ErrorKind};
+pub use json::read_json;
+pub use write::{write, write_documents};
+
+use build::Builder;
+use split::Chunk;
+
+/// How deep lists and mappings may nest.
+pub const MAX_DEPTH: usize = 127;
+
+/// How much all aliases of one text may add together: one for each value, key and byte of text.
+///
+/// A few lines of aliases of aliases otherwise fill any memory.
+pub const MAX_ALIAS_WEIGHT: usize = 16 << 20;
+
+/// One document of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Its place among the documents of the text, from 1. Empty documents are counted.
+    pub number: usize,
+    /// What it holds; never null.
+    pub value: Value,
+}
+
+/// Reads all documents of a text, YAML or JSON.
+///
+/// A bad document does not hide the others: each gives one result, in order. Documents that are empty, null or hold only comments
+/// are left out, but counted. A text that starts with `{` is tried as JSON first, as Kubernetes does; any number of JSON values
+/// may follow one another.
+pub fn read(text: &str) -> Vec<Result<Document, Error>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with('{') {
+        return read_yaml(text);
+    }
+    match json::read_stream(text) {
+        Ok(documents) => documents.into_iter().map(Ok).collect(),
+        Err(json) => {
+            let documents = read_yaml(text);
+            match documents.iter().find_map(|document| document.as_ref().err()) {
+                // Whichever reader came further has understood more of the text, so its message helps more.
+                Some(yaml) if (json.line, json.column) > (yaml.line, yaml.column) => vec![Err(json)],
+                _ => documents,
+            }
+        }
+    }
+}
+
+fn read_yaml(text: &str) -> Vec<Result<Document, Error>> {
+    let mut builder = Builder::default();
+    let mut results = Vec::new();
+    let mut counted = 0;
+    for chunk in split::chunks(text) {
+        read_chunk(&chunk, &mut builder, &mut counted, &mut results);
+    }
+    results
+}
+
+/// Reads the documents of one chunk, which is one document in nearly every text.
+fn read_chunk(chunk: &Chunk<'_>, builder: &mut Builder, counted: &mut usize, results: &mut Vec<Result<Document, Error>>) {
+    let mut open = false;
+    for event in Parser::new_from_str(chunk.text) {
+        let (marker, outcome) = match event {
+            Ok((Event::DocumentStart(_), _)) => {
+                builder.start();
+                *counted += 1;
+                open = true;
+                continue;
+            }
+            Ok((Event::DocumentEnd, _)) => {
+                open = false;
+                let value = builder.finish();
+                if !value.is_null() {
+                    results.push(Ok(Document { number: *counted, value }));
+                }
+                continue;
+            }
+            Ok((event, span)) => {
+                let at = (span.start.line(), span.start.col());
+                (span.start, builder.event(event, at))
+            }
+            Err(error) => {
+                let kind = ErrorKind::Syntax(error.info().to_owned());
+                let at = (error.marker().line(), error.marker().col());
+                (*error.marker(), Err((kind, at)))
+            }
+        };
+        let _ = marker;
+        if let Err((kind, (line, column))) = outcome {
+            if !open {
+                *counted += 1;
+            }
+            results.push(Err(Error { document: *counted, line: line + chunk.lines_before, column: column + 1, kind }));
+            return;
+        }
+    }
+}

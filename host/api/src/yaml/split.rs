@@ -1,0 +1,60 @@
+//! Splits a text at its document markers, so that an error in one document does not hide the next.
+
+/// A part of a text that begins at a `---` line, or at its start.
+pub(super) struct Chunk<'t> {
+    /// The text, its `---` included.
+    pub(super) text: &'t str,
+    /// The number of lines of the whole text before it.
+    pub(super) lines_before: usize,
+}
+
+/// Cuts the text before each line that is a `---` marker.
+///
+/// No YAML value may hold such a line at its left edge, so this needs no parser. Directives (`%YAML 1.1`) stay with the marker
+/// that they stand before.
+pub(super) fn chunks(text: &str) -> Vec<Chunk<'_>> {
+    let mut chunks = Vec::new();
+    let (mut start, mut start_line) = (0, 0);
+    let (mut offset, mut line_number) = (0, 0);
+    let mut prologue = Prologue::Blank;
+    for line in text.split_inclusive('\n') {
+        let marker = is_marker(line);
+        if marker && prologue != Prologue::Directives && offset > start {
+            chunks.extend(text.get(start..offset).map(|text| Chunk { text, lines_before: start_line }));
+            (start, start_line) = (offset, line_number);
+        }
+        prologue = if marker { Prologue::Content } else { prologue.after(line) };
+        offset += line.len();
+        line_number += 1;
+    }
+    chunks.extend(text.get(start..).map(|text| Chunk { text, lines_before: start_line }));
+    chunks
+}
+
+fn is_marker(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+/// What stands between the last document and the next marker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Prologue {
+    /// Blank lines and comments.
+    Blank,
+    /// Directives, which belong to the document after them.
+    Directives,
+    /// A document.
+    Content,
+}
+
+impl Prologue {
+    fn after(self, line: &str) -> Self {
+        let text = line.trim();
+        match self {
+            Self::Content if text == "..." || line.starts_with("... ") => Self::Blank,
+            Self::Content => Self::Content,
+            _ if text.is_empty() || text.starts_with('#') => self,
+            _ if line.starts_with('%') => Self::Directives,
+            _ => Self::Content,
+        }
+    }
+}

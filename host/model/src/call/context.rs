@@ -1,0 +1,213 @@
+//! `context.context` and `job.job`.
+
+use std::sync::Arc;
+
+use super::{Call, Fault, LogLine, wrong};
+use crate::{
+    quantity::Quantity,
+    text::{clean, fit_name},
+    value::Failure,
+};
+
+/// Features that came after contract 1.0.0.
+const FEATURES: &[&str] = &[];
+
+/// The handle of the one job, lookups, objects and record.
+const ONLY: u32 = 0;
+/// The handle of the base record.
+pub(super) const BASE_INFO: u32 = 1;
+
+impl Call {
+    /// `context.job`
+    pub fn context_job(&mut self, _: u32) -> Result<u32, Fault> {
+        self.meter.add_handles(1).map(|()| ONLY)
+    }
+
+    /// `context.lookups`
+    pub fn context_lookups(&mut self, _: u32) -> Result<u32, Fault> {
+        self.meter.add_handles(1).map(|()| ONLY)
+    }
+
+    /// `context.objects`
+    pub fn context_objects(&mut self, _: u32) -> Result<u32, Fault> {
+        self.meter.add_handles(1).map(|()| ONLY)
+    }
+
+    /// `context.info`
+    pub fn context_info(&mut self, _: u32) -> Result<u32, Fault> {
+        self.meter.add_handles(1).map(|()| ONLY)
+    }
+
+    /// `context.base`
+    pub fn context_base(&mut self, _: u32) -> Result<u32, Fault> {
+        self.meter.add_handles(1).map(|()| BASE_INFO)
+    }
+
+    /// `context.because`
+    pub fn context_because(&mut self, _: u32, text: &str) -> Result<(), Fault> {
+        self.meter.text(text)?;
+        self.reason = (!text.is_empty()).then(|| clean(text).into());
+        Ok(())
+    }
+
+    /// `context.warn`
+    pub fn context_warn(
+        &mut self,
+        _: u32,
+        message: &str,
+        field: Option<&str>,
+    ) -> Result<(), Fault> {
+        let failure = self.failure(message, field)?;
+        self.warnings.push(failure);
+        Ok(())
+    }
+
+    /// `context.error`
+    pub fn context_error(
+        &mut self,
+        _: u32,
+        message: &str,
+        field: Option<&str>,
+    ) -> Result<(), Fault> {
+        let failure = self.failure(message, field)?;
+        self.errors.push(failure);
+        Ok(())
+    }
+
+    fn failure(&mut self, message: &str, field: Option<&str>) -> Result<Failure, Fault> {
+        self.meter.text(message)?;
+        self.meter.text(field.unwrap_or_default())?;
+        self.meter.log_line()?;
+        Ok(Failure {
+            message: clean(message),
+            field: field.map(clean),
+        })
+    }
+
+    /// `context.log`
+    pub fn context_log(&mut self, _: u32, level: &str, line: &str) -> Result<(), Fault> {
+        self.meter.text(line)?;
+        self.meter.log_line()?;
+        if !matches!(level, "error" | "warn" | "info" | "debug" | "trace") {
+            return wrong(
+                "context.log",
+                "the level is none of error, warn, info, debug, trace",
+            );
+        }
+        self.log.push(LogLine {
+            level: level.to_owned(),
+            line: clean(line),
+        });
+        Ok(())
+    }
+
+    /// `context.supports`
+    pub fn context_supports(&mut self, _: u32, feature: &str) -> Result<bool, Fault> {
+        self.meter.text(feature)?;
+        Ok(FEATURES.contains(&feature))
+    }
+
+    /// `context.quantity-ceil`
+    pub fn context_quantity_ceil(&mut self, _: u32, amount: &str) -> Result<Option<i64>, Fault> {
+        self.meter.text(amount)?;
+        Ok(Quantity::parse(amount).and_then(Quantity::ceil))
+    }
+
+    /// `context.quantity-milli`
+    pub fn context_quantity_milli(&mut self, _: u32, amount: &str) -> Result<Option<i64>, Fault> {
+        self.meter.text(amount)?;
+        Ok(Quantity::parse(amount).and_then(Quantity::milli))
+    }
+
+    /// `context.fit-name`
+    pub fn context_fit_name(&mut self, _: u32, text: &str, max: u32) -> Result<String, Fault> {
+        self.meter.text(text)?;
+        let name = fit_name(text, max);
+        self.give(&name)
+    }
+
+    /// `job.name`
+    pub fn job_name(&mut self, _: u32) -> Result<String, Fault> {
+        let name = self.inputs.job.name.clone();
+        self.give(&name)
+    }
+
+    /// `job.namespace`
+    pub fn job_namespace(&mut self, _: u32) -> Result<String, Fault> {
+        let namespace = self.inputs.job.namespace.clone();
+        self.give(&namespace)
+    }
+
+    /// `job.uid`
+    pub fn job_uid(&mut self, _: u32) -> Result<String, Fault> {
+        let uid = self.inputs.job.uid.clone();
+        self.give(&uid)
+    }
+
+    /// `job.suspended`
+    pub fn job_suspended(&mut self, _: u32) -> Result<bool, Fault> {
+        Ok(self.inputs.job.suspended)
+    }
+
+    /// `job.label`
+    pub fn job_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        let job = self.inputs.job.clone();
+        self.give_some(job.labels.get(key).map(String::as_str))
+    }
+
+    /// `job.annotation`
+    pub fn job_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        let job = self.inputs.job.clone();
+        self.give_some(job.annotations.get(key).map(String::as_str))
+    }
+
+    /// `job.runtime-kind`
+    pub fn job_runtime_kind(&mut self, _: u32) -> Result<String, Fault> {
+        let kind = self.inputs.job.runtime.kind.clone();
+        self.give(&kind)
+    }
+
+    /// `job.runtime-name`
+    pub fn job_runtime_name(&mut self, _: u32) -> Result<String, Fault> {
+        let name = self.inputs.job.runtime.name.clone();
+        self.give(&name)
+    }
+
+    /// `job.runtime-label`
+    pub fn job_runtime_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        let job = self.inputs.job.clone();
+        self.give_some(job.runtime.labels.get(key).map(String::as_str))
+    }
+
+    /// `job.runtime-annotation`
+    pub fn job_runtime_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        let job = self.inputs.job.clone();
+        self.give_some(job.runtime.annotations.get(key).map(String::as_str))
+    }
+
+    /// `job.nodes`
+    pub fn job_nodes(&mut self, _: u32) -> Result<u32, Fault> {
+        Ok(self.inputs.job.nodes)
+    }
+
+    /// `job.processes-per-node`
+    pub fn job_processes_per_node(&mut self, _: u32) -> Result<Option<u32>, Fault> {
+        Ok(self.inputs.job.processes_per_node)
+    }
+
+    /// `job.spec`
+    pub fn job_spec(&mut self, _: u32) -> Result<u32, Fault> {
+        self.new_document(self.inputs.job.spec.clone(), true)
+    }
+
+    /// `job.config`
+    pub fn job_config(&mut self, _: u32) -> Result<u32, Fault> {
+        self.new_document(self.inputs.config.clone(), false)
+    }
+
+    /// `job.operator-config`
+    pub fn job_operator_config(&mut self, _: u32) -> Result<u32, Fault> {
+        let config = Arc::clone(&self.inputs.plugin.settings.operator_config);
+        self.new_document(config, false)
+    }
+}

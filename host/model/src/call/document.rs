@@ -1,0 +1,125 @@
+//! `types.document`: opaque JSON by pointer.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Call, Fault, PlaceScope};
+use crate::{claims::Touch, record::Field};
+
+/// JSON that a guest holds a handle to.
+#[derive(Debug)]
+pub(super) struct Document {
+    value: Arc<Value>,
+    /// Whether each pointer needs a claim `job[POINTER]`.
+    is_job_spec: bool,
+}
+
+impl Call {
+    pub(super) fn new_document(
+        &mut self,
+        value: Arc<Value>,
+        is_job_spec: bool,
+    ) -> Result<u32, Fault> {
+        self.meter.add_handles(1)?;
+        let handle = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
+        self.documents.push(Document { value, is_job_spec });
+        Ok(handle)
+    }
+
+    fn with_document<T>(
+        &mut self,
+        rep: u32,
+        at: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        self.meter.text(at)?;
+        if !at.is_empty() && !at.starts_with('/') {
+            return Err(Fault::Argument {
+                method: "document",
+                problem: format!(
+                    "`{}` is no RFC 6901 pointer: it begins with `/` or is empty",
+                    crate::text::clean(at)
+                ),
+            });
+        }
+        let document = self
+            .documents
+            .get(rep as usize)
+            .ok_or(Fault::DeadHandle { what: "document" })?;
+        let value = document.value.clone();
+        if document.is_job_spec
+            && self
+                .access
+                .find(
+                    &self.record,
+                    Touch::Read,
+                    PlaceScope::Job,
+                    Field::JobSpec,
+                    Some(at),
+                )
+                .is_none()
+        {
+            return Err(Fault::NotClaimed {
+                touch: Touch::Read,
+                path: format!("job[{at}]"),
+            });
+        }
+        Ok(value.pointer(at).and_then(read))
+    }
+
+    /// `document.kind`
+    pub fn document_kind(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
+        let kind = |value: &Value| match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        self.with_document(rep, at, |value| Some(kind(value).to_owned()))
+    }
+
+    /// `document.text`
+    pub fn document_text(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
+        let text = self.with_document(rep, at, |value| value.as_str().map(str::to_owned))?;
+        self.meter.text(text.as_deref().unwrap_or_default())?;
+        Ok(text)
+    }
+
+    /// `document.integer`
+    pub fn document_integer(&mut self, rep: u32, at: &str) -> Result<Option<i64>, Fault> {
+        self.with_document(rep, at, Value::as_i64)
+    }
+
+    /// `document.boolean`
+    pub fn document_boolean(&mut self, rep: u32, at: &str) -> Result<Option<bool>, Fault> {
+        self.with_document(rep, at, Value::as_bool)
+    }
+
+    /// `document.len`
+    pub fn document_len(&mut self, rep: u32, at: &str) -> Result<u32, Fault> {
+        let len = self.with_document(rep, at, |value| match value {
+            Value::Array(items) => Some(items.len()),
+            Value::Object(members) => Some(members.len()),
+            _ => None,
+        })?;
+        Ok(len.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
+    }
+
+    /// `document.keys`
+    pub fn document_keys(&mut self, rep: u32, at: &str) -> Result<Vec<String>, Fault> {
+        let keys = self.with_document(rep, at, |value| {
+            Some(value.as_object()?.keys().cloned().collect::<Vec<_>>())
+        })?;
+        self.give_all(keys.unwrap_or_default())
+    }
+
+    /// `document.json`
+    pub fn document_json(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
+        let json = self.with_document(rep, at, |value| Some(value.to_string()))?;
+        self.meter.text(json.as_deref().unwrap_or_default())?;
+        Ok(json)
+    }
+}

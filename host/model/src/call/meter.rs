@@ -1,0 +1,70 @@
+use super::Fault;
+use crate::{limits::Limits, policy::Limit};
+
+/// What a call has used of everything that the host counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    limits: Limits,
+    bytes: u64,
+    handles: u64,
+    writes: u64,
+    log_lines: u64,
+}
+
+impl Meter {
+    pub(super) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            bytes: 0,
+            handles: 0,
+            writes: 0,
+            log_lines: 0,
+        }
+    }
+
+    /// Bytes over imports so far, in and out; the sandbox charges fuel for them.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes so far.
+    #[must_use]
+    pub const fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> Result<(), Fault> {
+        self.add_bytes(text.len())
+    }
+
+    pub(super) fn add_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        over(self.bytes, self.limits.import_bytes, Limit::ImportBytes)
+    }
+
+    pub(super) fn add_handles(&mut self, handles: usize) -> Result<(), Fault> {
+        self.handles = self.handles.saturating_add(handles as u64);
+        over(self.handles, self.limits.handles, Limit::Handles)
+    }
+
+    pub(super) fn write(&mut self) -> Result<(), Fault> {
+        self.writes += 1;
+        over(self.writes, self.limits.writes, Limit::Writes)
+    }
+
+    pub(super) fn log_line(&mut self) -> Result<(), Fault> {
+        self.log_lines += 1;
+        over(self.log_lines, self.limits.log_lines, Limit::LogLines)
+    }
+}
+
+fn over(used: u64, allowed: u64, limit: fn(u64) -> Limit) -> Result<(), Fault> {
+    if used > allowed {
+        Err(Fault::Limit {
+            limit: limit(allowed),
+        })
+    } else {
+        Ok(())
+    }
+}

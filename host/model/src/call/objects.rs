@@ -1,0 +1,193 @@
+//! `objects.objects` and `objects.object`.
+
+use super::{Call, Fault, PlaceScope, wrong};
+use crate::{
+    claims::Touch,
+    object::{ApplyMode, Object, object_name},
+    policy::Phase,
+    record::Field,
+    text::is_dns_subdomain,
+};
+
+impl Call {
+    /// The checked name of an object.
+    fn object_name(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        suffix: &str,
+        content: Option<&str>,
+    ) -> Result<String, Fault> {
+        for text in [api_version, kind, suffix, content.unwrap_or_default()] {
+            self.meter.text(text)?;
+        }
+        let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
+        if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
+            let problem = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
+            return wrong("objects.name", problem);
+        }
+        Ok(name)
+    }
+
+    /// `objects.name`
+    pub fn objects_name(
+        &mut self,
+        _: u32,
+        api_version: &str,
+        kind: &str,
+        suffix: &str,
+        content: Option<&str>,
+    ) -> Result<String, Fault> {
+        let name = self.object_name(api_version, kind, suffix, content)?;
+        self.give(&name)
+    }
+
+    /// `objects.emit`
+    pub fn objects_emit(
+        &mut self,
+        _: u32,
+        api_version: &str,
+        kind: &str,
+        suffix: &str,
+        content: Option<&str>,
+    ) -> Result<u32, Fault> {
+        if self.phase != Phase::Build {
+            return Err(Fault::WrongPhase {
+                what: "emit objects",
+                phase: self.phase,
+            });
+        }
+        let name = self.object_name(api_version, kind, suffix, content)?;
+        let claim = format!("{api_version}/{kind}/{suffix}");
+        self.meter.write()?;
+        self.meter.add_handles(1)?;
+        if self
+            .access
+            .find(
+                &self.record,
+                Touch::Write,
+                PlaceScope::Job,
+                Field::Objects,
+                Some(&claim),
+            )
+            .is_none()
+        {
+            return Err(Fault::NotClaimed {
+                touch: Touch::Write,
+                path: format!("objects[{claim}]"),
+            });
+        }
+        if self
+            .objects
+            .iter()
+            .any(|object| object.kind == kind && object.name == name)
+        {
+            return wrong(
+                "objects.emit",
+                format!("it has emitted the {kind} `{name}` already"),
+            );
+        }
+        self.objects.push(Object {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            suffix: suffix.to_owned(),
+            name,
+            labels: std::collections::BTreeMap::new(),
+            annotations: std::collections::BTreeMap::new(),
+            data: std::collections::BTreeMap::new(),
+            binary_data: std::collections::BTreeMap::new(),
+            immutable: false,
+            apply: ApplyMode::default(),
+        });
+        Ok(u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// An emitted object, to write to; counts as a write of so many bytes.
+    fn object(&mut self, rep: u32, bytes: usize) -> Result<&mut Object, Fault> {
+        self.meter.write()?;
+        self.meter.add_bytes(bytes)?;
+        self.objects
+            .get_mut(rep as usize)
+            .ok_or(Fault::DeadHandle { what: "object" })
+    }
+
+    /// `object.name`
+    pub fn object_name_of(&mut self, rep: u32) -> Result<String, Fault> {
+        let name = self.object(rep, 0)?.name.clone();
+        self.give(&name)
+    }
+
+    /// `object.set-label`
+    pub fn object_set_label(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
+        self.object(rep, key.len() + value.len())?
+            .labels
+            .insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// `object.set-annotation`
+    pub fn object_set_annotation(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
+        self.object(rep, key.len() + value.len())?
+            .annotations
+            .insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// `object.append`
+    pub fn object_append(&mut self, rep: u32, key: &str, text: &str) -> Result<(), Fault> {
+        let object = self.object(rep, key.len() + text.len())?;
+        if object.binary_data.contains_key(key) || !is_data_key(key) {
+            return wrong(
+                "object.append",
+                "the key holds bytes already, or is no key of a ConfigMap",
+            );
+        }
+        object
+            .data
+            .entry(key.to_owned())
+            .or_default()
+            .push_str(text);
+        Ok(())
+    }
+
+    /// `object.set-binary`
+    pub fn object_set_binary(&mut self, rep: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
+        let object = self.object(rep, key.len() + value.len())?;
+        if object.data.contains_key(key) || !is_data_key(key) {
+            return wrong(
+                "object.set-binary",
+                "the key holds text already, or is no key of a ConfigMap",
+            );
+        }
+        object.binary_data.insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    /// `object.set-immutable`
+    pub fn object_set_immutable(&mut self, rep: u32) -> Result<(), Fault> {
+        self.object(rep, 0)?.immutable = true;
+        Ok(())
+    }
+
+    /// `object.set-apply`
+    pub fn object_set_apply(&mut self, rep: u32, mode: &str) -> Result<(), Fault> {
+        match ApplyMode::named(mode) {
+            Some(mode) => self.object(rep, 0)?.apply = mode,
+            None => {
+                let known = ApplyMode::ALL.map(ApplyMode::name).join(", ");
+                return wrong("object.set-apply", format!("the mode is none of {known}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a ConfigMap takes the key.
+fn is_data_key(key: &str) -> bool {
+    !key.is_empty()
+        && key.len() <= 253
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && !matches!(key, "." | "..")
+}

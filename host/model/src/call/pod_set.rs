@@ -1,0 +1,565 @@
+//! `pod-set-info.pod-set`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::{Call, Fault, Target, handle, wrong};
+use crate::{
+    claims::{Grant, Touch},
+    object::object_name,
+    record::{Container, Datum, Field, Fields, NODE_CONTAINER, PlaceScope},
+    text::is_dns_label,
+    value::{Dependency, Devices, KeyFile},
+};
+
+impl Call {
+    /// `pod-set.name`
+    pub fn pod_set_name(&mut self, rep: u32) -> Result<String, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        let name = self
+            .record_of(target.base)
+            .pod_set(at)
+            .map(|set| set.name.clone())
+            .unwrap_or_default();
+        self.give(&name)
+    }
+
+    /// `pod-set.ancestor`
+    pub fn pod_set_ancestor(&mut self, rep: u32) -> Result<Option<String>, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        let ancestor = self
+            .record_of(target.base)
+            .pod_set(at)
+            .and_then(|set| set.ancestor.clone());
+        self.give_some(ancestor.as_deref())
+    }
+
+    /// `pod-set.depends-on`
+    pub fn pod_set_depends_on(&mut self, rep: u32) -> Result<Vec<Dependency>, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        let list = self
+            .record_of(target.base)
+            .pod_set(at)
+            .map(|set| set.depends_on.clone())
+            .unwrap_or_default();
+        self.meter.add_bytes(
+            list.iter()
+                .map(|d| d.pod_set.len() + d.status.len() + 16)
+                .sum(),
+        )?;
+        Ok(list)
+    }
+
+    /// `pod-set.count`
+    pub fn pod_set_count(&mut self, rep: u32) -> Result<u32, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        Ok(self
+            .record_of(target.base)
+            .pod_set(at)
+            .map_or(0, |set| set.count))
+    }
+
+    /// `pod-set.replicas`
+    pub fn pod_set_replicas(&mut self, rep: u32) -> Result<u32, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        Ok(self
+            .record_of(target.base)
+            .pod_set(at)
+            .map_or(0, |set| set.replicas))
+    }
+
+    /// `pod-set.address`
+    pub fn pod_set_address(
+        &mut self,
+        rep: u32,
+        job_index: u32,
+        pod_index: u32,
+    ) -> Result<String, Fault> {
+        let (_, at) = self.pod_set_target(rep)?;
+        match self.record.address(at, job_index, pod_index) {
+            Some(address) => self.give(&address),
+            None => wrong(
+                "pod-set.address",
+                format!("there is no pod {pod_index} of job {job_index}"),
+            ),
+        }
+    }
+
+    /// `pod-set.address-count`
+    pub fn pod_set_address_count(&mut self, rep: u32) -> Result<u32, Fault> {
+        let (_, at) = self.pod_set_target(rep)?;
+        Ok(self
+            .record
+            .pod_set(at)
+            .map_or(0, crate::record::PodSet::pods))
+    }
+
+    /// `pod-set.addresses`
+    pub fn pod_set_addresses(
+        &mut self,
+        rep: u32,
+        start: u32,
+        max: u32,
+    ) -> Result<Vec<String>, Fault> {
+        let mut out = Vec::new();
+        self.each_address(rep, start, max, |address| out.push(address))?;
+        self.give_all(out)
+    }
+
+    /// `pod-set.joined-addresses`
+    pub fn pod_set_joined_addresses(
+        &mut self,
+        rep: u32,
+        start: u32,
+        max: u32,
+        separator: &str,
+    ) -> Result<String, Fault> {
+        self.meter.text(separator)?;
+        let mut out = String::new();
+        self.each_address(rep, start, max, |address| {
+            if !out.is_empty() {
+                out.push_str(separator);
+            }
+            out.push_str(&address);
+        })?;
+        self.meter.text(&out)?;
+        Ok(out)
+    }
+
+    /// Gives up to `max` addresses from the one numbered `start`; refuses before it builds what the meter can't pay.
+    fn each_address(
+        &mut self,
+        rep: u32,
+        start: u32,
+        max: u32,
+        mut give: impl FnMut(String),
+    ) -> Result<(), Fault> {
+        let (_, at) = self.pod_set_target(rep)?;
+        let Some(set) = self.record.pod_set(at) else {
+            return Ok(());
+        };
+        let (count, end) = (set.count.max(1), start.saturating_add(max).min(set.pods()));
+        let prefix = format!("{}-{}-", self.record.job_name, set.name);
+        let each = prefix.len() + self.record.subdomain.len() + 4;
+        self.meter
+            .clone()
+            .add_bytes(each.saturating_mul(end.saturating_sub(start) as usize))?;
+        for pod in start..end {
+            let mut address = String::with_capacity(each + 8);
+            let _ = write!(
+                address,
+                "{prefix}{}-{}.{}",
+                pod / count,
+                pod % count,
+                self.record.subdomain
+            );
+            give(address);
+        }
+        Ok(())
+    }
+
+    /// `pod-set.containers`
+    pub fn pod_set_containers(&mut self, rep: u32) -> Result<Vec<u32>, Fault> {
+        self.container_handles(rep, Field::Containers)
+    }
+
+    /// `pod-set.init-containers`
+    pub fn pod_set_init_containers(&mut self, rep: u32) -> Result<Vec<u32>, Fault> {
+        self.container_handles(rep, Field::InitContainers)
+    }
+
+    fn container_handles(&mut self, rep: u32, list: Field) -> Result<Vec<u32>, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        self.may_read(target, list, None)?;
+        let record = self.record_of(target.base);
+        let handles = record
+            .containers(at, list)
+            .map(|id| handle(id.0, target.base))
+            .collect();
+        self.give_handles(handles)
+    }
+
+    /// `pod-set.container`
+    pub fn pod_set_container(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+        self.meter.text(name)?;
+        let (target, at) = self.pod_set_target(rep)?;
+        let found = self
+            .record_of(target.base)
+            .container_named(at, name)
+            .map(|id| handle(id.0, target.base));
+        self.give_handle(found)
+    }
+
+    /// `pod-set.add-container`
+    pub fn pod_set_add_container(
+        &mut self,
+        rep: u32,
+        name: &str,
+        image: &str,
+    ) -> Result<u32, Fault> {
+        self.add_container(rep, Field::Containers, name, image)
+    }
+
+    /// `pod-set.add-init-container`
+    pub fn pod_set_add_init_container(
+        &mut self,
+        rep: u32,
+        name: &str,
+        image: &str,
+    ) -> Result<u32, Fault> {
+        self.add_container(rep, Field::InitContainers, name, image)
+    }
+
+    fn add_container(
+        &mut self,
+        rep: u32,
+        list: Field,
+        name: &str,
+        image: &str,
+    ) -> Result<u32, Fault> {
+        let method = "pod-set.add-container";
+        self.meter.text(name)?;
+        self.meter.text(image)?;
+        let (target, at) = self.pod_set_target(rep)?;
+        if !is_dns_label(name) {
+            return wrong(
+                method,
+                "the name is no DNS label: at most 63 of a-z, 0-9 and `-`",
+            );
+        }
+        self.may_write(target, Touch::Create, list, name)?;
+        if self.record.container_named(at, name).is_some() {
+            return wrong(method, format!("there is a container `{name}` already"));
+        }
+        self.meter.add_handles(1)?;
+        let id = self.record.new_container(Container {
+            name: name.into(),
+            pod_set: at,
+            list,
+            home: self.owner(),
+            runtime_command: None,
+            runtime_args: None,
+            fields: Fields::default(),
+        });
+        self.put(target.scope, list, name, Some(Datum::Container(id)));
+        self.put(
+            PlaceScope::Container(id),
+            Field::Image,
+            "",
+            Some(image.into()),
+        );
+        Ok(id.0)
+    }
+
+    /// `pod-set.volumes`
+    pub fn pod_set_volumes(&mut self, rep: u32) -> Result<Vec<String>, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        self.may_read(target, Field::Volumes, None)?;
+        let set = self.record_of(target.base).pod_set(at);
+        let names = set.map(|set| {
+            set.fields
+                .all(Field::Volumes)
+                .iter()
+                .map(|e| e.key.to_string())
+                .collect()
+        });
+        self.give_all(names.unwrap_or_default())
+    }
+
+    /// `pod-set.volume`
+    pub fn pod_set_volume(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+        self.meter.text(name)?;
+        let (target, _) = self.pod_set_target(rep)?;
+        self.may_read(target, Field::Volumes, Some(name))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Volumes, name);
+        let volume = entry.and_then(|e| e.datum.as_json()).cloned();
+        volume
+            .map(|value| self.new_document(value, false))
+            .transpose()
+    }
+
+    /// `pod-set.remove-volume`
+    pub fn pod_set_remove_volume(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.own_volume_only(target, name, "the removal of a volume that it did not put")?;
+        self.put(target.scope, Field::Volumes, name, None);
+        Ok(())
+    }
+
+    /// `pod-set.put-empty-dir`
+    pub fn pod_set_put_empty_dir(
+        &mut self,
+        rep: u32,
+        name: &str,
+        medium: Option<&str>,
+        size_limit: Option<&str>,
+    ) -> Result<(), Fault> {
+        self.meter.text(medium.unwrap_or_default())?;
+        self.meter.text(size_limit.unwrap_or_default())?;
+        let mut source = Map::new();
+        source.extend(medium.map(|medium| ("medium".to_owned(), Value::from(medium))));
+        source.extend(size_limit.map(|limit| ("sizeLimit".to_owned(), Value::from(limit))));
+        self.put_volume(rep, name, "emptyDir", Value::Object(source))
+    }
+
+    /// `pod-set.put-own-config-map`
+    pub fn pod_set_put_own_config_map(
+        &mut self,
+        rep: u32,
+        name: &str,
+        suffix: &str,
+        default_mode: Option<u32>,
+        items: &[KeyFile],
+    ) -> Result<(), Fault> {
+        self.meter.text(suffix)?;
+        self.meter
+            .add_bytes(items.iter().map(|i| i.key.len() + i.path.len() + 16).sum())?;
+        let mut source = Map::new();
+        source.insert(
+            "name".to_owned(),
+            object_name(&self.inputs.job.name, "", suffix, None).into(),
+        );
+        source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
+        if !items.is_empty() {
+            source.insert("items".to_owned(), items.iter().map(key_file).collect());
+        }
+        self.put_volume(rep, name, "configMap", Value::Object(source))
+    }
+
+    /// `pod-set.put-raw-volume`
+    pub fn pod_set_put_raw_volume(
+        &mut self,
+        rep: u32,
+        name: &str,
+        source: &str,
+    ) -> Result<(), Fault> {
+        let method = "pod-set.put-raw-volume";
+        self.meter.text(source)?;
+        let (target, _) = self.pod_set_target(rep)?;
+        let mut volume = Map::new();
+        volume.insert("name".to_owned(), name.into());
+        match serde_json::from_str::<Value>(source) {
+            Ok(Value::Object(source)) if source.len() == 1 && !source.contains_key("name") => {
+                volume.extend(source)
+            }
+            _ => {
+                return wrong(
+                    method,
+                    "the source is no JSON object with one member, as `{\"hostPath\": {...}}`",
+                );
+            }
+        }
+        self.meter.text(name)?;
+        if self.may_write(target, Touch::Write, Field::Volumes, name)? == Grant::OwnOnly {
+            return Err(self.not_granted(
+                target,
+                Field::Volumes,
+                name,
+                "a raw volume",
+                OWN_VOLUMES,
+            ));
+        }
+        self.put(
+            target.scope,
+            Field::Volumes,
+            name,
+            Some(Value::Object(volume).into()),
+        );
+        Ok(())
+    }
+
+    fn put_volume(&mut self, rep: u32, name: &str, kind: &str, source: Value) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        if !is_dns_label(name) {
+            return wrong(
+                "pod-set.put-volume",
+                "the name is no DNS label: at most 63 of a-z, 0-9 and `-`",
+            );
+        }
+        self.own_volume_only(target, name, "over a volume that it did not put")?;
+        let volume = json!({ "name": name, kind: source });
+        self.put(target.scope, Field::Volumes, name, Some(volume.into()));
+        Ok(())
+    }
+
+    /// Checks a write of a volume; without a full grant, only of one that this plugin put, or that is not there.
+    fn own_volume_only(
+        &mut self,
+        target: Target,
+        name: &str,
+        what: &'static str,
+    ) -> Result<(), Fault> {
+        self.meter.text(name)?;
+        let grant = self.may_write(target, Touch::Write, Field::Volumes, name)?;
+        let foreign = self
+            .record
+            .entry(target.scope, Field::Volumes, name)
+            .is_some_and(|entry| entry.owner != self.owner());
+        if grant == Grant::OwnOnly && foreign {
+            return Err(self.not_granted(target, Field::Volumes, name, what, OWN_VOLUMES));
+        }
+        Ok(())
+    }
+
+    pub(super) fn not_granted(
+        &self,
+        target: Target,
+        field: Field,
+        key: &str,
+        what: &'static str,
+        allowed: &'static str,
+    ) -> Fault {
+        let place = crate::record::Place {
+            scope: target.scope,
+            field,
+            key: key.into(),
+        };
+        Fault::NotGranted {
+            path: self.record.path(&place).to_string(),
+            what,
+            allowed,
+        }
+    }
+
+    /// `pod-set.devices`
+    pub fn pod_set_devices(&mut self, rep: u32) -> Result<Vec<Devices>, Fault> {
+        let (target, at) = self.may_count_devices(rep)?;
+        let devices = self
+            .record_of(target.base)
+            .devices(at, &self.inputs.job.accelerators);
+        self.meter
+            .add_bytes(devices.iter().map(|d| d.source.len() + 16).sum())?;
+        Ok(devices)
+    }
+
+    /// `pod-set.accelerators`
+    pub fn pod_set_accelerators(&mut self, rep: u32) -> Result<Option<u32>, Fault> {
+        let (target, at) = self.may_count_devices(rep)?;
+        Ok(self
+            .record_of(target.base)
+            .accelerators(at, &self.inputs.job.accelerators))
+    }
+
+    /// `pod-set.processes`
+    pub fn pod_set_processes(&mut self, rep: u32) -> Result<Option<u32>, Fault> {
+        let (target, at) = self.may_count_devices(rep)?;
+        let job = &self.inputs.job;
+        Ok(self
+            .record_of(target.base)
+            .processes(at, job.processes_per_node, &job.accelerators))
+    }
+
+    /// Checks the reads that counting devices stands on.
+    fn may_count_devices(&mut self, rep: u32) -> Result<(Target, u32), Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        self.may_read_all(target, Field::Devices)?;
+        if let Some(id) = self
+            .record_of(target.base)
+            .container_named(at, NODE_CONTAINER)
+        {
+            let node = Target {
+                scope: PlaceScope::Container(id),
+                base: target.base,
+            };
+            self.may_read_all(node, Field::Requests)?;
+            self.may_read_all(node, Field::Limits)?;
+        }
+        Ok((target, at))
+    }
+
+    /// `pod-set.pod-label`
+    pub fn pod_set_pod_label(&mut self, rep: u32, key: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.read_text(target, Field::PodLabels, key)
+    }
+
+    /// `pod-set.set-pod-label`
+    pub fn pod_set_set_pod_label(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set_text(target, Field::PodLabels, key, value)
+    }
+
+    /// `pod-set.remove-pod-label`
+    pub fn pod_set_remove_pod_label(&mut self, rep: u32, key: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set(target, Field::PodLabels, key, None)
+    }
+
+    /// `pod-set.pod-annotation`
+    pub fn pod_set_pod_annotation(&mut self, rep: u32, key: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.read_text(target, Field::PodAnnotations, key)
+    }
+
+    /// `pod-set.set-pod-annotation`
+    pub fn pod_set_set_pod_annotation(
+        &mut self,
+        rep: u32,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set_text(target, Field::PodAnnotations, key, value)
+    }
+
+    /// `pod-set.remove-pod-annotation`
+    pub fn pod_set_remove_pod_annotation(&mut self, rep: u32, key: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set(target, Field::PodAnnotations, key, None)
+    }
+
+    /// `pod-set.node-selector`
+    pub fn pod_set_node_selector(&mut self, rep: u32, key: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.read_text(target, Field::NodeSelector, key)
+    }
+
+    /// `pod-set.put-node-selector`
+    pub fn pod_set_put_node_selector(
+        &mut self,
+        rep: u32,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set_text(target, Field::NodeSelector, key, value)
+    }
+
+    /// `pod-set.priority-class`
+    pub fn pod_set_priority_class(&mut self, rep: u32) -> Result<Option<String>, Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.read_text(target, Field::PriorityClass, "")
+    }
+
+    /// `pod-set.set-priority-class`
+    pub fn pod_set_set_priority_class(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set_text(target, Field::PriorityClass, "", name)
+    }
+
+    /// `pod-set.scheduler-name`
+    pub fn pod_set_scheduler_name(&mut self, rep: u32) -> Result<Option<String>, Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.read_text(target, Field::SchedulerName, "")
+    }
+
+    /// `pod-set.set-scheduler-name`
+    pub fn pod_set_set_scheduler_name(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.set_text(target, Field::SchedulerName, "", name)
+    }
+}
+
+/// What the default grant of volumes allows.
+const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objects";
+
+fn key_file(item: &KeyFile) -> Value {
+    let mut object = Map::new();
+    object.insert("key".to_owned(), item.key.as_str().into());
+    object.insert("path".to_owned(), item.path.as_str().into());
+    object.extend(item.mode.map(|mode| ("mode".to_owned(), Value::from(mode))));
+    Value::Object(object)
+}

@@ -1,0 +1,47 @@
+//! The TrainJob as plugins see it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::record::Accelerators;
+
+/// What resolve worked out of a TrainJob and its runtime. No plugin changes it.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.namespace`.
+    pub namespace: Arc<str>,
+    /// `metadata.uid`, or what stands for it offline.
+    pub uid: Arc<str>,
+    /// `spec.suspend`.
+    pub suspended: bool,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+    /// The runtime.
+    pub runtime: RuntimeRef,
+    /// Effective number of nodes, never 0.
+    pub nodes: u32,
+    /// Processes per node where somebody gave a number.
+    pub processes_per_node: Option<u32>,
+    /// The TrainJob's `spec`.
+    pub spec: Arc<Value>,
+    /// Which extended resources are accelerators.
+    pub accelerators: Accelerators,
+}
+
+/// The runtime that a TrainJob names.
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeRef {
+    /// `TrainingRuntime` or `ClusterTrainingRuntime`.
+    pub kind: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+}

@@ -1,0 +1,100 @@
+//! Objects of the cluster that plugins ask for.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde_json::Value;
+
+/// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LookupKey {
+    /// One object by name.
+    Object {
+        /// As `v1` or `resource.k8s.io/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// `metadata.name`.
+        name: String,
+    },
+    /// All objects of a kind.
+    All {
+        /// As `v1` or `resource.k8s.io/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// Whether a kind is served.
+    Served {
+        /// As `v1` or `resource.k8s.io/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+}
+
+impl LookupKey {
+    /// As the key of a claim: `v1/ConfigMap/NAME`, with `*` for all objects and `#` for the kind itself.
+    #[must_use]
+    pub fn claim_key(&self) -> String {
+        match self {
+            Self::Object {
+                api_version,
+                kind,
+                name,
+            } => format!("{api_version}/{kind}/{name}"),
+            Self::All { api_version, kind } => format!("{api_version}/{kind}/*"),
+            Self::Served { api_version, kind } => format!("{api_version}/{kind}/#"),
+        }
+    }
+}
+
+impl fmt::Display for LookupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object {
+                api_version,
+                kind,
+                name,
+            } => write!(f, "{kind} `{name}` ({api_version})"),
+            Self::All { api_version, kind } => write!(f, "the list of {kind} ({api_version})"),
+            Self::Served { api_version, kind } => {
+                write!(f, "whether {kind} ({api_version}) is served")
+            }
+        }
+    }
+}
+
+/// What the host holds for a key.
+#[derive(Clone, Debug)]
+pub enum LookupAnswer {
+    /// The object.
+    Object(Arc<Value>),
+    /// The kind is not served.
+    NotServed,
+    /// The objects, by name.
+    All(Vec<Arc<Value>>),
+    /// Whether it is served.
+    Served(bool),
+}
+
+/// The answers that the host holds for one TrainJob.
+#[derive(Clone, Debug, Default)]
+pub struct Lookups(BTreeMap<LookupKey, LookupAnswer>);
+
+impl Lookups {
+    /// The answer, if the host holds it.
+    #[must_use]
+    pub fn get(&self, key: &LookupKey) -> Option<&LookupAnswer> {
+        self.0.get(key)
+    }
+
+    /// Adds an answer.
+    pub fn insert(&mut self, key: LookupKey, answer: LookupAnswer) {
+        self.0.insert(key, answer);
+    }
+
+    /// All keys that were ever asked for and answered.
+    pub fn keys(&self) -> impl Iterator<Item = &LookupKey> {
+        self.0.keys()
+    }
+}

@@ -1,0 +1,93 @@
+//! Objects that plugins emit beside the JobSet.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::text::short_hash;
+
+/// How an object is applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApplyMode {
+    /// Only while the JobSet may change: running pods never see a new script under a live mount.
+    #[default]
+    WithJobSet,
+    /// Once; what is there is used.
+    Once,
+    /// While the TrainJob is suspended.
+    WhileSuspended,
+    /// Whenever it differs.
+    Live,
+}
+
+impl ApplyMode {
+    /// All modes.
+    pub const ALL: [Self; 4] = [
+        Self::WithJobSet,
+        Self::Once,
+        Self::WhileSuspended,
+        Self::Live,
+    ];
+
+    /// As the contract spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WithJobSet => "with-jobset",
+            Self::Once => "once",
+            Self::WhileSuspended => "while-suspended",
+            Self::Live => "live",
+        }
+    }
+
+    /// The mode of that spelling.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+impl fmt::Display for ApplyMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An emitted object. Namespace and owner are added when it is assembled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// As `v1`.
+    pub api_version: String,
+    /// As `ConfigMap`.
+    pub kind: String,
+    /// What stands behind the TrainJob's name.
+    pub suffix: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+    /// `data`.
+    pub data: BTreeMap<String, String>,
+    /// `binaryData`, as bytes.
+    pub binary_data: BTreeMap<String, Vec<u8>>,
+    /// `immutable`.
+    pub immutable: bool,
+    /// How it is applied.
+    pub apply: ApplyMode,
+}
+
+/// Digits of the hash in a name.
+const HASH_DIGITS: usize = 10;
+
+/// The name of an object: the TrainJob's name and the suffix; with content, a hash over it and the job's identity
+/// (job `a` with suffix `-b-c` and job `a-b` with suffix `-c` would meet otherwise).
+#[must_use]
+pub fn object_name(job: &str, uid: &str, suffix: &str, content: Option<&str>) -> String {
+    match content {
+        None => format!("{job}{suffix}"),
+        Some(content) => format!(
+            "{job}{suffix}-{}",
+            short_hash(&[uid, suffix, content], HASH_DIGITS)
+        ),
+    }
+}

@@ -1,0 +1,162 @@
+//! The one trait through which policies run, and how a call of one ends.
+
+use std::{fmt, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    call::{Call, Fault},
+    plugin::Plugin,
+    value::Failure,
+};
+
+/// What a plugin is called for. Each is an interface of the contract.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Changes the record.
+    Transform,
+    /// Emits objects.
+    Build,
+    /// Warns or refuses.
+    Check,
+}
+
+impl Phase {
+    /// All phases, in the order in which a TrainJob meets them.
+    pub const ALL: [Self; 3] = [Self::Transform, Self::Build, Self::Check];
+
+    /// The name of its interface and function in the contract.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transform => "transform",
+            Self::Build => "build",
+            Self::Check => "check",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A plugin that can be called.
+pub trait Policy: Send + Sync {
+    /// Who it is, and what it may do.
+    fn plugin(&self) -> &Arc<Plugin>;
+
+    /// Calls one phase, with nothing left of any call before. Whether the call's writes count is not decided here.
+    fn run(&self, phase: Phase, call: Box<Call>) -> Finished;
+}
+
+/// A call that has ended, with its journal.
+#[derive(Debug)]
+pub struct Finished {
+    /// The call, as the plugin left it.
+    pub call: Box<Call>,
+    /// How it ended.
+    pub end: Result<(), Ended>,
+}
+
+/// Why a call counts for nothing.
+#[derive(Debug, Error)]
+pub enum Ended {
+    /// The plugin refused the TrainJob.
+    #[error("{0}")]
+    Refused(Failure),
+    /// The host ended the call: the plugin broke a rule, or asked for an object that is not at hand.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The plugin crashed.
+    #[error("crashed: {kind}{}", message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
+    Trap {
+        /// What went wrong, by the sandbox's own words.
+        kind: String,
+        /// What its panic said, cleaned.
+        message: Option<String>,
+    },
+    /// A limit ran out.
+    #[error("used up its {limit}{}", limit.advice())]
+    Limit {
+        /// Which one, and how much it allows.
+        limit: Limit,
+    },
+    /// The host was too busy: the same call may go well later. Never the plugin's fault alone, and no result to keep.
+    #[error("{0}")]
+    Busy(Busy),
+}
+
+impl Ended {
+    /// Whether the same inputs may go well later.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy(_))
+    }
+}
+
+/// A limit of a call, with its amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of all memories and tables.
+    Memory(u64),
+    /// Instructions.
+    Fuel(u64),
+    /// Bytes of the stack.
+    Stack(u64),
+    /// Bytes over all imports.
+    ImportBytes(u64),
+    /// Handles.
+    Handles(u64),
+    /// Writes.
+    Writes(u64),
+    /// Log lines, warnings and errors.
+    LogLines(u64),
+}
+
+impl Limit {
+    /// What to do about it: the policy file's key, where there is one.
+    pub(crate) fn advice(self) -> String {
+        let setting = match self {
+            Self::Memory(_) => "memoryBytes",
+            Self::Fuel(_) => "fuel",
+            Self::ImportBytes(_) => "importBytes",
+            Self::Handles(_) => "handles",
+            Self::Writes(_) => "writes",
+            Self::LogLines(_) => "logLines",
+            Self::Stack(_) => return "; the plugin recurses too deeply".to_owned(),
+        };
+        format!("; `limits.{setting}` in the policy file raises it")
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(n) => write!(f, "{n} bytes of memory"),
+            Self::Fuel(n) => write!(f, "{n} units of fuel"),
+            Self::Stack(n) => write!(f, "{n} bytes of stack"),
+            Self::ImportBytes(n) => write!(f, "{n} bytes over imports"),
+            Self::Handles(n) => write!(f, "{n} handles"),
+            Self::Writes(n) => write!(f, "{n} writes"),
+            Self::LogLines(n) => write!(f, "{n} log lines"),
+        }
+    }
+}
+
+/// The host's load, which has nothing to do with what the plugin computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Busy {
+    /// The wall-clock backstop rang.
+    #[error("did not end within {0} ms of wall-clock time; retried, since the machine may be busy")]
+    WallClock(u64),
+    /// No instance was free.
+    #[error("no sandbox instance is free; retried")]
+    Pool,
+}

@@ -1,0 +1,229 @@
+//! One TrainJob's way through the plugins: calls, what they commit, and what is left of it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::{
+    call::{Call, CallInputs, Fault, LogLine},
+    job::Job,
+    lookup::{LookupAnswer, LookupKey, Lookups},
+    object::Object,
+    plugin::PluginId,
+    policy::{Ended, Finished, Phase, Policy},
+    record::{Change, Record},
+    value::Failure,
+};
+
+/// What one plugin changed, once it counts.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// Its changes, first one first.
+    pub changes: Vec<Change>,
+}
+
+/// An object with the plugin that emitted it.
+#[derive(Clone, Debug)]
+pub struct Emitted {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// The object.
+    pub object: Object,
+}
+
+/// A sentence of a plugin for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// The phase in which it said so.
+    pub phase: Phase,
+    /// The sentence.
+    pub failure: Failure,
+}
+
+/// A line that a plugin logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// The phase in which it did.
+    pub phase: Phase,
+    /// The line.
+    pub line: LogLine,
+}
+
+/// A call that counts for nothing, with everything that is known of it.
+#[derive(Debug, Error)]
+#[error("plugin {plugin} in {phase}: {cause}")]
+pub struct CallError {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// The phase.
+    pub phase: Phase,
+    /// Why.
+    pub cause: Ended,
+}
+
+impl CallError {
+    /// The object that the call needs before it can be made again.
+    #[must_use]
+    pub const fn missing(&self) -> Option<&LookupKey> {
+        match &self.cause {
+            Ended::Fault(Fault::Missing(key)) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// A TrainJob between resolve and assemble.
+#[derive(Debug)]
+pub struct Session {
+    job: Arc<Job>,
+    base: Arc<Record>,
+    record: Record,
+    lookups: Arc<Lookups>,
+    committed: Vec<Committed>,
+    emitted: Vec<Emitted>,
+    warnings: Vec<Said>,
+    errors: Vec<Said>,
+    log: Vec<Logged>,
+}
+
+impl Session {
+    /// A session over the record as resolve left it.
+    #[must_use]
+    pub fn new(job: Arc<Job>, base: Record) -> Self {
+        Self {
+            job,
+            record: base.clone(),
+            base: Arc::new(base),
+            lookups: Arc::default(),
+            committed: Vec::new(),
+            emitted: Vec::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// Calls one phase of a plugin. What it wrote counts if it returns `Ok`, and not at all otherwise.
+    ///
+    /// `rank` is the plugin's place among the plan's plugins sorted by name, `config` its complete configuration.
+    ///
+    /// # Errors
+    /// How the call ended. After [`CallError::missing`] the call can be made again once the answer was [`Self::learn`]ed.
+    pub fn call(
+        &mut self,
+        policy: &dyn Policy,
+        phase: Phase,
+        rank: u16,
+        config: Arc<Value>,
+    ) -> Result<(), Box<CallError>> {
+        let plugin = Arc::clone(policy.plugin());
+        // The trait gives the call back in every case, and the record with it.
+        let record = std::mem::replace(&mut self.record, Record::new("", "", ""));
+        let inputs = CallInputs {
+            plugin: plugin.clone(),
+            rank,
+            config,
+            job: self.job.clone(),
+            base: self.base.clone(),
+            lookups: self.lookups.clone(),
+        };
+        let Finished { call, end } = policy.run(phase, Box::new(Call::new(phase, record, inputs)));
+        let mut result = call.finish();
+        let id = plugin.id.clone();
+        self.log.extend(result.log.into_iter().map(|line| Logged {
+            plugin: id.clone(),
+            phase,
+            line,
+        }));
+        if let Err(cause) = end {
+            result.record.undo(result.changes);
+            result.record.forget_containers(result.containers_before);
+            self.record = result.record;
+            return Err(Box::new(CallError {
+                plugin: id,
+                phase,
+                cause,
+            }));
+        }
+        self.record = result.record;
+        if !result.changes.is_empty() {
+            self.committed.push(Committed {
+                plugin: id.clone(),
+                changes: result.changes,
+            });
+        }
+        let said = |failure| Said {
+            plugin: id.clone(),
+            phase,
+            failure,
+        };
+        self.emitted
+            .extend(result.objects.into_iter().map(|object| Emitted {
+                plugin: id.clone(),
+                object,
+            }));
+        self.warnings.extend(result.warnings.into_iter().map(said));
+        self.errors.extend(result.errors.into_iter().map(said));
+        Ok(())
+    }
+
+    /// Keeps the answer to a lookup for this TrainJob's calls.
+    pub fn learn(&mut self, key: LookupKey, answer: LookupAnswer) {
+        Arc::make_mut(&mut self.lookups).insert(key, answer);
+    }
+
+    /// The record with all that counts.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The record as resolve left it.
+    #[must_use]
+    pub fn base(&self) -> &Record {
+        &self.base
+    }
+
+    /// What the plugins changed, in the order of the plan.
+    #[must_use]
+    pub fn committed(&self) -> &[Committed] {
+        &self.committed
+    }
+
+    /// The objects that the plugins emitted.
+    #[must_use]
+    pub fn emitted(&self) -> &[Emitted] {
+        &self.emitted
+    }
+
+    /// What the plugins warned of.
+    #[must_use]
+    pub fn warnings(&self) -> &[Said] {
+        &self.warnings
+    }
+
+    /// What the plugins refuse the TrainJob for.
+    #[must_use]
+    pub fn errors(&self) -> &[Said] {
+        &self.errors
+    }
+
+    /// What the plugins logged, also in calls that failed.
+    #[must_use]
+    pub fn log(&self) -> &[Logged] {
+        &self.log
+    }
+
+    /// What was asked of the cluster.
+    #[must_use]
+    pub fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+}
