@@ -93,12 +93,104 @@ fn float_key(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits = mantissa.chars().filter(char::is_ascii_digit).count();
-    // Go's %g: 6 digits of exponent room, or as many as there are digits, up to 21.
-    if exponent < -4 || exponent >= i32::try_from(digits).unwrap_or(i32::MAX).max(21).min(21).max(6).min(GO_EXPONENT) {
+    if !(-4..6).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
-        format!("{mantissa}e{sign}{:02}", exponent.abs())
-    } else {
-        format!("{value}")
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
     }
+    format!("{value}")
+}
+
+fn decode_binary(text: &str) -> Option<String> {
+    let joined: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    String::from_utf8(STANDARD.decode(joined).ok()?).ok()
+}
+
+/// Resolves a scalar without quotes and without a tag.
+fn resolve_plain(text: &str) -> Scalar {
+    if let Some(scalar) = resolve_word(text) {
+        return scalar;
+    }
+    let number = match text.as_bytes().first() {
+        Some(b'.') => parse_float(text),
+        Some(b'+' | b'-' | b'0'..=b'9') => parse_number(&text.replace('_', "")),
+        _ => None,
+    };
+    number.unwrap_or_else(|| Scalar::Text(text.to_owned()))
+}
+
+fn resolve_word(text: &str) -> Option<Scalar> {
+    Some(match text {
+        "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Boolean(true),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Boolean(false),
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        _ => return None,
+    })
+}
+
+fn parse_number(text: &str) -> Option<Scalar> {
+    parse_integer(text).or_else(|| parse_float(text)).or_else(|| {
+        // go-yaml reads a sign behind 0b, though no YAML does.
+        i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Integer)
+    })
+}
+
+/// An integer with Go's prefixes: `0x`, `0o`, `0b`, and `0` for octal.
+fn parse_integer(text: &str) -> Option<Scalar> {
+    let (sign, unsigned) = match text.strip_prefix(['+', '-']) {
+        Some(rest) => (text.get(..1), rest),
+        None => (None, text),
+    };
+    let (radix, digits) = radix(unsigned);
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let magnitude = match digits {
+        "" if unsigned == "0" => 0,
+        digits => u64::from_str_radix(digits, radix).ok()?,
+    };
+    match sign {
+        Some("-") => 0_i64.checked_sub_unsigned(magnitude).map(Scalar::Integer),
+        _ => match i64::try_from(magnitude) {
+            Ok(value) => Some(Scalar::Integer(value)),
+            Err(_) if sign.is_none() => Some(Scalar::Unsigned(magnitude)),
+            Err(_) => None,
+        },
+    }
+}
+
+fn radix(text: &str) -> (u32, &str) {
+    let Some(rest) = text.strip_prefix('0') else { return (10, text) };
+    for (letters, radix) in [(['x', 'X'], 16), (['o', 'O'], 8), (['b', 'B'], 2)] {
+        match rest.strip_prefix(letters) {
+            Some(digits) if !digits.is_empty() => return (radix, digits),
+            _ => {}
+        }
+    }
+    (8, rest)
+}
+
+/// A decimal float; None where it has another form, or is too large.
+fn parse_float(text: &str) -> Option<Scalar> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let whole = match mantissa.split_once('.') {
+        Some(("", fraction)) => !fraction.is_empty() && digits(fraction),
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => !mantissa.is_empty() && digits(mantissa),
+    };
+    let exponent = exponent.is_none_or(|exponent| {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        !exponent.is_empty() && digits(exponent)
+    });
+    if !whole || !exponent {
+        return None;
+    }
+    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Scalar::Float)
 }

@@ -35,6 +35,8 @@ pub struct Change {
     pub old: Option<Entry>,
     /// What it holds; none where it was removed.
     pub new: Option<Datum>,
+    /// Who changed it.
+    pub owner: Owner,
     /// Why, in the writer's words.
     pub reason: Option<Arc<str>>,
     at: usize,

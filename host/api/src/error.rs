@@ -1,0 +1,133 @@
+//! What is wrong with the input of a run, and where.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+use crate::fields::FieldProblem;
+use crate::object::{ObjectId, Source};
+use crate::path::FieldPath;
+use crate::yaml;
+
+/// A place in the input: as much of file, document, object and field as is known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: String,
+    /// The document's number in the file, from 1; None where the file itself is meant.
+    pub document: Option<usize>,
+    /// The places in lists (`kind: List`) that lead to the object.
+    pub items: Vec<usize>,
+    /// The object.
+    pub object: Option<ObjectId>,
+    /// The field in the object; the root where the object as a whole is meant.
+    pub field: FieldPath,
+}
+
+impl Place {
+    /// A whole file.
+    pub fn file(file: impl Into<String>) -> Self {
+        Self { file: file.into(), ..Self::default() }
+    }
+
+    /// The same place with a field.
+    #[must_use]
+    pub fn at(mut self, field: FieldPath) -> Self {
+        self.field = field;
+        self
+    }
+}
+
+impl From<&Source> for Place {
+    fn from(source: &Source) -> Self {
+        Self {
+            file: source.file.clone(),
+            document: Some(source.document),
+            items: source.items.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(document) = self.document {
+            write!(f, ": document {document}")?;
+        }
+        for item in &self.items {
+            write!(f, ": items[{item}]")?;
+        }
+        if let Some(object) = &self.object {
+            write!(f, ": {object}")?;
+        }
+        if !self.field.is_root() {
+            write!(f, ": {}", self.field)?;
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong with the input.
+#[derive(Debug, Error)]
+#[error("{place}: {problem}")]
+pub struct InputError {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub problem: InputProblem,
+}
+
+/// What can be wrong with the input.
+#[derive(Debug, Error)]
+pub enum InputProblem {
+    /// The file or folder can't be read.
+    #[error("can't be read: {0}")]
+    Read(#[from] io::Error),
+    /// The file is larger than Trainyard reads.
+    #[error("is larger than {limit} bytes, the most that one file may have: split it")]
+    TooLarge {
+        /// The bound in bytes.
+        limit: u64,
+    },
+    /// The file is no text.
+    #[error("is not UTF-8 text{}: save it as UTF-8", if *.utf16 { " (it begins as UTF-16 does)" } else { "" })]
+    NotUtf8 {
+        /// Whether it begins with the byte order mark of UTF-16.
+        utf16: bool,
+    },
+    /// A folder holds nothing to read.
+    #[error("this folder holds no file that ends in .yaml, .yml or .json (folders in it are not read)")]
+    EmptyFolder,
+    /// `-` was given more than once.
+    #[error("can be read only once: give \"-\" one time")]
+    StandardInputTwice,
+    /// A document is no YAML and no JSON.
+    #[error("line {}, column {}: {}", .0.line, .0.column, .0.kind)]
+    Yaml(yaml::Error),
+    /// A document is no Kubernetes object.
+    #[error("is no Kubernetes object: it is {0}, not a mapping with apiVersion, kind and metadata")]
+    NotAnObject(String),
+    /// A field of an object is wrong.
+    #[error("{0}")]
+    Field(FieldProblem),
+}
+
+/// All that is wrong with the input of one run, in the order of the input. Never empty.
+#[derive(Debug, Error)]
+#[error("{}", lines(.0))]
+pub struct InputErrors(pub Vec<InputError>);
+
+fn lines(errors: &[InputError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl IntoIterator for InputErrors {
+    type Item = InputError;
+    type IntoIter = std::vec::IntoIter<InputError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

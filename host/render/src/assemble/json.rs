@@ -1,0 +1,101 @@
+//! Edits of JSON that make what is absent, and leave no empty list or map behind.
+
+use serde_json::{Map, Value};
+
+/// Edits the object below `json`; one that is empty afterwards is not made.
+pub(super) fn edit_object(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Map<String, Value>)) {
+    edit_at(json, keys, |slot| match slot {
+        Value::Object(object) => edit(object),
+        other => {
+            let mut object = Map::new();
+            edit(&mut object);
+            *other = if object.is_empty() { Value::Null } else { Value::Object(object) };
+        }
+    });
+}
+
+/// Edits the list below `json`; one that is empty afterwards is not made.
+pub(super) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Vec<Value>)) {
+    edit_at(json, keys, |slot| match slot {
+        Value::Array(items) => {
+            edit(items);
+            if items.is_empty() {
+                *slot = Value::Null;
+            }
+        }
+        other => {
+            let mut items = Vec::new();
+            edit(&mut items);
+            *other = if items.is_empty() { Value::Null } else { Value::Array(items) };
+        }
+    });
+}
+
+/// Edits the value below `json`; null stands for one that is absent, before and after.
+pub(super) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Value)) {
+    let Some((first, rest)) = keys.split_first() else { return edit(json) };
+    let mut made = Map::new();
+    let object = match json {
+        Value::Object(object) => object,
+        _ => &mut made,
+    };
+    match object.get_mut(*first) {
+        Some(member) => {
+            edit_at(member, rest, edit);
+            if member.is_null() {
+                object.shift_remove(*first);
+            }
+        }
+        None => {
+            let mut member = Value::Null;
+            edit_at(&mut member, rest, edit);
+            if !member.is_null() {
+                object.insert((*first).to_owned(), member);
+            }
+        }
+    }
+    if !made.is_empty() {
+        *json = Value::Object(made);
+    }
+}
+
+/// Inserts a key behind another one, where people expect it; a key that is there keeps its place.
+pub(super) fn insert_after(object: &mut Map<String, Value>, anchor: &str, key: &str, value: Value) {
+    if object.contains_key(key) {
+        object.insert(key.to_owned(), value);
+        return;
+    }
+    let mut value = Some(value);
+    for (name, member) in std::mem::take(object) {
+        let here = name == anchor;
+        object.insert(name, member);
+        if here && let Some(value) = value.take() {
+            object.insert(key.to_owned(), value);
+        }
+    }
+    object.extend(value.map(|value| (key.to_owned(), value)));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn makes_what_is_absent_and_nothing_empty() {
+        let mut value = json!({"a": 1});
+        edit_list(&mut value, &["b", "c"], |items| items.push(json!("x")));
+        assert_eq!(value, json!({"a": 1, "b": {"c": ["x"]}}));
+        edit_object(&mut value, &["d"], |_| {});
+        edit_list(&mut value, &["b", "c"], Vec::clear);
+        assert_eq!(value, json!({"a": 1, "b": {}}));
+    }
+
+    #[test]
+    fn keeps_the_order_that_people_expect() {
+        let mut value = json!({"name": "node", "template": {}});
+        edit_object(&mut value, &[], |object| insert_after(object, "name", "replicas", 1.into()));
+        assert_eq!(value.to_string(), r#"{"name":"node","replicas":1,"template":{}}"#);
+    }
+}

@@ -1,0 +1,163 @@
+//! What is wrong with a TrainJob or its runtime, with the field where its author can mend it.
+
+use std::fmt;
+
+use thiserror::Error;
+use trainyard_api::FieldPath;
+use trainyard_model::{
+    lookup::LookupKey,
+    plan::PlanError,
+    plugin::PluginId,
+    policy::Phase,
+    session::{CallError, Said},
+};
+
+/// Whose field a problem names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// The TrainJob's.
+    TrainJob,
+    /// The runtime's.
+    Runtime,
+}
+
+/// One thing that keeps a TrainJob from becoming a JobSet.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// A field's value.
+    #[error("{path}: {message}")]
+    Field {
+        /// Whose field.
+        about: About,
+        /// Which one.
+        path: FieldPath,
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// A plugin refuses the TrainJob.
+    #[error("{failure} (plugin {plugin} in {phase})")]
+    Refused {
+        /// The plugin.
+        plugin: PluginId,
+        /// The phase in which it did.
+        phase: Phase,
+        /// What it says.
+        failure: trainyard_model::value::Failure,
+    },
+    /// A plugin's call failed.
+    #[error(transparent)]
+    Call(#[from] Box<CallError>),
+    /// A plugin asked for an object that nobody gave.
+    #[error("plugin {plugin} in {phase} needs {key} in namespace `{namespace}`: give a file that holds it")]
+    NotGiven {
+        /// The plugin.
+        plugin: PluginId,
+        /// The phase in which it asked.
+        phase: Phase,
+        /// What it asked for.
+        key: LookupKey,
+        /// The TrainJob's namespace.
+        namespace: String,
+    },
+    /// A plugin asks for one object after another without end.
+    #[error("plugin {plugin} in {phase} asked for objects in more than {rounds} calls; it never gets to its end")]
+    TooManyLookups {
+        /// The plugin.
+        plugin: PluginId,
+        /// The phase.
+        phase: Phase,
+        /// Calls that were made.
+        rounds: usize,
+    },
+    /// The active plugins have no order for this TrainJob.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Plugins together made a pod that can't be.
+    #[error("{place}: {message}")]
+    Invariant {
+        /// Where.
+        place: String,
+        /// What clashes, with who wrote it.
+        message: String,
+    },
+}
+
+impl Problem {
+    pub(crate) fn job(path: FieldPath, message: impl Into<String>) -> Self {
+        Self::Field { about: About::TrainJob, path, message: message.into() }
+    }
+
+    pub(crate) fn runtime(path: FieldPath, message: impl Into<String>) -> Self {
+        Self::Field { about: About::Runtime, path, message: message.into() }
+    }
+
+    /// Whose author can mend it.
+    #[must_use]
+    pub fn about(&self) -> About {
+        match self {
+            Self::Field { about, .. } => *about,
+            Self::Refused { failure, .. } => failure.field.as_deref().map_or(About::TrainJob, about_field),
+            _ => About::TrainJob,
+        }
+    }
+
+    /// The field, as Kubernetes spells it.
+    #[must_use]
+    pub fn field(&self) -> Option<String> {
+        match self {
+            Self::Field { path, .. } => Some(path.to_string()),
+            Self::Refused { failure, .. } => failure.field.clone(),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Said> for Problem {
+    fn from(said: &Said) -> Self {
+        Self::Refused { plugin: said.plugin.clone(), phase: said.phase, failure: said.failure.clone() }
+    }
+}
+
+/// Whether a field that a plugin names is the runtime's: only runtimes have these.
+fn about_field(field: &str) -> About {
+    let in_runtime = ["spec.mlPolicy", "spec.podGroupPolicy", "spec.plugins", "spec.template"];
+    if in_runtime.iter().any(|prefix| field.starts_with(prefix)) { About::Runtime } else { About::TrainJob }
+}
+
+/// A sentence for the user about a TrainJob that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Whose field.
+    pub about: About,
+    /// The field.
+    pub field: Option<String>,
+    /// The sentence.
+    pub message: String,
+    /// The plugin that says so; none where the host does.
+    pub plugin: Option<PluginId>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.message)?;
+        if let Some(plugin) = &self.plugin {
+            write!(f, " (plugin {plugin})")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<&Said> for Warning {
+    fn from(said: &Said) -> Self {
+        let field = said.failure.field.clone();
+        Self {
+            about: field.as_deref().map_or(About::TrainJob, about_field),
+            field,
+            message: said.failure.message.clone(),
+            plugin: Some(said.plugin.clone()),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Where each field of the record stands in a JobSet, and in which shape: one table for reading and for writing.
+
+use serde_json::Value;
+use trainyard_model::record::{Datum, Field, env_json};
+
+/// How a field's values stand in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One value under one key: `image`.
+    One,
+    /// An object, value by value: `nodeSelector`.
+    Map,
+    /// A list of objects, keyed by one of their fields: `env` by `name`.
+    List(ListKey),
+    /// Not of the pod template: the host writes it by rules of its own.
+    Elsewhere,
+}
+
+/// By what the items of a list are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKey {
+    /// By a field of that name.
+    Field(&'static str),
+    /// A port: by number and protocol (W28).
+    Port,
+    /// By position.
+    Position,
+}
+
+/// The keys under which a field stands below its pod template, pod spec or container, and its shape.
+pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
+    use ListKey::{Field as By, Port, Position};
+    use Shape::{Elsewhere, List, Map, One};
+    match field {
+        Field::Labels => (&["metadata", "labels"], Map),
+        Field::Annotations => (&["metadata", "annotations"], Map),
+        Field::PodLabels => (&["metadata", "labels"], Map),
+        Field::PodAnnotations => (&["metadata", "annotations"], Map),
+        Field::Volumes => (&["spec", "volumes"], List(By("name"))),
+        Field::ResourceClaims => (&["spec", "resourceClaims"], List(By("name"))),
+        Field::NodeSelector => (&["spec", "nodeSelector"], Map),
+        Field::PriorityClass => (&["spec", "priorityClassName"], One),
+        Field::SchedulerName => (&["spec", "schedulerName"], One),
+        Field::Containers => (&["spec", "containers"], List(By("name"))),
+        Field::InitContainers => (&["spec", "initContainers"], List(By("name"))),
+        Field::Image => (&["image"], One),
+        Field::ImagePullPolicy => (&["imagePullPolicy"], One),
+        Field::Command => (&["command"], One),
+        Field::Args => (&["args"], One),
+        Field::WorkingDir => (&["workingDir"], One),
+        Field::RestartPolicy => (&["restartPolicy"], One),
+        Field::Env => (&["env"], List(By("name"))),
+        Field::EnvFrom => (&["envFrom"], List(Position)),
+        Field::Ports => (&["ports"], List(Port)),
+        Field::Mounts => (&["volumeMounts"], List(By("mountPath"))),
+        Field::Requests => (&["resources", "requests"], Map),
+        Field::Limits => (&["resources", "limits"], Map),
+        Field::Claims => (&["resources", "claims"], List(By("name"))),
+        Field::Objects
+        | Field::JobSpec
+        | Field::Lookups
+        | Field::Count
+        | Field::Replicas
+        | Field::Devices
+        | Field::Placement => (&[], Elsewhere),
+    }
+}
+
+/// The key of a list's item; none where the item has not what makes the key.
+pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
+    match by {
+        ListKey::Field(name) => item.get(name)?.as_str().map(str::to_owned),
+        ListKey::Port => {
+            let protocol = item.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
+            Some(format!("{}/{protocol}", item.get("containerPort")?.as_u64()?))
+        }
+        ListKey::Position => Some(at.to_string()),
+    }
+}
+
+/// What the record holds of a list's item.
+pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
+    match (field, item.get("valueFrom")) {
+        (Field::Env, Some(source)) => source.clone().into(),
+        (Field::Env, None) => item.get("value").and_then(Value::as_str).unwrap_or_default().into(),
+        _ => item.clone().into(),
+    }
+}
+
+/// The item as a list holds it.
+pub(crate) fn item_json(field: Field, key: &str, datum: &Datum) -> Value {
+    match field {
+        Field::Env => env_json(key, datum),
+        _ => datum.to_json().unwrap_or_default(),
+    }
+}
+
+/// A map's value as text: quantities may be numbers in YAML.
+pub(crate) fn map_text(field: Field, value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if matches!(field, Field::Requests | Field::Limits) => Some(number.to_string()),
+        _ => None,
+    }
+}
