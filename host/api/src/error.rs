@@ -28,7 +28,10 @@ pub struct Place {
 impl Place {
     /// A whole file.
     pub fn file(file: impl Into<String>) -> Self {
-        Self { file: file.into(), ..Self::default() }
+        Self {
+            file: file.into(),
+            ..Self::default()
+        }
     }
 
     /// The same place with a field.
@@ -98,7 +101,9 @@ pub enum InputProblem {
         utf16: bool,
     },
     /// A folder holds nothing to read.
-    #[error("this folder holds no file that ends in .yaml, .yml or .json (folders in it are not read)")]
+    #[error(
+        "this folder holds no file that ends in .yaml, .yml or .json (folders in it are not read)"
+    )]
     EmptyFolder,
     /// `-` was given more than once.
     #[error("can be read only once: give \"-\" one time")]
@@ -120,7 +125,11 @@ pub enum InputProblem {
 pub struct InputErrors(pub Vec<InputError>);
 
 fn lines(errors: &[InputError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 impl IntoIterator for InputErrors {

@@ -29,7 +29,13 @@ impl JobSet {
         }
         for (key, strings) in [("labels", self.labels), ("annotations", self.annotations)] {
             if !strings.is_empty() {
-                metadata.insert(key.to_owned(), strings.into_iter().map(|(key, value)| (key, Value::String(value))).collect());
+                metadata.insert(
+                    key.to_owned(),
+                    strings
+                        .into_iter()
+                        .map(|(key, value)| (key, Value::String(value)))
+                        .collect(),
+                );
             }
         }
         let mut object = Map::new();

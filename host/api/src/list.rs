@@ -23,7 +23,9 @@ pub fn unpack(value: &Value) -> Option<Vec<Value>> {
         _ => return None,
     };
     let fill = |item: &Value| match (item, value.get("apiVersion")) {
-        (Value::Object(map), Some(api_version)) if !item_kind.is_empty() && !map.contains_key("kind") => {
+        (Value::Object(map), Some(api_version))
+            if !item_kind.is_empty() && !map.contains_key("kind") =>
+        {
             let mut filled = Map::new();
             filled.insert("apiVersion".to_owned(), api_version.clone());
             filled.insert("kind".to_owned(), json!(item_kind));

@@ -59,7 +59,8 @@ pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
 /// The port on which the nodes of a job find one another.
 pub const NODE_PORT: u16 = 29500;
 /// Field path of a pod's index in its Job, for env `valueFrom.fieldRef`.
-pub const COMPLETION_INDEX_FIELD_PATH: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+pub const COMPLETION_INDEX_FIELD_PATH: &str =
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 /// Default of `spec.managedBy`: this controller, under the name that the reference gave it.
 pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";

@@ -21,7 +21,9 @@ impl PluginUse {
     pub fn read(fields: &mut Fields<'_>) -> Self {
         Self {
             name: fields.required_string("name"),
-            config: fields.opaque_object("config").unwrap_or_else(|| Value::Object(Map::new())),
+            config: fields
+                .opaque_object("config")
+                .unwrap_or_else(|| Value::Object(Map::new())),
             config_path: fields.path().field("config"),
         }
     }

@@ -78,33 +78,78 @@ impl Builder {
     /// Takes one event that begins at `at`.
     pub(super) fn event(&mut self, event: Event<'_>, at: At) -> Outcome {
         match event {
-            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), at),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(&text, style, anchor, tag.as_deref(), at)
+            }
             Event::Alias(anchor) => self.alias(anchor, at),
-            Event::SequenceStart(anchor, _) => self.open(Frame::List { anchor, items: Vec::new() }, anchor, at),
-            Event::MappingStart(anchor, _) => self.open(Frame::Mapping { anchor, mapping: Mapping::default() }, anchor, at),
+            Event::SequenceStart(anchor, _) => self.open(
+                Frame::List {
+                    anchor,
+                    items: Vec::new(),
+                },
+                anchor,
+                at,
+            ),
+            Event::MappingStart(anchor, _) => self.open(
+                Frame::Mapping {
+                    anchor,
+                    mapping: Mapping::default(),
+                },
+                anchor,
+                at,
+            ),
             Event::SequenceEnd | Event::MappingEnd => self.close(at),
             _ => Ok(()),
         }
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, tag: Option<&Tag>, at: At) -> Outcome {
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        at: At,
+    ) -> Outcome {
         let tag = tag.map(|tag| format!("{}{}", tag.handle, tag.suffix));
         let plain = style == ScalarStyle::Plain;
-        let merge = text == "<<" && tag.as_deref().map_or(plain, |tag| scalar::short(tag) == Some("merge"));
+        let merge = text == "<<"
+            && tag
+                .as_deref()
+                .map_or(plain, |tag| scalar::short(tag) == Some("merge"));
         let scalar = scalar::resolve(text, plain, tag.as_deref()).map_err(|kind| (kind, at))?;
         // A key may be what a value may not (.inf), so the value is made only where it is one.
-        let value = if self.expects_key() { Value::Null } else { scalar.clone().into_value(text).map_err(|kind| (kind, at))? };
+        let value = if self.expects_key() {
+            Value::Null
+        } else {
+            scalar.clone().into_value(text).map_err(|kind| (kind, at))?
+        };
         if anchor > 0 {
             let value = scalar.clone().into_value(text).map_err(|kind| (kind, at))?;
             self.remember(anchor, &value, at)?;
         }
-        self.place(Node { value, scalar: Some(scalar), aliased: false, merge }, at)
+        self.place(
+            Node {
+                value,
+                scalar: Some(scalar),
+                aliased: false,
+                merge,
+            },
+            at,
+        )
     }
 
     fn alias(&mut self, anchor: usize, at: At) -> Outcome {
         let Some(anchored) = self.anchors.get(&anchor) else {
             let inside = self.open.contains(&anchor);
-            return Err((if inside { ErrorKind::AliasInsideItself } else { ErrorKind::UnknownAlias }, at));
+            return Err((
+                if inside {
+                    ErrorKind::AliasInsideItself
+                } else {
+                    ErrorKind::UnknownAlias
+                },
+                at,
+            ));
         };
         if self.frames.len() + anchored.depth > MAX_DEPTH {
             return Err((ErrorKind::TooDeep { limit: MAX_DEPTH }, at));
@@ -112,7 +157,15 @@ impl Builder {
         charge(&mut self.weight, anchored.weight).map_err(|kind| (kind, at))?;
         let value = anchored.value.clone();
         let scalar = as_scalar(&value);
-        self.place(Node { value, scalar, aliased: true, merge: false }, at)
+        self.place(
+            Node {
+                value,
+                scalar,
+                aliased: true,
+                merge: false,
+            },
+            at,
+        )
     }
 
     fn open(&mut self, frame: Frame, anchor: usize, at: At) -> Outcome {
@@ -120,7 +173,11 @@ impl Builder {
             return Err((ErrorKind::TooDeep { limit: MAX_DEPTH }, at));
         }
         if self.expects_key() {
-            let what = if matches!(frame, Frame::List { .. }) { "a list" } else { "a mapping" };
+            let what = if matches!(frame, Frame::List { .. }) {
+                "a list"
+            } else {
+                "a mapping"
+            };
             return Err((ErrorKind::Key(what), at));
         }
         if anchor > 0 {
@@ -140,26 +197,49 @@ impl Builder {
             self.open.remove(&anchor);
             self.remember(anchor, &value, at)?;
         }
-        self.place(Node { value, scalar: None, aliased: false, merge: false }, at)
+        self.place(
+            Node {
+                value,
+                scalar: None,
+                aliased: false,
+                merge: false,
+            },
+            at,
+        )
     }
 
     /// Keeps a copy for aliases. The copy is charged too: anchors may nest.
     fn remember(&mut self, anchor: usize, value: &Value, at: At) -> Outcome {
         let weight = weight_of(value);
         charge(&mut self.weight, weight).map_err(|kind| (kind, at))?;
-        self.anchors.insert(anchor, Anchored { value: value.clone(), weight, depth: depth_of(value) });
+        self.anchors.insert(
+            anchor,
+            Anchored {
+                value: value.clone(),
+                weight,
+                depth: depth_of(value),
+            },
+        );
         Ok(())
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.frames.last(), Some(Frame::Mapping { mapping: Mapping { key: None, .. }, .. }))
+        matches!(
+            self.frames.last(),
+            Some(Frame::Mapping {
+                mapping: Mapping { key: None, .. },
+                ..
+            })
+        )
     }
 
     fn place(&mut self, node: Node, at: At) -> Outcome {
         match self.frames.last_mut() {
             None => self.root = node.value,
             Some(Frame::List { items, .. }) => items.push(node.value),
-            Some(Frame::Mapping { mapping, .. }) => mapping.take(node).map_err(|kind| (kind, at))?,
+            Some(Frame::Mapping { mapping, .. }) => {
+                mapping.take(node).map_err(|kind| (kind, at))?
+            }
         }
         Ok(())
     }
@@ -180,7 +260,11 @@ impl Mapping {
     }
 
     fn new_key(&self, node: Node) -> Result<String, ErrorKind> {
-        let what = if node.value.is_array() { "a list" } else { "a mapping" };
+        let what = if node.value.is_array() {
+            "a list"
+        } else {
+            "a mapping"
+        };
         let key = node.scalar.ok_or(ErrorKind::Key(what))?.into_key()?;
         if self.map.contains_key(&key) && !self.merged.contains(&key) {
             return Err(ErrorKind::DuplicateKey(key));
@@ -194,7 +278,9 @@ impl Mapping {
             Value::Object(map) => self.merge_map(map),
             Value::Array(items) if !node.aliased => {
                 for item in items.into_iter().rev() {
-                    let Value::Object(map) = item else { return Err(ErrorKind::Merge) };
+                    let Value::Object(map) = item else {
+                        return Err(ErrorKind::Merge);
+                    };
                     self.merge_map(map);
                 }
             }
@@ -214,7 +300,13 @@ impl Mapping {
 
 fn charge(total: &mut usize, weight: usize) -> Result<(), ErrorKind> {
     *total = total.saturating_add(weight);
-    if *total > MAX_ALIAS_WEIGHT { Err(ErrorKind::TooManyAliases { limit: MAX_ALIAS_WEIGHT }) } else { Ok(()) }
+    if *total > MAX_ALIAS_WEIGHT {
+        Err(ErrorKind::TooManyAliases {
+            limit: MAX_ALIAS_WEIGHT,
+        })
+    } else {
+        Ok(())
+    }
 }
 
 fn as_scalar(value: &Value) -> Option<Scalar> {
@@ -235,7 +327,12 @@ fn weight_of(value: &Value) -> usize {
     match value {
         Value::String(text) => 1 + text.len(),
         Value::Array(items) => 1 + items.iter().map(weight_of).sum::<usize>(),
-        Value::Object(map) => 1 + map.iter().map(|(key, value)| 1 + key.len() + weight_of(value)).sum::<usize>(),
+        Value::Object(map) => {
+            1 + map
+                .iter()
+                .map(|(key, value)| 1 + key.len() + weight_of(value))
+                .sum::<usize>()
+        }
         _ => 1,
     }
 }

@@ -38,7 +38,9 @@ pub enum ErrorKind {
     #[error("this alias stands for a value that it is itself a part of")]
     AliasInsideItself,
     /// Aliases make the document too large.
-    #[error("the aliases of this text add more than {limit} values and bytes: write the values out")]
+    #[error(
+        "the aliases of this text add more than {limit} values and bytes: write the values out"
+    )]
     TooManyAliases {
         /// The bound, [`super::MAX_ALIAS_WEIGHT`].
         limit: usize,

@@ -12,16 +12,24 @@ use super::{Document, Error, ErrorKind, scalar};
 /// # Errors
 /// The text is no JSON, or a key is there twice; with line and column.
 pub fn read_json(text: &str) -> Result<Value, Error> {
-    serde_json::from_str::<Strict>(text).map(|strict| strict.0).map_err(|error| json_error(1, &error))
+    serde_json::from_str::<Strict>(text)
+        .map(|strict| strict.0)
+        .map_err(|error| json_error(1, &error))
 }
 
 /// Reads any number of JSON values in a row.
 pub(super) fn read_stream(text: &str) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
-    for (at, value) in serde_json::Deserializer::from_str(text).into_iter::<Strict>().enumerate() {
+    for (at, value) in serde_json::Deserializer::from_str(text)
+        .into_iter::<Strict>()
+        .enumerate()
+    {
         let value = value.map_err(|error| json_error(at + 1, &error))?.0;
         if !value.is_null() {
-            documents.push(Document { number: at + 1, value });
+            documents.push(Document {
+                number: at + 1,
+                value,
+            });
         }
     }
     Ok(documents)
@@ -36,7 +44,12 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
         Some(key) => ErrorKind::DuplicateKey(key.to_owned()),
         None => ErrorKind::Json(text.to_owned()),
     };
-    Error { document, line, column, kind }
+    Error {
+        document,
+        line,
+        column,
+        kind,
+    }
 }
 
 /// How a duplicate key travels through serde's error, which is text.
@@ -77,7 +90,9 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Strict, E> {
-        Ok(Strict(scalar::float(value).map_or(Value::Null, Value::Number)))
+        Ok(Strict(
+            scalar::float(value).map_or(Value::Null, Value::Number),
+        ))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Strict, E> {

@@ -52,9 +52,14 @@ pub fn read(text: &str) -> Vec<Result<Document, Error>> {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
         Err(json) => {
             let documents = read_yaml(text);
-            match documents.iter().find_map(|document| document.as_ref().err()) {
+            match documents
+                .iter()
+                .find_map(|document| document.as_ref().err())
+            {
                 // Whichever reader came further has understood more of the text, so its message helps more.
-                Some(yaml) if (json.line, json.column) > (yaml.line, yaml.column) => vec![Err(json)],
+                Some(yaml) if (json.line, json.column) > (yaml.line, yaml.column) => {
+                    vec![Err(json)]
+                }
                 _ => documents,
             }
         }
@@ -72,40 +77,48 @@ fn read_yaml(text: &str) -> Vec<Result<Document, Error>> {
 }
 
 /// Reads the documents of one chunk, which is one document in nearly every text.
-fn read_chunk(chunk: &Chunk<'_>, builder: &mut Builder, counted: &mut usize, results: &mut Vec<Result<Document, Error>>) {
+fn read_chunk(
+    chunk: &Chunk<'_>,
+    builder: &mut Builder,
+    counted: &mut usize,
+    results: &mut Vec<Result<Document, Error>>,
+) {
     let mut open = false;
     for event in Parser::new_from_str(chunk.text) {
-        let (marker, outcome) = match event {
+        let outcome = match event {
             Ok((Event::DocumentStart(_), _)) => {
                 builder.start();
                 *counted += 1;
                 open = true;
-                continue;
+                Ok(())
             }
             Ok((Event::DocumentEnd, _)) => {
                 open = false;
                 let value = builder.finish();
                 if !value.is_null() {
-                    results.push(Ok(Document { number: *counted, value }));
+                    results.push(Ok(Document {
+                        number: *counted,
+                        value,
+                    }));
                 }
-                continue;
+                Ok(())
             }
-            Ok((event, span)) => {
-                let at = (span.start.line(), span.start.col());
-                (span.start, builder.event(event, at))
-            }
+            Ok((event, span)) => builder.event(event, (span.start.line(), span.start.col())),
             Err(error) => {
-                let kind = ErrorKind::Syntax(error.info().to_owned());
                 let at = (error.marker().line(), error.marker().col());
-                (*error.marker(), Err((kind, at)))
+                Err((ErrorKind::Syntax(error.info().to_owned()), at))
             }
         };
-        let _ = marker;
         if let Err((kind, (line, column))) = outcome {
             if !open {
                 *counted += 1;
             }
-            results.push(Err(Error { document: *counted, line: line + chunk.lines_before, column: column + 1, kind }));
+            results.push(Err(Error {
+                document: *counted,
+                line: line + chunk.lines_before,
+                column: column + 1,
+                kind,
+            }));
             return;
         }
     }

@@ -24,9 +24,16 @@ pub(super) enum Scalar {
 /// Resolves a scalar: `plain` is one without quotes, `tag` its full tag, if it has one.
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, ErrorKind> {
     let Some(tag) = tag else {
-        return Ok(if plain { resolve_plain(text) } else { Scalar::Text(text.to_owned()) });
+        return Ok(if plain {
+            resolve_plain(text)
+        } else {
+            Scalar::Text(text.to_owned())
+        });
     };
-    let wrong = || ErrorKind::Tag { tag: short(tag).unwrap_or(tag).to_owned(), text: text.to_owned() };
+    let wrong = || ErrorKind::Tag {
+        tag: short(tag).unwrap_or(tag).to_owned(),
+        text: text.to_owned(),
+    };
     let scalar = match short(tag) {
         Some("binary") => return decode_binary(text).map(Scalar::Text).ok_or_else(wrong),
         Some("null" | "bool" | "int" | "float" | "timestamp") => resolve_plain(text),
@@ -55,7 +62,9 @@ impl Scalar {
             Self::Boolean(value) => Value::Bool(value),
             Self::Integer(value) => Value::from(value),
             Self::Unsigned(value) => Value::from(value),
-            Self::Float(value) => Value::Number(float(value).ok_or_else(|| ErrorKind::NotFinite(text.to_owned()))?),
+            Self::Float(value) => {
+                Value::Number(float(value).ok_or_else(|| ErrorKind::NotFinite(text.to_owned()))?)
+            }
             Self::Text(value) => Value::String(value),
         })
     }
@@ -75,14 +84,24 @@ impl Scalar {
 
 /// A finite float as Kubernetes' JSON has it: one without a fraction is an integer there. None if it is not finite.
 pub(super) fn float(value: f64) -> Option<Number> {
-    let shortest = if value == 0.0 { "0".to_owned() } else { format!("{value}") };
-    let integer = shortest.parse::<i64>().map(Number::from).or_else(|_| shortest.parse::<u64>().map(Number::from));
+    let shortest = if value == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{value}")
+    };
+    let integer = shortest
+        .parse::<i64>()
+        .map(Number::from)
+        .or_else(|_| shortest.parse::<u64>().map(Number::from));
     integer.ok().or_else(|| Number::from_f64(value))
 }
 
 /// A float as a key: the shortest digits of its 32-bit neighbor, as `sigs.k8s.io/yaml` does it.
 fn float_key(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "the reference rounds keys to 32 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the reference rounds keys to 32 bits"
+    )]
     let value = value as f32;
     if value.is_nan() {
         return ".nan".to_owned();
@@ -121,8 +140,12 @@ fn resolve_plain(text: &str) -> Scalar {
 fn resolve_word(text: &str) -> Option<Scalar> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Boolean(true),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Boolean(false),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Scalar::Boolean(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Scalar::Boolean(false)
+        }
         ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
@@ -131,10 +154,14 @@ fn resolve_word(text: &str) -> Option<Scalar> {
 }
 
 fn parse_number(text: &str) -> Option<Scalar> {
-    parse_integer(text).or_else(|| parse_float(text)).or_else(|| {
-        // go-yaml reads a sign behind 0b, though no YAML does.
-        i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Integer)
-    })
+    parse_integer(text)
+        .or_else(|| parse_float(text))
+        .or_else(|| {
+            // go-yaml reads a sign behind 0b, though no YAML does.
+            i64::from_str_radix(text.strip_prefix("0b")?, 2)
+                .ok()
+                .map(Scalar::Integer)
+        })
 }
 
 /// An integer with Go's prefixes: `0x`, `0o`, `0b`, and `0` for octal.
@@ -162,7 +189,9 @@ fn parse_integer(text: &str) -> Option<Scalar> {
 }
 
 fn radix(text: &str) -> (u32, &str) {
-    let Some(rest) = text.strip_prefix('0') else { return (10, text) };
+    let Some(rest) = text.strip_prefix('0') else {
+        return (10, text);
+    };
     for (letters, radix) in [(['x', 'X'], 16), (['o', 'O'], 8), (['b', 'B'], 2)] {
         match rest.strip_prefix(letters) {
             Some(digits) if !digits.is_empty() => return (radix, digits),
@@ -192,5 +221,8 @@ fn parse_float(text: &str) -> Option<Scalar> {
     if !whole || !exponent {
         return None;
     }
-    text.parse().ok().filter(|value: &f64| value.is_finite()).map(Scalar::Float)
+    text.parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+        .map(Scalar::Float)
 }

@@ -20,19 +20,30 @@ pub(super) fn chunks(text: &str) -> Vec<Chunk<'_>> {
     for line in text.split_inclusive('\n') {
         let marker = is_marker(line);
         if marker && prologue != Prologue::Directives && offset > start {
-            chunks.extend(text.get(start..offset).map(|text| Chunk { text, lines_before: start_line }));
+            chunks.extend(text.get(start..offset).map(|text| Chunk {
+                text,
+                lines_before: start_line,
+            }));
             (start, start_line) = (offset, line_number);
         }
-        prologue = if marker { Prologue::Content } else { prologue.after(line) };
+        prologue = if marker {
+            Prologue::Content
+        } else {
+            prologue.after(line)
+        };
         offset += line.len();
         line_number += 1;
     }
-    chunks.extend(text.get(start..).map(|text| Chunk { text, lines_before: start_line }));
+    chunks.extend(text.get(start..).map(|text| Chunk {
+        text,
+        lines_before: start_line,
+    }));
     chunks
 }
 
 fn is_marker(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 /// What stands between the last document and the next marker.

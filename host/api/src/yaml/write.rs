@@ -9,7 +9,8 @@ use serde_saphyr::{DoubleQuoted, ser_options, to_string_with_options};
 pub fn write(value: &Value) -> String {
     let options = ser_options! { folded_wrap_chars: usize::MAX };
     // Writing to memory can't fail; JSON, which is YAML too, stands in all the same.
-    let mut text = to_string_with_options(&Shown(value), options).unwrap_or_else(|_| value.to_string());
+    let mut text =
+        to_string_with_options(&Shown(value), options).unwrap_or_else(|_| value.to_string());
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -18,7 +19,11 @@ pub fn write(value: &Value) -> String {
 
 /// Writes documents one after the other, with `---` between them.
 pub fn write_documents<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
-    values.into_iter().map(write).collect::<Vec<_>>().join("---\n")
+    values
+        .into_iter()
+        .map(write)
+        .collect::<Vec<_>>()
+        .join("---\n")
 }
 
 /// A value, with the text quoted that a literal block would break for go-yaml.
@@ -27,7 +32,9 @@ struct Shown<'v>(&'v Value);
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Value::String(text) if begins_with_tab(text) => DoubleQuoted(text).serialize(serializer),
+            Value::String(text) if begins_with_tab(text) => {
+                DoubleQuoted(text).serialize(serializer)
+            }
             Value::Array(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
                 for item in items {

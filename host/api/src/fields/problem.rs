@@ -1,0 +1,156 @@
+//! What can be wrong with a field.
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::path::FieldPath;
+use crate::yaml;
+
+/// One wrong field.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{path}: {problem}")]
+pub struct FieldError {
+    /// The field, from the root of its object.
+    pub path: FieldPath,
+    /// What is wrong with it.
+    pub problem: FieldProblem,
+}
+
+/// All that is wrong with one object, in the order of reading. Never empty.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct FieldErrors(pub Vec<FieldError>);
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum FieldProblem {
+    /// The field must be there.
+    #[error("is required")]
+    Required,
+    /// The value has another type.
+    #[error("must be {expected}, is {found}")]
+    Type {
+        /// The type it must have, with its article.
+        expected: &'static str,
+        /// The value that it has, see [`describe`].
+        found: String,
+    },
+    /// No such field exists.
+    #[error("unknown field{}", match .suggestion {
+        Some(near) => format!(": did you mean {near}?"),
+        None => format!("; known are {}", .known.join(", ")),
+    })]
+    Unknown {
+        /// A known field of nearly that name.
+        suggestion: Option<&'static str>,
+        /// The fields that exist there.
+        known: Vec<&'static str>,
+    },
+    /// Trainyard knows the field and does not read it yet.
+    #[error("not supported yet: remove it")]
+    NotSupported,
+    /// A number outside its bounds.
+    #[error("must be {}, is {found}", range(*.least, *.most))]
+    Range {
+        /// The least value.
+        least: i64,
+        /// The greatest value; `i64::MAX` where there is none.
+        most: i64,
+        /// The value.
+        found: i64,
+    },
+    /// A value outside a closed list.
+    #[error("must be one of {}, is {found:?}", .known.join(", "))]
+    NotOneOf {
+        /// The values that are allowed.
+        known: Vec<&'static str>,
+        /// The value.
+        found: String,
+    },
+    /// More than one member of a union.
+    #[error("may have one of {}, has {}", .known.join(", "), .found.join(" and "))]
+    Union {
+        /// The members that exist.
+        known: Vec<&'static str>,
+        /// The members that are there.
+        found: Vec<String>,
+    },
+    /// Text longer than allowed.
+    #[error("may be at most {most} characters long, is {found}")]
+    TooLong {
+        /// The bound.
+        most: usize,
+        /// The length.
+        found: usize,
+    },
+    /// More items than allowed.
+    #[error("may have at most {most} items, has {found}")]
+    TooMany {
+        /// The bound.
+        most: usize,
+        /// The number of items.
+        found: usize,
+    },
+    /// Text of the wrong form.
+    #[error("must be {form}, is {found:?}")]
+    Form {
+        /// The form in words.
+        form: &'static str,
+        /// The text.
+        found: String,
+    },
+    /// A name that another item of the same list has.
+    #[error("the name {0:?} is here a second time: names are unique in this list")]
+    Duplicate(String),
+    /// Two fields that exclude one another.
+    #[error("may not be set beside {0}")]
+    Excludes(&'static str),
+    /// Two fields that say the same must not differ.
+    #[error("differs from {0}: set one of the two")]
+    Differs(FieldPath),
+    /// A field that holds JSON as text, and does not.
+    #[error("must be JSON: line {}, column {}: {}", .0.line, .0.column, .0.kind)]
+    Json(yaml::Error),
+}
+
+fn range(least: i64, most: i64) -> String {
+    if most == i64::MAX {
+        format!("at least {least}")
+    } else {
+        format!("from {least} to {most}")
+    }
+}
+
+/// A value in words, for an error: `the string "two"`, `the integer 5`, `a list`.
+pub(crate) fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Number(number) if number.is_f64() => format!("the number {number}"),
+        Value::Number(number) => format!("the integer {number}"),
+        Value::String(text) => format!("the string {:?}", cut(text)),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// Text short enough for a message.
+pub(crate) fn cut(text: &str) -> String {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The known name that is nearest to an unknown one, if one is near.
+pub(crate) fn nearest(unknown: &str, known: &[&'static str]) -> Option<&'static str> {
+    let distance =
+        |name: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &unknown.to_lowercase());
+    let allowed = (unknown.chars().count() / 3).max(1);
+    let near = known
+        .iter()
+        .map(|name| (distance(name), *name))
+        .filter(|(distance, _)| *distance <= allowed);
+    near.min().map(|(_, name)| name)
+}

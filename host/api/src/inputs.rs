@@ -1,0 +1,168 @@
+//! The input of one run: files, folders and standard input become objects.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::{InputError, InputErrors, InputProblem, Place};
+use crate::list;
+use crate::object::{Object, STANDARD_INPUT, Source};
+use crate::yaml;
+
+/// The most bytes that one file, or standard input, may have.
+pub const MAX_FILE_BYTES: u64 = 32 << 20;
+
+/// All objects of one run, in the order of the input.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Inputs {
+    /// The objects.
+    pub objects: Vec<Object>,
+}
+
+impl Inputs {
+    /// Reads files, folders (their `*.yaml`, `*.yml` and `*.json`, sorted by name, without those of folders inside), and `stdin`
+    /// for the path `-`.
+    ///
+    /// # Errors
+    /// Everything that can't be read or is no Kubernetes object, in one go: no bad file or document hides another.
+    pub fn read(paths: &[PathBuf], stdin: impl Read) -> Result<Self, InputErrors> {
+        let mut reader = Reader::default();
+        let mut stdin = Some(stdin);
+        for path in paths {
+            if path.as_os_str() == "-" {
+                match stdin.take() {
+                    Some(stdin) => reader.stream(STANDARD_INPUT, stdin),
+                    None => reader.fail(
+                        Place::file(STANDARD_INPUT),
+                        InputProblem::StandardInputTwice,
+                    ),
+                }
+            } else {
+                reader.path(path);
+            }
+        }
+        reader.finish()
+    }
+
+    /// Reads the documents of one text, which came from `file`.
+    ///
+    /// # Errors
+    /// As [`Inputs::read`].
+    pub fn read_text(file: &str, text: &str) -> Result<Self, InputErrors> {
+        let mut reader = Reader::default();
+        reader.text(file, text);
+        reader.finish()
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    objects: Vec<Object>,
+    errors: Vec<InputError>,
+}
+
+impl Reader {
+    fn finish(self) -> Result<Inputs, InputErrors> {
+        if self.errors.is_empty() {
+            Ok(Inputs {
+                objects: self.objects,
+            })
+        } else {
+            Err(InputErrors(self.errors))
+        }
+    }
+
+    fn fail(&mut self, place: Place, problem: InputProblem) {
+        self.errors.push(InputError { place, problem });
+    }
+
+    fn path(&mut self, path: &Path) {
+        if !path.is_dir() {
+            return self.file(path);
+        }
+        match files_in(path) {
+            Ok(files) if files.is_empty() => {
+                self.fail(Place::file(shown(path)), InputProblem::EmptyFolder)
+            }
+            Ok(files) => files.iter().for_each(|file| self.file(file)),
+            Err(error) => self.fail(Place::file(shown(path)), InputProblem::Read(error)),
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        match File::open(path) {
+            Ok(file) => self.stream(&shown(path), file),
+            Err(error) => self.fail(Place::file(shown(path)), InputProblem::Read(error)),
+        }
+    }
+
+    fn stream(&mut self, name: &str, stream: impl Read) {
+        let mut bytes = Vec::new();
+        // One byte more than allowed is enough to know: a device may never end.
+        if let Err(error) = stream.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes) {
+            return self.fail(Place::file(name), InputProblem::Read(error));
+        }
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return self.fail(
+                Place::file(name),
+                InputProblem::TooLarge {
+                    limit: MAX_FILE_BYTES,
+                },
+            );
+        }
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => self.text(name, text),
+            Err(_) => {
+                let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+                self.fail(Place::file(name), InputProblem::NotUtf8 { utf16 });
+            }
+        }
+    }
+
+    fn text(&mut self, file: &str, text: &str) {
+        for document in yaml::read(text) {
+            match document {
+                Ok(document) => self.value(Source::new(file, document.number), document.value),
+                Err(error) => {
+                    let place = Place::from(&Source::new(file, error.document));
+                    self.fail(place, InputProblem::Yaml(error));
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, source: Source, value: Value) {
+        if let Some(items) = list::unpack(&value) {
+            for (at, item) in items.into_iter().enumerate() {
+                self.value(source.item(at), item);
+            }
+            return;
+        }
+        match Object::read(source, value) {
+            Ok(object) => self.objects.push(object),
+            Err(errors) => self.errors.extend(errors),
+        }
+    }
+}
+
+/// The files of a folder that kubectl would read, by name.
+fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let readable = path
+            .extension()
+            .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known));
+        if readable && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,271 @@
+//! TrainingRuntime and ClusterTrainingRuntime: what an operator offers.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::fields::{FieldErrors, FieldProblem, Fields};
+use crate::object::{Metadata, Object};
+use crate::path::FieldPath;
+use crate::plugin_use::PluginUse;
+use crate::{Source, StringMap, names, yaml};
+
+/// The most entries of `spec.plugins`.
+const MAX_PLUGINS: usize = 64;
+
+/// Which of the two kinds of runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RuntimeKind {
+    /// TrainingRuntime, for the TrainJobs of its namespace.
+    Namespaced,
+    /// ClusterTrainingRuntime, for all namespaces.
+    Cluster,
+}
+
+impl RuntimeKind {
+    /// The `kind` as Kubernetes has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaced => names::TRAINING_RUNTIME,
+            Self::Cluster => names::CLUSTER_TRAINING_RUNTIME,
+        }
+    }
+
+    /// The kind of an object, where it is a runtime of the version that Trainyard reads.
+    pub fn of(object: &Object) -> Option<Self> {
+        let kinds = [Self::Namespaced, Self::Cluster];
+        kinds
+            .into_iter()
+            .find(|kind| object.is(names::TRAINER_API_VERSION, kind.as_str()))
+    }
+}
+
+impl fmt::Display for RuntimeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A runtime of either kind: its policies, typed, over a JobSet template as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Runtime {
+    /// Where it came from.
+    pub source: Source,
+    /// Which kind.
+    pub kind: RuntimeKind,
+    /// Its metadata. A ClusterTrainingRuntime has no namespace, whatever was written.
+    pub metadata: Metadata,
+    /// `spec.mlPolicy`, where there is one.
+    pub ml_policy: Option<MlPolicy>,
+    /// The additive plugins: `spec.plugins`, or the annotation [`names::PLUGINS_ANNOTATION`].
+    pub plugins: Vec<PluginUse>,
+    /// `spec.template`.
+    pub template: Template,
+}
+
+/// `spec.mlPolicy`: how many nodes, and at most one framework.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MlPolicy {
+    /// The default number of nodes, at least 1.
+    pub num_nodes: Option<u32>,
+    /// The one member of the union that is there.
+    pub member: Option<Member>,
+}
+
+/// A member of the union in `spec.mlPolicy`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Member {
+    /// One of the reference's keys, with what stands under it.
+    Key {
+        /// One of [`names::ML_POLICY_KEYS`].
+        key: &'static str,
+        /// The object under it, as it was written.
+        config: Value,
+    },
+    /// `plugin`: any plugin by its name.
+    Plugin(PluginUse),
+}
+
+impl Member {
+    /// The member's key in `mlPolicy`.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Key { key, .. } => key,
+            Self::Plugin(_) => PLUGIN,
+        }
+    }
+}
+
+/// `spec.template`: the JobSet before any policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    /// The JobSet's labels.
+    pub labels: StringMap,
+    /// The JobSet's annotations.
+    pub annotations: StringMap,
+    /// The JobSet's `spec`, as it was written.
+    pub spec: Value,
+}
+
+/// The key of the union's own member.
+const PLUGIN: &str = "plugin";
+
+impl Runtime {
+    /// Whether the object is a runtime of the version that Trainyard reads.
+    pub fn is(object: &Object) -> bool {
+        RuntimeKind::of(object).is_some()
+    }
+
+    /// Reads a runtime of either kind; an object of any other kind reads as a TrainingRuntime does.
+    ///
+    /// # Errors
+    /// Every wrong, unknown or not yet supported field, with its path.
+    pub fn read(object: &Object) -> Result<Self, FieldErrors> {
+        let kind = RuntimeKind::of(object).unwrap_or(RuntimeKind::Namespaced);
+        let mut fields = Fields::of(&object.value, FieldPath::root());
+        for header in ["apiVersion", "kind", "metadata"] {
+            fields.raw(header);
+        }
+        fields.required("spec");
+        let spec = fields.object("spec", Spec::read);
+        let (mut plugins, mut template, mut ml_policy) = (None, None, None);
+        if let Some(spec) = spec {
+            (plugins, template, ml_policy) = (spec.plugins, spec.template, spec.ml_policy);
+        }
+        let annotated = read_annotation(&mut fields, &object.metadata);
+        let plugins = join_plugins(&mut fields, plugins, annotated);
+        let errors = fields.finish();
+        let template = match template {
+            Some(template) if errors.is_empty() => template,
+            _ => return Err(FieldErrors(errors)),
+        };
+        let mut metadata = object.metadata.clone();
+        if kind == RuntimeKind::Cluster {
+            metadata.namespace = None;
+        }
+        Ok(Self {
+            source: object.source.clone(),
+            kind,
+            metadata,
+            ml_policy,
+            plugins,
+            template,
+        })
+    }
+}
+
+/// `spec`, before the header joins it.
+struct Spec {
+    ml_policy: Option<MlPolicy>,
+    plugins: Option<Vec<PluginUse>>,
+    template: Option<Template>,
+}
+
+impl Spec {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        fields.not_supported("podGroupPolicy");
+        fields.required("template");
+        Self {
+            ml_policy: fields.object("mlPolicy", MlPolicy::read),
+            plugins: read_plugins(fields, "plugins"),
+            template: fields.object("template", Template::read),
+        }
+    }
+}
+
+impl MlPolicy {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        let num_nodes = fields.count("numNodes");
+        let mut members = Vec::new();
+        for key in names::ML_POLICY_KEYS {
+            if let Some(config) = fields.opaque_object(key) {
+                members.push(Member::Key { key, config });
+            }
+        }
+        members.extend(fields.object(PLUGIN, PluginUse::read).map(Member::Plugin));
+        if members.len() > 1 {
+            let known = names::ML_POLICY_KEYS.into_iter().chain([PLUGIN]).collect();
+            let found = members
+                .iter()
+                .map(|member| member.key().to_owned())
+                .collect();
+            fields.fail(fields.path().clone(), FieldProblem::Union { known, found });
+        }
+        Self {
+            num_nodes,
+            member: members.pop(),
+        }
+    }
+}
+
+impl Template {
+    fn read(fields: &mut Fields<'_>) -> Self {
+        let (labels, annotations) = fields
+            .object("metadata", |metadata| {
+                (
+                    metadata.string_map("labels"),
+                    metadata.string_map("annotations"),
+                )
+            })
+            .unwrap_or_default();
+        fields.required("spec");
+        let spec = fields
+            .opaque_object("spec")
+            .unwrap_or_else(|| Value::Object(Map::new()));
+        Self {
+            labels,
+            annotations,
+            spec,
+        }
+    }
+}
+
+fn read_plugins(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<PluginUse>> {
+    let plugins = fields.objects(name, MAX_PLUGINS, PluginUse::read)?;
+    fields.unique(name, plugins.iter().map(|plugin| plugin.name.as_str()));
+    Some(plugins)
+}
+
+/// The list of plugins that stands as JSON in an annotation.
+fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<PluginUse>> {
+    let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
+    let path = annotation_path();
+    match yaml::read_json(text) {
+        Ok(value) => {
+            let (plugins, errors) = Fields::list_at(&value, path, MAX_PLUGINS, PluginUse::read);
+            fields.absorb(errors);
+            let named: Vec<_> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
+            fields.unique_at(&annotation_path(), named);
+            Some(plugins)
+        }
+        Err(error) => {
+            fields.fail(path, FieldProblem::Json(error));
+            None
+        }
+    }
+}
+
+/// One list of the two; where both are there, they must say the same.
+fn join_plugins(
+    fields: &mut Fields<'_>,
+    listed: Option<Vec<PluginUse>>,
+    annotated: Option<Vec<PluginUse>>,
+) -> Vec<PluginUse> {
+    if let (Some(listed), Some(annotated)) = (&listed, &annotated) {
+        let same = |(one, other): (&PluginUse, &PluginUse)| {
+            one.name == other.name && one.config == other.config
+        };
+        if listed.len() != annotated.len() || !listed.iter().zip(annotated).all(same) {
+            let plugins = FieldPath::root().field("spec").field("plugins");
+            fields.fail(annotation_path(), FieldProblem::Differs(plugins));
+        }
+    }
+    listed.or(annotated).unwrap_or_default()
+}
+
+fn annotation_path() -> FieldPath {
+    FieldPath::root()
+        .field("metadata")
+        .field("annotations")
+        .key(names::PLUGINS_ANNOTATION)
+}
