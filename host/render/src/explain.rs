@@ -68,7 +68,9 @@ impl Provenance {
     #[must_use]
     pub fn is_at(&self, path: &str) -> bool {
         let below = |whole: &str| {
-            whole.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            whole
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         below(&self.path) || self.job_set_path.as_deref().is_some_and(below)
     }
@@ -81,7 +83,11 @@ pub(crate) struct Written<'a> {
 }
 
 /// The origins of all fields, in the order of the JobSet where they have a place in it.
-pub(crate) fn explain(record: &Record, job_set: &Value, written: &[Written<'_>]) -> Vec<Provenance> {
+pub(crate) fn explain(
+    record: &Record,
+    job_set: &Value,
+    written: &[Written<'_>],
+) -> Vec<Provenance> {
     let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
     for Written { plugin, changes } in written {
         for change in *changes {
@@ -91,7 +97,10 @@ pub(crate) fn explain(record: &Record, job_set: &Value, written: &[Written<'_>])
             let step = Step {
                 by: setter(*plugin, change),
                 from: change.old.as_ref().and_then(|old| old.datum.to_json()),
-                to: change.new.as_ref().and_then(trainyard_model::record::Datum::to_json),
+                to: change
+                    .new
+                    .as_ref()
+                    .and_then(trainyard_model::record::Datum::to_json),
             };
             by_place.entry(&change.place).or_default().push(step);
         }
@@ -119,7 +128,11 @@ fn setter(plugin: Option<&PluginId>, change: &Change) -> Setter {
         },
         None => {
             let field = reason.unwrap_or_default();
-            if change.owner == Owner::Runtime { Setter::Runtime { field } } else { Setter::TrainJob { field } }
+            if change.owner == Owner::Runtime {
+                Setter::Runtime { field }
+            } else {
+                Setter::TrainJob { field }
+            }
         }
     }
 }
@@ -142,7 +155,9 @@ fn job_set_path(record: &Record, place: &Place, job_set: &Value) -> Option<Strin
         }
     };
     let jobs = job_set.pointer("/spec/replicatedJobs")?.as_array()?;
-    let at = jobs.iter().position(|job| job.get("name").and_then(Value::as_str) == Some(&*set.name))?;
+    let at = jobs
+        .iter()
+        .position(|job| job.get("name").and_then(Value::as_str) == Some(&*set.name))?;
     let job = format!("spec.replicatedJobs[{at}]");
     match place.field {
         Field::Count => return Some(format!("{job}.template.spec.parallelism")),
@@ -153,20 +168,37 @@ fn job_set_path(record: &Record, place: &Place, job_set: &Value) -> Option<Strin
     let mut path = format!("{job}.template.spec.template");
     if let Some(container) = container {
         let (list_keys, _) = crate::shape::shape(container.list);
-        let (item, item_path) = item(json, list_keys, ListKey::Field("name"), &container.name, &path)?;
+        let (item, item_path) = item(
+            json,
+            list_keys,
+            ListKey::Field("name"),
+            &container.name,
+            &path,
+        )?;
         (json, path) = (item, item_path);
     }
     match shape {
         Shape::One => descend(json, keys).map(|_| format!("{path}.{}", keys.join("."))),
-        Shape::Map => descend(json, keys)?.get(&*place.key).map(|_| format!("{path}.{}[{}]", keys.join("."), place.key)),
+        Shape::Map => descend(json, keys)?
+            .get(&*place.key)
+            .map(|_| format!("{path}.{}[{}]", keys.join("."), place.key)),
         Shape::List(by) => item(json, keys, by, &place.key, &path).map(|(_, path)| path),
         Shape::Elsewhere => None,
     }
 }
 
-fn item<'v>(json: &'v Value, keys: &[&str], by: ListKey, key: &str, path: &str) -> Option<(&'v Value, String)> {
+fn item<'v>(
+    json: &'v Value,
+    keys: &[&str],
+    by: ListKey,
+    key: &str,
+    path: &str,
+) -> Option<(&'v Value, String)> {
     let items = descend(json, keys)?.as_array()?;
-    let at = items.iter().enumerate().position(|(at, item)| item_key(by, at, item).as_deref() == Some(key))?;
+    let at = items
+        .iter()
+        .enumerate()
+        .position(|(at, item)| item_key(by, at, item).as_deref() == Some(key))?;
     Some((items.get(at)?, format!("{path}.{}[{at}]", keys.join("."))))
 }
 

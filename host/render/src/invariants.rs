@@ -15,7 +15,12 @@ pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
 pub(crate) fn check(record: &Record, who: Who<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
-        let mut pod = Pod { record, place: format!("pod-sets[{}]", set.name), who, problems: &mut problems };
+        let mut pod = Pod {
+            record,
+            place: format!("pod-sets[{}]", set.name),
+            who,
+            problems: &mut problems,
+        };
         pod.one_name_for_a_container(position);
         pod.port_names(position);
         for list in [Field::InitContainers, Field::Containers] {
@@ -39,15 +44,27 @@ impl Pod<'_> {
         if first == Owner::Runtime && second == Owner::Runtime {
             return;
         }
-        let message = format!("{what}: one is of {}, one of {}", (self.who)(first), (self.who)(second));
-        self.problems.push(Problem::Invariant { place: self.place.clone(), message });
+        let message = format!(
+            "{what}: one is of {}, one of {}",
+            (self.who)(first),
+            (self.who)(second)
+        );
+        self.problems.push(Problem::Invariant {
+            place: self.place.clone(),
+            message,
+        });
     }
 
     fn one_name_for_a_container(&mut self, position: u32) {
-        let Some(fields) = self.record.pod_set(position).map(|set| &set.fields) else { return };
+        let Some(fields) = self.record.pod_set(position).map(|set| &set.fields) else {
+            return;
+        };
         for container in fields.all(Field::Containers) {
             if let Some(init) = fields.get(Field::InitContainers, &container.key) {
-                let what = format!("a container and an init container are both named `{}`", container.key);
+                let what = format!(
+                    "a container and an init container are both named `{}`",
+                    container.key
+                );
                 self.clash(&what, container.owner, init.owner);
             }
         }
@@ -62,11 +79,19 @@ impl Pod<'_> {
         for id in ids {
             let mut named: BTreeMap<String, Owner> = BTreeMap::new();
             for entry in self.entries(id, Field::Ports) {
-                let name = entry.datum.as_json().and_then(|json| json.get("name")).and_then(Value::as_str);
+                let name = entry
+                    .datum
+                    .as_json()
+                    .and_then(|json| json.get("name"))
+                    .and_then(Value::as_str);
                 if let Some(name) = name
                     && let Some(first) = named.insert(name.to_owned(), entry.owner)
                 {
-                    self.clash(&format!("two ports of one container are named `{name}`"), first, entry.owner);
+                    self.clash(
+                        &format!("two ports of one container are named `{name}`"),
+                        first,
+                        entry.owner,
+                    );
                 }
             }
         }
@@ -76,20 +101,33 @@ impl Pod<'_> {
     fn mounts(&mut self, position: u32, id: ContainerId) {
         let volumes = self.record.pod_set(position).map(|set| &set.fields);
         for entry in self.entries(id, Field::Mounts) {
-            let volume = entry.datum.as_json().and_then(|json| json.get("name")).and_then(Value::as_str);
-            let missing = volume.filter(|name| volumes.is_none_or(|v| v.get(Field::Volumes, name).is_none()));
+            let volume = entry
+                .datum
+                .as_json()
+                .and_then(|json| json.get("name"))
+                .and_then(Value::as_str);
+            let missing =
+                volume.filter(|name| volumes.is_none_or(|v| v.get(Field::Volumes, name).is_none()));
             if let Some(volume) = missing
                 && entry.owner != Owner::Runtime
             {
                 let owner = (self.who)(entry.owner);
-                let message =
-                    format!("{owner} mounts the volume `{volume}` at {}, and the pod has no such volume", entry.key);
-                self.problems.push(Problem::Invariant { place: self.place.clone(), message });
+                let message = format!(
+                    "{owner} mounts the volume `{volume}` at {}, and the pod has no such volume",
+                    entry.key
+                );
+                self.problems.push(Problem::Invariant {
+                    place: self.place.clone(),
+                    message,
+                });
             }
         }
     }
 
     fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {
-        self.record.fields(PlaceScope::Container(id)).map(|fields| fields.all(field).to_vec()).unwrap_or_default()
+        self.record
+            .fields(PlaceScope::Container(id))
+            .map(|fields| fields.all(field).to_vec())
+            .unwrap_or_default()
     }
 }

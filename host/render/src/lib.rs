@@ -1,1 +1,271 @@
-//! x
+//! The pure path from a TrainJob and its runtime to a JobSet: select, resolve, plan, transform, derive, build, check,
+//! assemble. A function of its inputs; policies run through [`trainyard_model::policy::Policy`] alone.
+
+mod assemble;
+mod catalog;
+mod explain;
+mod invariants;
+mod pipeline;
+mod problem;
+mod resolve;
+mod select;
+mod shape;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use trainyard_api::{Runtime, TrainJob};
+use trainyard_model::{
+    claims::Variables,
+    object::ApplyMode,
+    plan::{Generation, PlanError},
+    plugin::PluginId,
+    policy::{Phase, Policy},
+    record::{Owner, Record},
+    session::{Logged, Session},
+};
+
+use self::{assemble::InitOrder, explain::Written, pipeline::Step, resolve::Resolved};
+pub use self::{
+    catalog::{Catalog, CatalogError, Job},
+    explain::{Provenance, Setter, Step as ProvenanceStep},
+    pipeline::Fetch,
+    problem::{About, Problem, Warning},
+    resolve::ClusterFacts,
+    select::Active,
+};
+
+/// The loaded policies, checked against each other, with what the operator sets for all TrainJobs.
+pub struct Renderer {
+    generation: Generation,
+    policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
+    facts: ClusterFacts,
+}
+
+/// What a TrainJob becomes.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The objects beside the JobSet, in the order in which they are applied.
+    pub objects: Vec<RenderedObject>,
+    /// The JobSet, which is applied last.
+    pub job_set: Value,
+    /// The plugins that ran, in their order.
+    pub plan: Vec<PluginId>,
+    /// Who set what.
+    pub provenance: Vec<Provenance>,
+    /// What the user should know.
+    pub warnings: Vec<Warning>,
+    /// What the plugins logged.
+    pub log: Vec<Logged>,
+}
+
+/// An object beside the JobSet.
+#[derive(Debug)]
+pub struct RenderedObject {
+    /// The object.
+    pub value: Value,
+    /// How it is applied.
+    pub apply: ApplyMode,
+    /// Who emitted it.
+    pub plugin: PluginId,
+}
+
+impl Renderer {
+    /// Checks the policies against each other.
+    ///
+    /// # Errors
+    /// Every conflict and every cycle among them.
+    pub fn new(
+        policies: impl IntoIterator<Item = Arc<dyn Policy>>,
+        facts: ClusterFacts,
+    ) -> Result<Self, Vec<PlanError>> {
+        let policies: Vec<_> = policies.into_iter().collect();
+        let generation = Generation::new(policies.iter().map(|policy| policy.plugin().clone()))?;
+        let by_name = policies
+            .into_iter()
+            .map(|policy| (policy.plugin().id.name.clone(), policy))
+            .collect();
+        Ok(Self {
+            generation,
+            policies: by_name,
+            facts,
+        })
+    }
+
+    /// The loaded plugins with their order.
+    #[must_use]
+    pub const fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// The plugins that a TrainJob's runtime switches on, in the order in which they run.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
+    pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
+        let record = resolve::load(job, runtime, &self.facts)?;
+        self.planned(job, runtime, &record)
+    }
+
+    /// Renders one TrainJob.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it and its runtime, as far as it can be known at once.
+    pub fn render(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+        fetch: &dyn Fetch,
+    ) -> Result<Rendered, Vec<Problem>> {
+        let record = resolve::load(job, runtime, &self.facts)?;
+        let active = self.planned(job, runtime, &record)?;
+        let resolved = resolve::resolve(job, runtime, record, &active, namespace, &self.facts)?;
+        let plan = self.steps(&active);
+        let mut session = Session::new(resolved.job.clone(), resolved.record.clone());
+        pipeline::run(&mut session, Phase::Transform, &plan, namespace, fetch)?;
+        let init_order = self.freeze(&session, &plan)?;
+        pipeline::run(&mut session, Phase::Build, &plan, namespace, fetch)?;
+        pipeline::run(&mut session, Phase::Check, &plan, namespace, fetch)?;
+        Ok(finish(
+            runtime,
+            namespace,
+            &resolved,
+            &session,
+            &active,
+            &init_order,
+        ))
+    }
+
+    fn planned(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        record: &Record,
+    ) -> Result<Vec<Active>, Vec<Problem>> {
+        let active = select::select(&self.generation, runtime, record)?;
+        let name: Arc<str> = job.metadata.name.as_str().into();
+        let variables = active
+            .iter()
+            .map(|(plugin, active)| {
+                let variables = Variables {
+                    job: name.clone(),
+                    config: active.config.clone(),
+                };
+                (plugin.clone(), variables)
+            })
+            .collect();
+        let order = self
+            .generation
+            .plan(&variables)
+            .map_err(|errors| errors.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+        Ok(order
+            .into_iter()
+            .filter_map(|plugin| active.get(&plugin.id.name).cloned())
+            .collect())
+    }
+
+    fn steps(&self, active: &[Active]) -> Vec<Step<'_>> {
+        let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
+        let step = |active: &Active| {
+            let name = &active.plugin.id.name;
+            let policy: &dyn Policy = &**self.policies.get(name)?;
+            Some(Step {
+                policy,
+                config: active.config.clone(),
+                rank: *ranks.get(name)?,
+            })
+        };
+        active.iter().filter_map(step).collect()
+    }
+
+    /// Checks the record that no plugin changes any more, and solves what asked for a place.
+    fn freeze(&self, session: &Session, plan: &[Step<'_>]) -> Result<InitOrder, Vec<Problem>> {
+        let record = session.record();
+        let who = |owner: Owner| match owner {
+            Owner::Runtime => "the runtime".to_owned(),
+            Owner::Patch => "a runtime patch".to_owned(),
+            Owner::TrainJob => "the TrainJob".to_owned(),
+            Owner::Plugin(rank) => plan.iter().find(|step| step.rank == rank).map_or_else(
+                || "a plugin".to_owned(),
+                |step| format!("the plugin {}", step.policy.plugin().id),
+            ),
+        };
+        let mut problems = invariants::check(record, &who);
+        let mut order = InitOrder::new();
+        for (set, position) in record.pod_sets.iter().zip(0u32..) {
+            match assemble::place_init_containers(record, position) {
+                Ok(Some(ids)) => drop(order.insert(position, ids)),
+                Ok(None) => {}
+                Err(unsolvable) => problems.push(Problem::Invariant {
+                    place: format!("pod-sets[{}].init-containers", set.name),
+                    message: format!(
+                        "the places asked for can't be met together: {}",
+                        unsolvable.names.join(", ")
+                    ),
+                }),
+            }
+        }
+        if problems.is_empty() {
+            Ok(order)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+/// Writes down what a TrainJob became.
+fn finish(
+    runtime: &Runtime,
+    namespace: &str,
+    resolved: &Resolved,
+    session: &Session,
+    active: &[Active],
+    init_order: &InitOrder,
+) -> Rendered {
+    let record = session.record();
+    let changes = resolved.changes.iter().chain(
+        session
+            .committed()
+            .iter()
+            .flat_map(|committed| &committed.changes),
+    );
+    let spec = assemble::assemble(&runtime.template.spec, record, changes, init_order);
+    let job_set = assemble::job_set(record, namespace, resolved.job.suspended, spec);
+    let mut written = vec![Written {
+        plugin: None,
+        changes: &resolved.changes,
+    }];
+    let by_plugin = session.committed().iter().map(|c| Written {
+        plugin: Some(&c.plugin),
+        changes: &c.changes,
+    });
+    written.extend(by_plugin);
+    let mut objects: Vec<_> = session
+        .emitted()
+        .iter()
+        .map(|emitted| RenderedObject {
+            value: assemble::object(&emitted.object, namespace),
+            apply: emitted.object.apply,
+            plugin: emitted.plugin.clone(),
+        })
+        .collect();
+    // A stable sort: each plugin's objects keep the order in which it emitted them.
+    objects.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
+    Rendered {
+        provenance: explain::explain(record, &job_set, &written),
+        objects,
+        job_set,
+        plan: active
+            .iter()
+            .map(|active| active.plugin.id.clone())
+            .collect(),
+        warnings: resolved
+            .warnings
+            .iter()
+            .cloned()
+            .chain(session.warnings().iter().map(Warning::from))
+            .collect(),
+        log: session.log().to_vec(),
+    }
+}

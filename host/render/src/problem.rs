@@ -48,7 +48,9 @@ pub enum Problem {
     #[error(transparent)]
     Call(#[from] Box<CallError>),
     /// A plugin asked for an object that nobody gave.
-    #[error("plugin {plugin} in {phase} needs {key} in namespace `{namespace}`: give a file that holds it")]
+    #[error(
+        "plugin {plugin} in {phase} needs {key} in namespace `{namespace}`: give a file that holds it"
+    )]
     NotGiven {
         /// The plugin.
         plugin: PluginId,
@@ -60,7 +62,9 @@ pub enum Problem {
         namespace: String,
     },
     /// A plugin asks for one object after another without end.
-    #[error("plugin {plugin} in {phase} asked for objects in more than {rounds} calls; it never gets to its end")]
+    #[error(
+        "plugin {plugin} in {phase} asked for objects in more than {rounds} calls; it never gets to its end"
+    )]
     TooManyLookups {
         /// The plugin.
         plugin: PluginId,
@@ -84,11 +88,19 @@ pub enum Problem {
 
 impl Problem {
     pub(crate) fn job(path: FieldPath, message: impl Into<String>) -> Self {
-        Self::Field { about: About::TrainJob, path, message: message.into() }
+        Self::Field {
+            about: About::TrainJob,
+            path,
+            message: message.into(),
+        }
     }
 
     pub(crate) fn runtime(path: FieldPath, message: impl Into<String>) -> Self {
-        Self::Field { about: About::Runtime, path, message: message.into() }
+        Self::Field {
+            about: About::Runtime,
+            path,
+            message: message.into(),
+        }
     }
 
     /// Whose author can mend it.
@@ -96,7 +108,10 @@ impl Problem {
     pub fn about(&self) -> About {
         match self {
             Self::Field { about, .. } => *about,
-            Self::Refused { failure, .. } => failure.field.as_deref().map_or(About::TrainJob, about_field),
+            Self::Refused { failure, .. } => failure
+                .field
+                .as_deref()
+                .map_or(About::TrainJob, about_field),
             _ => About::TrainJob,
         }
     }
@@ -114,14 +129,27 @@ impl Problem {
 
 impl From<&Said> for Problem {
     fn from(said: &Said) -> Self {
-        Self::Refused { plugin: said.plugin.clone(), phase: said.phase, failure: said.failure.clone() }
+        Self::Refused {
+            plugin: said.plugin.clone(),
+            phase: said.phase,
+            failure: said.failure.clone(),
+        }
     }
 }
 
 /// Whether a field that a plugin names is the runtime's: only runtimes have these.
 fn about_field(field: &str) -> About {
-    let in_runtime = ["spec.mlPolicy", "spec.podGroupPolicy", "spec.plugins", "spec.template"];
-    if in_runtime.iter().any(|prefix| field.starts_with(prefix)) { About::Runtime } else { About::TrainJob }
+    let in_runtime = [
+        "spec.mlPolicy",
+        "spec.podGroupPolicy",
+        "spec.plugins",
+        "spec.template",
+    ];
+    if in_runtime.iter().any(|prefix| field.starts_with(prefix)) {
+        About::Runtime
+    } else {
+        About::TrainJob
+    }
 }
 
 /// A sentence for the user about a TrainJob that goes on.

@@ -71,8 +71,14 @@ pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
     match by {
         ListKey::Field(name) => item.get(name)?.as_str().map(str::to_owned),
         ListKey::Port => {
-            let protocol = item.get("protocol").and_then(Value::as_str).unwrap_or("TCP");
-            Some(format!("{}/{protocol}", item.get("containerPort")?.as_u64()?))
+            let protocol = item
+                .get("protocol")
+                .and_then(Value::as_str)
+                .unwrap_or("TCP");
+            Some(format!(
+                "{}/{protocol}",
+                item.get("containerPort")?.as_u64()?
+            ))
         }
         ListKey::Position => Some(at.to_string()),
     }
@@ -82,7 +88,11 @@ pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
 pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
     match (field, item.get("valueFrom")) {
         (Field::Env, Some(source)) => source.clone().into(),
-        (Field::Env, None) => item.get("value").and_then(Value::as_str).unwrap_or_default().into(),
+        (Field::Env, None) => item
+            .get("value")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .into(),
         _ => item.clone().into(),
     }
 }
@@ -99,7 +109,9 @@ pub(crate) fn item_json(field: Field, key: &str, datum: &Datum) -> Value {
 pub(crate) fn map_text(field: Field, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Number(number) if matches!(field, Field::Requests | Field::Limits) => Some(number.to_string()),
+        Value::Number(number) if matches!(field, Field::Requests | Field::Limits) => {
+            Some(number.to_string())
+        }
         _ => None,
     }
 }

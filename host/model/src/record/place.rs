@@ -58,6 +58,7 @@ impl Record {
             place,
             old,
             new,
+            owner,
             reason,
             at,
         })

@@ -3,13 +3,21 @@
 use serde_json::{Map, Value};
 
 /// Edits the object below `json`; one that is empty afterwards is not made.
-pub(super) fn edit_object(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Map<String, Value>)) {
+pub(super) fn edit_object(
+    json: &mut Value,
+    keys: &[&str],
+    edit: impl FnOnce(&mut Map<String, Value>),
+) {
     edit_at(json, keys, |slot| match slot {
         Value::Object(object) => edit(object),
         other => {
             let mut object = Map::new();
             edit(&mut object);
-            *other = if object.is_empty() { Value::Null } else { Value::Object(object) };
+            *other = if object.is_empty() {
+                Value::Null
+            } else {
+                Value::Object(object)
+            };
         }
     });
 }
@@ -26,14 +34,20 @@ pub(super) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut 
         other => {
             let mut items = Vec::new();
             edit(&mut items);
-            *other = if items.is_empty() { Value::Null } else { Value::Array(items) };
+            *other = if items.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(items)
+            };
         }
     });
 }
 
 /// Edits the value below `json`; null stands for one that is absent, before and after.
 pub(super) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Value)) {
-    let Some((first, rest)) = keys.split_first() else { return edit(json) };
+    let Some((first, rest)) = keys.split_first() else {
+        return edit(json);
+    };
     let mut made = Map::new();
     let object = match json {
         Value::Object(object) => object,
@@ -95,7 +109,12 @@ mod tests {
     #[test]
     fn keeps_the_order_that_people_expect() {
         let mut value = json!({"name": "node", "template": {}});
-        edit_object(&mut value, &[], |object| insert_after(object, "name", "replicas", 1.into()));
-        assert_eq!(value.to_string(), r#"{"name":"node","replicas":1,"template":{}}"#);
+        edit_object(&mut value, &[], |object| {
+            insert_after(object, "name", "replicas", 1.into())
+        });
+        assert_eq!(
+            value.to_string(),
+            r#"{"name":"node","replicas":1,"template":{}}"#
+        );
     }
 }

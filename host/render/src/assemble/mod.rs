@@ -36,9 +36,15 @@ pub(crate) fn assemble<'c>(
     let mut touched = Touched::new();
     for change in changes {
         let key = (change.place.scope, change.place.field);
-        touched.entry(key).or_default().insert(change.place.key.to_string());
+        touched
+            .entry(key)
+            .or_default()
+            .insert(change.place.key.to_string());
     }
-    let writer = Writer { record, touched: &touched };
+    let writer = Writer {
+        record,
+        touched: &touched,
+    };
     let mut spec = template.clone();
     edit_list(&mut spec, &["replicatedJobs"], |jobs| {
         for job in jobs {
@@ -52,10 +58,15 @@ pub(crate) fn assemble<'c>(
 }
 
 /// A JobSet of that spec, with the template's metadata and what was changed of it.
-pub(crate) fn job_set(record: &Record, namespace: &str, spec: Value) -> Value {
+pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spec: Value) -> Value {
+    edit_object(&mut spec, &[], |spec| {
+        drop(spec.insert("suspend".to_owned(), suspended.into()))
+    });
     let texts = |field| {
         let entries = record.fields.all(field).iter();
-        entries.filter_map(|e| Some((e.key.to_string(), e.datum.as_text()?.to_owned()))).collect()
+        entries
+            .filter_map(|e| Some((e.key.to_string(), e.datum.as_text()?.to_owned())))
+            .collect()
     };
     JobSet {
         name: record.job_name.to_string(),
@@ -72,7 +83,10 @@ pub(crate) fn object(object: &Object, namespace: &str) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), object.name.as_str().into());
     metadata.insert("namespace".to_owned(), namespace.into());
-    for (key, texts) in [("labels", &object.labels), ("annotations", &object.annotations)] {
+    for (key, texts) in [
+        ("labels", &object.labels),
+        ("annotations", &object.annotations),
+    ] {
         if !texts.is_empty() {
             metadata.insert(key.to_owned(), json!(texts));
         }
@@ -85,7 +99,10 @@ pub(crate) fn object(object: &Object, namespace: &str) -> Value {
         out.insert("data".to_owned(), json!(object.data));
     }
     if !object.binary_data.is_empty() {
-        let encoded = object.binary_data.iter().map(|(key, bytes)| (key.clone(), BASE64_STANDARD.encode(bytes).into()));
+        let encoded = object
+            .binary_data
+            .iter()
+            .map(|(key, bytes)| (key.clone(), BASE64_STANDARD.encode(bytes).into()));
         out.insert("binaryData".to_owned(), Value::Object(encoded.collect()));
     }
     if object.immutable {
@@ -103,14 +120,21 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write_pod_set(&self, job: &mut Value, position: u32, init_order: Option<&Vec<ContainerId>>) {
         self.write_counts(job, position);
-        edit_at(job, &["template", "spec", "template"], |pod| self.write_pod(pod, position, init_order));
+        edit_at(job, &["template", "spec", "template"], |pod| {
+            self.write_pod(pod, position, init_order)
+        });
     }
 
     /// Pods and jobs of a replicated job. What nobody asked to change stays (W69); what is absent is written as the
     /// reference writes it.
     fn write_counts(&self, job: &mut Value, position: u32) {
-        let Some(set) = self.record.pod_set(position) else { return };
-        let asked = |field| self.touched.contains_key(&(PlaceScope::PodSet(position), field));
+        let Some(set) = self.record.pod_set(position) else {
+            return;
+        };
+        let asked = |field| {
+            self.touched
+                .contains_key(&(PlaceScope::PodSet(position), field))
+        };
         edit_object(job, &[], |job| {
             if asked(Field::Replicas) || (set.ancestor.is_some() && !job.contains_key("replicas")) {
                 insert_after(job, "name", "replicas", set.replicas.into());
@@ -136,19 +160,26 @@ impl Writer<'_> {
             let name = |id: &ContainerId| self.record.container(*id).map(|c| c.name.clone());
             let names: Vec<_> = order.iter().filter_map(name).collect();
             edit_list(pod, shape(Field::InitContainers).0, |list| {
-                list.sort_by_key(|json| names.iter().position(|name| json.get("name") == Some(&json!(**name))));
+                list.sort_by_key(|json| {
+                    names
+                        .iter()
+                        .position(|name| json.get("name") == Some(&json!(**name)))
+                });
             });
         }
     }
 
     fn write_container(&self, pod: &mut Value, id: ContainerId) {
         let scope = PlaceScope::Container(id);
-        let Some(container) = self.record.container(id) else { return };
+        let Some(container) = self.record.container(id) else {
+            return;
+        };
         if !self.touched.keys().any(|(touched, _)| *touched == scope) {
             return;
         }
         edit_list(pod, shape(container.list).0, |list| {
-            let named = |json: &Value| json.get("name").and_then(Value::as_str) == Some(&*container.name);
+            let named =
+                |json: &Value| json.get("name").and_then(Value::as_str) == Some(&*container.name);
             if !list.iter().any(named) {
                 list.push(json!({ "name": &*container.name }));
             }
@@ -160,7 +191,9 @@ impl Writer<'_> {
 
     /// Writes the changed fields of one pod template or container.
     fn write_fields(&self, json: &mut Value, scope: PlaceScope) {
-        let Some(fields) = self.record.fields(scope) else { return };
+        let Some(fields) = self.record.fields(scope) else {
+            return;
+        };
         for ((_, field), changed) in self.touched.iter().filter(|((of, _), _)| *of == scope) {
             let entries = fields.all(*field);
             let (keys, shape) = shape(*field);
@@ -169,7 +202,11 @@ impl Writer<'_> {
                 Shape::Map => edit_object(json, keys, |object| write_map(object, entries, changed)),
                 Shape::List(by) if !field.holds_containers() => edit_list(json, keys, |list| {
                     let rebuilt = rebuilt(list, *field, by, entries, changed);
-                    *list = if *field == Field::Env { order::references_first(rebuilt, entries) } else { rebuilt };
+                    *list = if *field == Field::Env {
+                        order::references_first(rebuilt, entries)
+                    } else {
+                        rebuilt
+                    };
                 }),
                 Shape::List(_) | Shape::Elsewhere => {}
             }
@@ -178,24 +215,42 @@ impl Writer<'_> {
 }
 
 fn write_one(json: &mut Value, keys: &[&str], entries: &[Entry]) {
-    let Some((last, above)) = keys.split_last() else { return };
-    edit_object(json, above, |object| match entries.first().and_then(|entry| entry.datum.to_json()) {
-        Some(value) => drop(object.insert((*last).to_owned(), value)),
-        None => drop(object.shift_remove(*last)),
+    let Some((last, above)) = keys.split_last() else {
+        return;
+    };
+    edit_object(json, above, |object| {
+        match entries.first().and_then(|entry| entry.datum.to_json()) {
+            Some(value) => drop(object.insert((*last).to_owned(), value)),
+            None => drop(object.shift_remove(*last)),
+        }
     });
 }
 
 fn write_map(object: &mut Map<String, Value>, entries: &[Entry], changed: &BTreeSet<String>) {
-    for key in changed.iter().filter(|key| !entries.iter().any(|entry| *entry.key == ***key)) {
+    for key in changed
+        .iter()
+        .filter(|key| !entries.iter().any(|entry| *entry.key == ***key))
+    {
         object.shift_remove(key);
     }
     for entry in entries.iter().filter(|entry| changed.contains(&*entry.key)) {
-        object.extend(entry.datum.to_json().map(|value| (entry.key.to_string(), value)));
+        object.extend(
+            entry
+                .datum
+                .to_json()
+                .map(|value| (entry.key.to_string(), value)),
+        );
     }
 }
 
 /// A list with its changes: unchanged items to the letter, changed ones in their places, additions in the record's order.
-fn rebuilt(old: &[Value], field: Field, by: ListKey, entries: &[Entry], changed: &BTreeSet<String>) -> Vec<Value> {
+fn rebuilt(
+    old: &[Value],
+    field: Field,
+    by: ListKey,
+    entries: &[Entry],
+    changed: &BTreeSet<String>,
+) -> Vec<Value> {
     let mut out = Vec::with_capacity(old.len() + entries.len());
     let mut written = BTreeSet::new();
     for (at, item) in old.iter().enumerate() {
@@ -210,7 +265,9 @@ fn rebuilt(old: &[Value], field: Field, by: ListKey, entries: &[Entry], changed:
             }
         }
     }
-    let additions = entries.iter().filter(|entry| changed.contains(&*entry.key) && !written.contains(&*entry.key));
+    let additions = entries
+        .iter()
+        .filter(|entry| changed.contains(&*entry.key) && !written.contains(&*entry.key));
     out.extend(additions.map(|entry| item_json(field, &entry.key, &entry.datum)));
     out
 }

@@ -8,15 +8,26 @@ use trainyard_model::record::{ContainerId, Entry, Field, Owner, PlaceScope, Reco
 /// Moves an env var that another one's `$(NAME)` names before it, where one of the two came after the runtime: what the
 /// runtime's author ordered stays. Kubernetes expands only what stands before. Names that name each other stay.
 pub(super) fn references_first(list: Vec<Value>, entries: &[Entry]) -> Vec<Value> {
-    let names: Vec<String> = list.iter().map(|item| text(item, "name").to_owned()).collect();
-    let added = |name: &str| entries.iter().any(|e| *e.key == *name && e.home != Owner::Runtime);
+    let names: Vec<String> = list
+        .iter()
+        .map(|item| text(item, "name").to_owned())
+        .collect();
+    let added = |name: &str| {
+        entries
+            .iter()
+            .any(|e| *e.key == *name && e.home != Owner::Runtime)
+    };
     let needs: Vec<Vec<usize>> = list
         .iter()
         .zip(&names)
         .map(|(item, name)| {
             let referenced = references(text(item, "value"));
             let found = |n: &&str| names.iter().position(|other| other == n);
-            referenced.iter().filter(|n| added(n) || added(name)).filter_map(found).collect()
+            referenced
+                .iter()
+                .filter(|n| added(n) || added(name))
+                .filter_map(found)
+                .collect()
         })
         .collect();
     let mut order = Vec::with_capacity(list.len());
@@ -25,7 +36,10 @@ pub(super) fn references_first(list: Vec<Value>, entries: &[Entry]) -> Vec<Value
         visit(at, &needs, &mut seen, &mut order);
     }
     let mut items: Vec<Option<Value>> = list.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|at| items.get_mut(at)?.take()).collect()
+    order
+        .into_iter()
+        .filter_map(|at| items.get_mut(at)?.take())
+        .collect()
 }
 
 fn visit(at: usize, needs: &[Vec<usize>], seen: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
@@ -48,7 +62,10 @@ fn references(value: &str) -> Vec<&str> {
     while let Some((_, after)) = rest.split_once('$') {
         rest = match after.strip_prefix('$') {
             Some(escaped) => escaped,
-            None => match after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+            None => match after
+                .strip_prefix('(')
+                .and_then(|inner| inner.split_once(')'))
+            {
                 Some((name, after)) => {
                     out.push(name);
                     after
@@ -69,18 +86,35 @@ pub(crate) struct Unsolvable {
 
 /// The order of a pod set's init containers: those of the runtime as they were, additions last or where they asked to
 /// be, ties by name. None where nobody asked.
-pub(crate) fn place_init_containers(record: &Record, pod_set: u32) -> Result<Option<Vec<ContainerId>>, Unsolvable> {
+pub(crate) fn place_init_containers(
+    record: &Record,
+    pod_set: u32,
+) -> Result<Option<Vec<ContainerId>>, Unsolvable> {
     let all: Vec<ContainerId> = record.containers(pod_set, Field::InitContainers).collect();
-    let containers: Vec<Placed> = all.iter().enumerate().filter_map(|(at, id)| placed(record, *id, at)).collect();
+    let containers: Vec<Placed> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(at, id)| placed(record, *id, at))
+        .collect();
     if containers.iter().all(|c| c.wishes.is_empty()) {
         return Ok(None);
     }
     let mut waiting: Vec<&Placed> = containers.iter().collect();
     let mut order = Vec::with_capacity(all.len());
     while !waiting.is_empty() {
-        let ready = |c: &&&Placed| !waiting.iter().any(|other| other.id != c.id && other.precedes(c));
-        let Some(next) = waiting.iter().filter(ready).min_by_key(|c| (c.runtime.unwrap_or(usize::MAX), &c.name)) else {
-            return Err(Unsolvable { names: waiting.iter().map(|c| c.name.clone()).collect() });
+        let ready = |c: &&&Placed| {
+            !waiting
+                .iter()
+                .any(|other| other.id != c.id && other.precedes(c))
+        };
+        let Some(next) = waiting
+            .iter()
+            .filter(ready)
+            .min_by_key(|c| (c.runtime.unwrap_or(usize::MAX), &c.name))
+        else {
+            return Err(Unsolvable {
+                names: waiting.iter().map(|c| c.name.clone()).collect(),
+            });
         };
         let id = next.id;
         order.push(id);
@@ -113,7 +147,9 @@ impl Placed {
 
 fn placed(record: &Record, id: ContainerId, at: usize) -> Option<Placed> {
     let container = record.container(id)?;
-    let wishes = record.fields(PlaceScope::Container(id))?.all(Field::Placement);
+    let wishes = record
+        .fields(PlaceScope::Container(id))?
+        .all(Field::Placement);
     Some(Placed {
         id,
         name: container.name.to_string(),

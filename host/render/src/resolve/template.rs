@@ -47,18 +47,31 @@ pub(crate) struct Template<'a> {
 
 impl<'a> Template<'a> {
     pub(crate) const fn new(spec: &'a Value) -> Self {
-        Self { spec, problems: Vec::new() }
+        Self {
+            spec,
+            problems: Vec::new(),
+        }
     }
 
     /// Adds the pod sets of the template to the record.
     pub(crate) fn load(&mut self, record: &mut Record) {
-        let at = FieldPath::root().field("spec").field("template").field("spec").field("replicatedJobs");
+        let at = FieldPath::root()
+            .field("spec")
+            .field("template")
+            .field("spec")
+            .field("replicatedJobs");
         let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
-            self.problems.push(Problem::runtime(at, "is required: a runtime has at least one replicated job"));
+            self.problems.push(Problem::runtime(
+                at,
+                "is required: a runtime has at least one replicated job",
+            ));
             return;
         };
         if jobs.is_empty() {
-            self.problems.push(Problem::runtime(at.clone(), "is empty: a runtime has at least one replicated job"));
+            self.problems.push(Problem::runtime(
+                at.clone(),
+                "is empty: a runtime has at least one replicated job",
+            ));
         }
         for (index, job) in jobs.iter().enumerate() {
             self.load_pod_set(record, job, &at.index(index));
@@ -66,18 +79,31 @@ impl<'a> Template<'a> {
     }
 
     fn load_pod_set(&mut self, record: &mut Record, job: &'a Value, at: &FieldPath) {
-        let Some(name) = job.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
-            self.problems.push(Problem::runtime(at.field("name"), "is required and must be a string"));
+        let Some(name) = job
+            .get("name")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+        else {
+            self.problems.push(Problem::runtime(
+                at.field("name"),
+                "is required and must be a string",
+            ));
             return;
         };
         if record.pod_set_named(name).is_some() {
-            self.problems.push(Problem::runtime(at.field("name"), format!("`{name}` is the name of an earlier one")));
+            self.problems.push(Problem::runtime(
+                at.field("name"),
+                format!("`{name}` is the name of an earlier one"),
+            ));
             return;
         }
         let mut set = PodSet::new(name);
         let job_path = at.field("template");
         set.ancestor = ancestor(job).map(Into::into);
-        set.count = self.count(job.pointer("/template/spec/parallelism"), &job_path.field("spec").field("parallelism"));
+        set.count = self.count(
+            job.pointer("/template/spec/parallelism"),
+            &job_path.field("spec").field("parallelism"),
+        );
         set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
         let pod_path = job_path.field("spec").field("template");
@@ -93,18 +119,38 @@ impl<'a> Template<'a> {
         }
     }
 
-    fn load_containers(&mut self, record: &mut Record, set: u32, list: Field, pod: &'a Value, pod_path: &FieldPath) {
+    fn load_containers(
+        &mut self,
+        record: &mut Record,
+        set: u32,
+        list: Field,
+        pod: &'a Value,
+        pod_path: &FieldPath,
+    ) {
         let (keys, _) = shape(list);
         let path = below(pod_path, keys);
-        for (index, json) in self.list(find(pod, keys), &path).into_iter().flatten().enumerate() {
+        for (index, json) in self
+            .list(find(pod, keys), &path)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
             let at = path.index(index);
-            let Some(name) = json.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
-                self.problems.push(Problem::runtime(at.field("name"), "is required and must be a string"));
+            let Some(name) = json
+                .get("name")
+                .and_then(Value::as_str)
+                .filter(|name| !name.is_empty())
+            else {
+                self.problems.push(Problem::runtime(
+                    at.field("name"),
+                    "is required and must be a string",
+                ));
                 continue;
             };
             if record.container_named(set, name).is_some() {
                 let message = format!("`{name}` is the name of another container of the pod");
-                self.problems.push(Problem::runtime(at.field("name"), message));
+                self.problems
+                    .push(Problem::runtime(at.field("name"), message));
                 continue;
             }
             let mut fields = Fields::default();
@@ -133,15 +179,24 @@ impl<'a> Template<'a> {
     fn load_field(&mut self, fields: &mut Fields, field: Field, json: &'a Value, at: &FieldPath) {
         let (keys, shape) = shape(field);
         let path = below(at, keys);
-        let Some(value) = find(json, keys) else { return };
+        let Some(value) = find(json, keys) else {
+            return;
+        };
         match shape {
             Shape::One => self.load_one(fields, field, value, path),
             Shape::Map => self.load_map(fields, field, value, &path),
             Shape::List(by) => {
-                for (index, item) in self.list(Some(value), &path).into_iter().flatten().enumerate() {
+                for (index, item) in self
+                    .list(Some(value), &path)
+                    .into_iter()
+                    .flatten()
+                    .enumerate()
+                {
                     match item_key(by, index, item) {
                         Some(key) => fields.load(field, &key, item_datum(field, item)),
-                        None => self.problems.push(Problem::runtime(path.index(index), missing_key(by))),
+                        None => self
+                            .problems
+                            .push(Problem::runtime(path.index(index), missing_key(by))),
                     }
                 }
             }
@@ -152,29 +207,40 @@ impl<'a> Template<'a> {
     fn load_one(&mut self, fields: &mut Fields, field: Field, value: &Value, path: FieldPath) {
         match (field, value) {
             (Field::Command | Field::Args, Value::Array(items)) => {
-                let texts: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+                let texts: Option<Vec<String>> = items
+                    .iter()
+                    .map(|item| item.as_str().map(str::to_owned))
+                    .collect();
                 match texts {
                     Some(texts) => fields.load(field, "", texts.as_slice().into()),
-                    None => self.problems.push(Problem::runtime(path, "must be a list of strings")),
+                    None => self
+                        .problems
+                        .push(Problem::runtime(path, "must be a list of strings")),
                 }
             }
             (Field::Command | Field::Args, _) => {
-                self.problems.push(Problem::runtime(path, "must be a list of strings"));
+                self.problems
+                    .push(Problem::runtime(path, "must be a list of strings"));
             }
             (_, Value::String(text)) => fields.load(field, "", text.as_str().into()),
-            _ => self.problems.push(Problem::runtime(path, "must be a string")),
+            _ => self
+                .problems
+                .push(Problem::runtime(path, "must be a string")),
         }
     }
 
     fn load_map(&mut self, fields: &mut Fields, field: Field, value: &Value, path: &FieldPath) {
         let Value::Object(map) = value else {
-            self.problems.push(Problem::runtime(path.clone(), "must be an object"));
+            self.problems
+                .push(Problem::runtime(path.clone(), "must be an object"));
             return;
         };
         for (key, value) in map {
             match map_text(field, value) {
                 Some(text) => fields.load(field, key, text.as_str().into()),
-                None => self.problems.push(Problem::runtime(path.key(key), "must be a string")),
+                None => self
+                    .problems
+                    .push(Problem::runtime(path.key(key), "must be a string")),
             }
         }
     }
@@ -183,7 +249,8 @@ impl<'a> Template<'a> {
         match value? {
             Value::Array(items) => Some(items),
             _ => {
-                self.problems.push(Problem::runtime(path.clone(), "must be a list"));
+                self.problems
+                    .push(Problem::runtime(path.clone(), "must be a list"));
                 None
             }
         }
@@ -192,10 +259,17 @@ impl<'a> Template<'a> {
     /// A number of pods or jobs: 1 where it is absent.
     fn count(&mut self, value: Option<&Value>, path: &FieldPath) -> u32 {
         let Some(value) = value else { return 1 };
-        value.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| i32::try_from(*n).is_ok()).unwrap_or_else(|| {
-            self.problems.push(Problem::runtime(path.clone(), "must be an integer from 0 to 2147483647"));
-            1
-        })
+        value
+            .as_u64()
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|n| i32::try_from(*n).is_ok())
+            .unwrap_or_else(|| {
+                self.problems.push(Problem::runtime(
+                    path.clone(),
+                    "must be an integer from 0 to 2147483647",
+                ));
+                1
+            })
     }
 }
 
@@ -208,10 +282,18 @@ fn ancestor(job: &Value) -> Option<&str> {
 
 fn dependencies(job: &Value) -> Vec<Dependency> {
     let list = job.get("dependsOn").and_then(Value::as_array);
-    let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |item: &Value, key: &str| {
+        item.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     list.into_iter()
         .flatten()
-        .map(|item| Dependency { pod_set: text(item, "name"), status: text(item, "status") })
+        .map(|item| Dependency {
+            pod_set: text(item, "name"),
+            status: text(item, "status"),
+        })
         .collect()
 }
 
@@ -228,7 +310,9 @@ fn below(path: &FieldPath, keys: &[&str]) -> FieldPath {
 }
 
 fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
-    keys.iter().try_fold(json, |json, key| json.get(key)).filter(|value| !value.is_null())
+    keys.iter()
+        .try_fold(json, |json, key| json.get(key))
+        .filter(|value| !value.is_null())
 }
 
 /// The labels and annotations that the template gives the JobSet.
@@ -238,10 +322,13 @@ pub(crate) fn load_metadata<'m>(
     annotations: impl IntoIterator<Item = (&'m String, &'m String)>,
 ) {
     for (key, value) in labels {
-        record.fields.load(Field::Labels, key, value.as_str().into());
+        record
+            .fields
+            .load(Field::Labels, key, value.as_str().into());
     }
     for (key, value) in annotations {
-        record.fields.load(Field::Annotations, key, value.as_str().into());
+        record
+            .fields
+            .load(Field::Annotations, key, value.as_str().into());
     }
 }
-

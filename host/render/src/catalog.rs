@@ -1,0 +1,298 @@
+//! The objects of one run: TrainJobs with their runtimes, and what plugins may look up.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use thiserror::Error;
+use trainyard_api::{
+    FieldError, FieldPath, Inputs, Object, ObjectId, Place, Runtime, TrainJob, names,
+    runtime::RuntimeKind,
+};
+use trainyard_model::lookup::{LookupAnswer, LookupKey};
+
+use crate::{
+    Fetch,
+    problem::{About, Problem},
+};
+
+/// Something that is wrong with the input, with its place.
+#[derive(Debug, Error)]
+#[error("{place}: {message}")]
+pub struct CatalogError {
+    /// File, document, object and field.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl CatalogError {
+    fn field(object: &Object, namespace: Option<&str>, error: &FieldError) -> Self {
+        let place = place(object, namespace).at(error.path.clone());
+        Self {
+            place,
+            message: error.problem.to_string(),
+        }
+    }
+}
+
+/// A TrainJob with its namespace and runtime.
+pub struct Job {
+    /// The TrainJob.
+    pub job: TrainJob,
+    /// Its namespace: its own, else the run's.
+    pub namespace: String,
+    /// Its runtime.
+    pub runtime: Arc<Runtime>,
+    place: Place,
+    runtime_place: Place,
+}
+
+impl Job {
+    /// The problem with its place in the input.
+    #[must_use]
+    pub fn locate(&self, problem: &Problem) -> CatalogError {
+        let place = match problem.about() {
+            About::TrainJob => self.place.clone(),
+            About::Runtime => self.runtime_place.clone(),
+        };
+        CatalogError {
+            place,
+            message: problem.to_string(),
+        }
+    }
+
+    /// The TrainJob's place in the input.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The runtime's place in the input.
+    #[must_use]
+    pub const fn runtime_place(&self) -> &Place {
+        &self.runtime_place
+    }
+}
+
+/// All objects of a run.
+pub struct Catalog {
+    /// The TrainJobs, in the order of the input.
+    pub jobs: Vec<Job>,
+    objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
+}
+
+type RuntimeKey = (RuntimeKind, Option<String>, String);
+
+impl Catalog {
+    /// Sorts the objects of a run; `namespace` is that of objects which name none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with a TrainJob or a runtime, two objects of one name, and runtimes that are missing:
+    /// all of it at once.
+    pub fn new(inputs: Inputs, namespace: &str) -> Result<Self, Vec<CatalogError>> {
+        let mut reader = Reader {
+            namespace,
+            ..Reader::default()
+        };
+        for object in inputs.objects {
+            reader.add(object);
+        }
+        reader.finish()
+    }
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    namespace: &'a str,
+    jobs: Vec<(TrainJob, String, Place)>,
+    runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
+    broken_runtimes: Vec<RuntimeKey>,
+    objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
+    seen: BTreeMap<ObjectId, Place>,
+    errors: Vec<CatalogError>,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, object: Object) {
+        let runtime_kind = RuntimeKind::of(&object);
+        let namespace = match runtime_kind {
+            Some(RuntimeKind::Cluster) => None,
+            _ => Some(
+                object
+                    .metadata
+                    .namespace
+                    .clone()
+                    .unwrap_or_else(|| self.namespace.to_owned()),
+            ),
+        };
+        let place = place(&object, namespace.as_deref());
+        if let Some(first) = place
+            .object
+            .clone()
+            .and_then(|id| self.seen.insert(id, place.clone()))
+        {
+            let message = format!("is there twice; the first stands in {first}");
+            self.errors.push(CatalogError {
+                place: place.clone(),
+                message,
+            });
+            return;
+        }
+        if TrainJob::is(&object) {
+            match TrainJob::read(&object) {
+                Ok(job) => self.jobs.push((job, namespace.unwrap_or_default(), place)),
+                Err(errors) => self.fail(&object, namespace.as_deref(), &errors.0),
+            }
+        } else if let Some(kind) = runtime_kind {
+            let key = (kind, namespace.clone(), object.metadata.name.clone());
+            match Runtime::read(&object) {
+                Ok(runtime) => drop(self.runtimes.insert(key, (Arc::new(runtime), place))),
+                Err(errors) => {
+                    self.broken_runtimes.push(key);
+                    self.fail(&object, namespace.as_deref(), &errors.0);
+                }
+            }
+        } else if is_ours(&object.api_version) {
+            let message = format!(
+                "`{}` of `{}` is not known; known are {}, {} and {} of {}, and objects that plugins look up",
+                object.kind,
+                object.api_version,
+                names::TRAIN_JOB,
+                names::TRAINING_RUNTIME,
+                names::CLUSTER_TRAINING_RUNTIME,
+                names::TRAINER_API_VERSION
+            );
+            let place = place.at(FieldPath::root().field("kind"));
+            self.errors.push(CatalogError { place, message });
+        } else {
+            let name = object.metadata.name.clone();
+            let given = object.metadata.namespace.clone();
+            let key = (object.api_version.clone(), object.kind.clone(), given, name);
+            self.objects.insert(key, Arc::new(object.value));
+        }
+    }
+
+    fn fail(&mut self, object: &Object, namespace: Option<&str>, errors: &[FieldError]) {
+        self.errors.extend(
+            errors
+                .iter()
+                .map(|error| CatalogError::field(object, namespace, error)),
+        );
+    }
+
+    fn finish(mut self) -> Result<Catalog, Vec<CatalogError>> {
+        let mut jobs = Vec::new();
+        for (job, namespace, place) in std::mem::take(&mut self.jobs) {
+            let reference = &job.runtime_ref;
+            let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
+            let key = (reference.kind, scope, reference.name.clone());
+            if self.broken_runtimes.contains(&key) {
+                continue;
+            }
+            match self.runtimes.get(&key) {
+                Some((runtime, runtime_place)) => jobs.push(Job {
+                    job,
+                    namespace,
+                    runtime: runtime.clone(),
+                    place,
+                    runtime_place: runtime_place.clone(),
+                }),
+                None => self
+                    .errors
+                    .push(missing_runtime(&key, place, self.runtimes.keys())),
+            }
+        }
+        if self.errors.is_empty() {
+            Ok(Catalog {
+                jobs,
+                objects: self.objects,
+            })
+        } else {
+            Err(self.errors)
+        }
+    }
+}
+
+fn missing_runtime<'k>(
+    key: &RuntimeKey,
+    place: Place,
+    given: impl Iterator<Item = &'k RuntimeKey>,
+) -> CatalogError {
+    let (kind, namespace, name) = key;
+    let whole = namespace
+        .as_ref()
+        .map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"));
+    let names: Vec<String> = given
+        .map(|(kind, _, name)| format!("{kind} {name}"))
+        .collect();
+    let given = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    CatalogError {
+        place: place.at(FieldPath::root()
+            .field("spec")
+            .field("runtimeRef")
+            .field("name")),
+        message: format!(
+            "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
+        ),
+    }
+}
+
+fn is_ours(api_version: &str) -> bool {
+    let group = api_version.split('/').next().unwrap_or_default();
+    matches!(
+        group,
+        names::TRAINER_GROUP | names::TRAINYARD_GROUP | "kubeflow.org"
+    )
+}
+
+fn place(object: &Object, namespace: Option<&str>) -> Place {
+    let mut place = Place::from(&object.source);
+    place.object = Some(ObjectId {
+        kind: object.kind.clone(),
+        namespace: namespace.map(str::to_owned),
+        name: object.metadata.name.clone(),
+    });
+    place
+}
+
+impl Fetch for Catalog {
+    /// Offline, the objects of the input are all there are: an object that none of them is was not given.
+    fn fetch(&self, namespace: &str, key: &LookupKey) -> Option<LookupAnswer> {
+        match key {
+            LookupKey::Object {
+                api_version,
+                kind,
+                name,
+            } => {
+                let find = |namespace: Option<&str>| {
+                    let key = (
+                        api_version.clone(),
+                        kind.clone(),
+                        namespace.map(str::to_owned),
+                        name.clone(),
+                    );
+                    self.objects.get(&key)
+                };
+                find(Some(namespace))
+                    .or_else(|| find(None))
+                    .cloned()
+                    .map(LookupAnswer::Object)
+            }
+            LookupKey::All { api_version, kind } => {
+                let of_kind = self.objects.iter().filter(|((version, k, scope, _), _)| {
+                    version == api_version
+                        && k == kind
+                        && scope.as_deref().is_none_or(|scope| scope == namespace)
+                });
+                Some(LookupAnswer::All(
+                    of_kind.map(|(_, value)| value.clone()).collect(),
+                ))
+            }
+            LookupKey::Served { .. } => Some(LookupAnswer::Served(true)),
+        }
+    }
+}

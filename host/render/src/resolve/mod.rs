@@ -1,0 +1,225 @@
+//! resolve: a TrainJob and its runtime become the base record.
+
+mod names;
+mod nodes;
+mod overrides;
+mod template;
+
+use std::sync::Arc;
+
+use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
+use trainyard_model::{
+    job::{Job, RuntimeRef},
+    record::{Accelerators, Change, Record},
+    text::short_hash,
+};
+
+use self::{overrides::Overrides, template::Template};
+use crate::{
+    problem::{Problem, Warning},
+    select::Active,
+};
+
+/// What the operator sets for all TrainJobs.
+#[derive(Clone, Debug)]
+pub struct ClusterFacts {
+    /// The cluster's DNS domain.
+    pub cluster_domain: String,
+    /// Which extended resources are accelerators.
+    pub accelerators: Accelerators,
+}
+
+impl Default for ClusterFacts {
+    fn default() -> Self {
+        Self {
+            cluster_domain: "cluster.local".to_owned(),
+            accelerators: Accelerators::default(),
+        }
+    }
+}
+
+/// A TrainJob with everybody's wishes in the record, and no plugin's yet.
+pub(crate) struct Resolved {
+    pub(crate) job: Arc<Job>,
+    pub(crate) record: Record,
+    /// What the TrainJob changed of the template.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Loads the template, without anybody's wishes: enough to know which plugins are active.
+pub(crate) fn load(
+    job: &TrainJob,
+    runtime: &Runtime,
+    facts: &ClusterFacts,
+) -> Result<Record, Vec<Problem>> {
+    let name = &job.metadata.name;
+    let template = &runtime.template.spec;
+    let subdomain = template
+        .pointer("/network/subdomain")
+        .and_then(serde_json::Value::as_str);
+    let mut record = Record::new(
+        name,
+        subdomain.filter(|s| !s.is_empty()).unwrap_or(name),
+        &facts.cluster_domain,
+    );
+    template::load_metadata(
+        &mut record,
+        &runtime.template.labels,
+        &runtime.template.annotations,
+    );
+    let mut template = Template::new(template);
+    template.load(&mut record);
+    let mut problems = template.problems;
+    problems.extend(one_pod_set_a_step(&record));
+    if problems.is_empty() {
+        Ok(record)
+    } else {
+        Err(problems)
+    }
+}
+
+/// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
+/// `numNodes` would count some pods twice.
+fn one_pod_set_a_step(record: &Record) -> Vec<Problem> {
+    let path = FieldPath::root()
+        .field("spec")
+        .field("template")
+        .field("spec")
+        .field("replicatedJobs");
+    let mut seen: Vec<&str> = Vec::new();
+    let mut problems = Vec::new();
+    for (at, set) in record.pod_sets.iter().enumerate() {
+        let Some(ancestor) = set.ancestor.as_deref() else {
+            continue;
+        };
+        if set.replicas != 1 {
+            let message = format!(
+                "must be 1 for a replicated job with the label {}",
+                well_known::ANCESTOR_LABEL
+            );
+            problems.push(Problem::runtime(path.index(at).field("replicas"), message));
+        }
+        if seen.contains(&ancestor) {
+            let message = format!(
+                "an earlier replicated job has the label {}: {ancestor} too",
+                well_known::ANCESTOR_LABEL
+            );
+            problems.push(Problem::runtime(path.index(at), message));
+        }
+        seen.push(ancestor);
+    }
+    problems
+}
+
+/// Applies the TrainJob's wishes and the runtime's policy to the loaded record.
+pub(crate) fn resolve(
+    job: &TrainJob,
+    runtime: &Runtime,
+    mut record: Record,
+    active: &[Active],
+    namespace: &str,
+    facts: &ClusterFacts,
+) -> Result<Resolved, Vec<Problem>> {
+    let mut overrides = Overrides {
+        record: &mut record,
+        changes: Vec::new(),
+        problems: Vec::new(),
+    };
+    overrides.initializers(&job.initializer);
+    if let Some(trainer) = &job.trainer {
+        overrides.trainer(trainer);
+        overrides.problems.extend(reserved_env(trainer, active));
+    }
+    let (nodes, warnings) = overrides.nodes(job, runtime, active);
+    let (changes, mut problems) = (overrides.changes, overrides.problems);
+    problems.extend(names::check(&record));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let trainer = job.trainer.as_ref();
+    let metadata = &job.metadata;
+    let texts =
+        |map: &trainyard_api::StringMap| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let job = Job {
+        name: metadata.name.as_str().into(),
+        namespace: namespace.into(),
+        uid: metadata
+            .uid
+            .clone()
+            .unwrap_or_else(|| offline_uid(namespace, &metadata.name))
+            .into(),
+        suspended: job.suspend,
+        labels: texts(&metadata.labels),
+        annotations: texts(&metadata.annotations),
+        runtime: RuntimeRef {
+            kind: runtime.kind.as_str().into(),
+            name: runtime.metadata.name.as_str().into(),
+            labels: texts(&runtime.metadata.labels),
+            annotations: texts(&runtime.metadata.annotations),
+        },
+        nodes,
+        processes_per_node: trainer
+            .and_then(|t| t.num_proc_per_node)
+            .or_else(|| runtime_processes(runtime)),
+        spec: Arc::new(job.spec.clone()),
+        accelerators: facts.accelerators.clone(),
+    };
+    Ok(Resolved {
+        job: Arc::new(job),
+        record,
+        changes,
+        warnings,
+    })
+}
+
+/// `numProcPerNode` of the runtime's policy where it is a number; a text is the policy's own affair.
+fn runtime_processes(runtime: &Runtime) -> Option<u32> {
+    let Member::Key { config, .. } = runtime.ml_policy.as_ref()?.member.as_ref()? else {
+        return None;
+    };
+    config
+        .get("numProcPerNode")?
+        .as_u64()
+        .and_then(|n| u32::try_from(n).ok())
+        .filter(|n| *n > 0)
+}
+
+/// Env vars that a plugin keeps for itself.
+fn reserved_env(trainer: &trainyard_api::trainjob::Trainer, active: &[Active]) -> Vec<Problem> {
+    let path = FieldPath::root()
+        .field("spec")
+        .field("trainer")
+        .field("env");
+    let owner = |name: &str| {
+        active
+            .iter()
+            .map(|a| &a.plugin)
+            .find(|plugin| plugin.manifest.reserved_env.iter().any(|r| r == name))
+    };
+    let named = trainer.env.iter().enumerate();
+    named
+        .filter_map(|(at, var)| {
+            let plugin = owner(&var.name)?;
+            let message = format!(
+                "{} is set by the plugin {} and can't be given here",
+                var.name, plugin.id
+            );
+            Some(Problem::job(path.index(at).field("name"), message))
+        })
+        .collect()
+}
+
+/// What stands for a UID where there is no cluster: derived from namespace and name.
+fn offline_uid(namespace: &str, name: &str) -> String {
+    let hex = short_hash(&["trainyard.dev/offline-uid", namespace, name], 32);
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
+    [
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32),
+    ]
+    .join("-")
+}

@@ -1,0 +1,252 @@
+//! The TrainJob's wishes, written into the record: after this, nobody changes them.
+
+use serde_json::{Value, json};
+use trainyard_api::{FieldPath, names, trainjob};
+use trainyard_model::{
+    quantity::Quantity,
+    record::{Change, ContainerId, Datum, Field, NODE_CONTAINER, Owner, Place, PlaceScope, Record},
+};
+
+use crate::problem::Problem;
+
+/// Writes overrides, and collects the changes and what is wrong.
+pub(super) struct Overrides<'a> {
+    pub(super) record: &'a mut Record,
+    pub(super) changes: Vec<Change>,
+    pub(super) problems: Vec<Problem>,
+}
+
+fn spec(field: &str) -> FieldPath {
+    FieldPath::root().field("spec").field(field)
+}
+
+impl Overrides<'_> {
+    /// Writes one value, whose reason is the field that asks for it.
+    pub(super) fn put(
+        &mut self,
+        owner: Owner,
+        scope: PlaceScope,
+        field: Field,
+        key: &str,
+        new: Option<Datum>,
+        from: &FieldPath,
+    ) {
+        let place = Place {
+            scope,
+            field,
+            key: key.into(),
+        };
+        self.changes.extend(
+            self.record
+                .write(place, new, owner, Some(from.to_string().into())),
+        );
+    }
+
+    fn set(
+        &mut self,
+        id: ContainerId,
+        field: Field,
+        key: &str,
+        new: Option<Datum>,
+        from: &FieldPath,
+    ) {
+        self.put(
+            Owner::TrainJob,
+            PlaceScope::Container(id),
+            field,
+            key,
+            new,
+            from,
+        );
+    }
+
+    /// The trainer's overrides: of container `node` in the pod set with the trainer ancestor.
+    pub(super) fn trainer(&mut self, trainer: &trainjob::Trainer) {
+        let path = spec("trainer");
+        let Some(id) = self.trainer_container(&path, trainer) else {
+            return;
+        };
+        if let Some(image) = &trainer.image {
+            self.set(
+                id,
+                Field::Image,
+                "",
+                Some(image.as_str().into()),
+                &path.field("image"),
+            );
+        }
+        for (field, list, name) in [
+            (Field::Command, &trainer.command, "command"),
+            (Field::Args, &trainer.args, "args"),
+        ] {
+            if let Some(list) = list {
+                let new = (!list.is_empty()).then(|| list.as_slice().into());
+                self.set(id, field, "", new, &path.field(name));
+            }
+        }
+        self.env(id, &trainer.env, &path.field("env"));
+        if let Some(resources) = &trainer.resources_per_node {
+            self.resources(id, resources, &path.field("resourcesPerNode"));
+        }
+    }
+
+    /// The container that the overrides are for; a problem where there are overrides and no such container.
+    fn trainer_container(
+        &mut self,
+        path: &FieldPath,
+        trainer: &trainjob::Trainer,
+    ) -> Option<ContainerId> {
+        let position = self.ancestor(names::ANCESTOR_TRAINER);
+        let found =
+            position.and_then(|position| self.record.container_named(position, NODE_CONTAINER));
+        let wanted = trainer.image.is_some()
+            || trainer.command.is_some()
+            || trainer.args.is_some()
+            || !trainer.env.is_empty()
+            || trainer.resources_per_node.is_some();
+        if found.is_none() && wanted {
+            let message = format!(
+                "has nowhere to go: the runtime has no container `{NODE_CONTAINER}` in a replicated job with the label {}: {}",
+                names::ANCESTOR_LABEL,
+                names::ANCESTOR_TRAINER
+            );
+            self.problems.push(Problem::job(path.clone(), message));
+        }
+        found
+    }
+
+    fn ancestor(&self, ancestor: &str) -> Option<u32> {
+        let sets = self.record.pod_sets.iter().zip(0u32..);
+        sets.filter(|(set, _)| set.ancestor.as_deref() == Some(ancestor))
+            .map(|(_, at)| at)
+            .next()
+    }
+
+    fn env(&mut self, id: ContainerId, env: &[trainjob::EnvVar], path: &FieldPath) {
+        for (at, var) in env.iter().enumerate() {
+            let datum: Datum = match &var.value_from {
+                Some(source) => source.clone().into(),
+                None => var.value.as_deref().unwrap_or_default().into(),
+            };
+            self.set(id, Field::Env, &var.name, Some(datum), &path.index(at));
+        }
+    }
+
+    /// Requests and limits value by value, claims by name: what the TrainJob does not name keeps the runtime's value
+    /// (W24, W64, W72).
+    fn resources(&mut self, id: ContainerId, resources: &Value, path: &FieldPath) {
+        for (field, key) in [(Field::Requests, "requests"), (Field::Limits, "limits")] {
+            for (name, amount) in resources
+                .get(key)
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                let at = path.field(key).key(name);
+                match crate::shape::map_text(field, amount)
+                    .filter(|text| Quantity::parse(text).is_some())
+                {
+                    Some(text) => self.set(id, field, name, Some(text.as_str().into()), &at),
+                    None => self.problems.push(Problem::job(
+                        at,
+                        "must be a quantity, as `4`, `500m` or `800Gi`",
+                    )),
+                }
+            }
+        }
+        for (at, claim) in resources
+            .get("claims")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            let at = path.field("claims").index(at);
+            match claim.get("name").and_then(Value::as_str) {
+                Some(name) => self.set(id, Field::Claims, name, Some(claim.clone().into()), &at),
+                None => self.problems.push(Problem::job(
+                    at.field("name"),
+                    "is required and must be a string",
+                )),
+            }
+        }
+        self.requests_within_limits(id, path);
+    }
+
+    /// A request above its limit makes a pod that the API server refuses.
+    fn requests_within_limits(&mut self, id: ContainerId, path: &FieldPath) {
+        let Some(fields) = self.record.fields(PlaceScope::Container(id)) else {
+            return;
+        };
+        let amount = |datum: &Datum| datum.as_text().and_then(Quantity::parse);
+        let above = fields.all(Field::Requests).iter().filter_map(|request| {
+            let limit = fields.get(Field::Limits, &request.key)?;
+            let is_above = amount(&request.datum)?.compare(amount(&limit.datum)?)?.is_gt();
+            let both = (request.datum.as_text()?, limit.datum.as_text()?);
+            is_above.then(|| {
+                Problem::job(
+                    path.field("requests").key(&*request.key),
+                    format!("{} is above the limit {} that the container then has; set `limits` as well", both.0, both.1),
+                )
+            })
+        });
+        let above: Vec<_> = above.collect();
+        self.problems.extend(above);
+    }
+
+    /// The dataset and model initializers: what to fetch, and with which secret.
+    pub(super) fn initializers(&mut self, initializer: &trainjob::Initializer) {
+        let path = spec("initializer");
+        for (name, ancestor, wish) in [
+            (
+                "dataset",
+                names::ANCESTOR_DATASET_INITIALIZER,
+                &initializer.dataset,
+            ),
+            (
+                "model",
+                names::ANCESTOR_MODEL_INITIALIZER,
+                &initializer.model,
+            ),
+        ] {
+            let Some(wish) = wish else { continue };
+            let path = path.field(name);
+            let container = self
+                .ancestor(ancestor)
+                .and_then(|set| self.record.container_named(set, ancestor));
+            let Some(id) = container else {
+                let message = format!(
+                    "has nowhere to go: the runtime has no container `{ancestor}` in a replicated job with the label {}: {ancestor}",
+                    names::ANCESTOR_LABEL
+                );
+                self.problems.push(Problem::job(path, message));
+                continue;
+            };
+            if let Some(uri) = &wish.storage_uri {
+                let from = path.field("storageUri");
+                self.set(
+                    id,
+                    Field::Env,
+                    names::STORAGE_URI_ENV,
+                    Some(uri.as_str().into()),
+                    &from,
+                );
+            }
+            self.env(id, &wish.env, &path.field("env"));
+            if let Some(secret) = &wish.secret_ref {
+                let fields = self.record.fields(PlaceScope::Container(id));
+                let next = fields
+                    .map_or(0, |fields| fields.all(Field::EnvFrom).len())
+                    .to_string();
+                let source = json!({ "secretRef": { "name": secret } });
+                self.set(
+                    id,
+                    Field::EnvFrom,
+                    &next,
+                    Some(source.into()),
+                    &path.field("secretRef"),
+                );
+            }
+        }
+    }
+}
