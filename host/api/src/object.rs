@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::StringMap;
 use crate::error::{InputError, InputErrors, InputProblem, Place};
 use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
 use crate::nulls::drop_nulls;
 use crate::path::FieldPath;
+use crate::{StringMap, names};
 
 /// How the file of standard input is called in messages.
 pub const STANDARD_INPUT: &str = "standard input";
@@ -74,7 +74,7 @@ impl fmt::Display for ObjectId {
 pub struct Metadata {
     /// Its name.
     pub name: String,
-    /// Its namespace, where one is given: the default is the caller's.
+    /// Its namespace, where one is given: the default is the caller's. A ClusterTrainingRuntime never has one.
     pub namespace: Option<String>,
     /// Its UID, where it comes from a cluster.
     pub uid: Option<String>,
@@ -151,7 +151,11 @@ impl Object {
             );
         }
         let kind = fields.required_string("kind");
-        let (metadata, mut errors) = read_metadata(&value);
+        let (mut metadata, mut errors) = read_metadata(&value);
+        if kind == names::CLUSTER_TRAINING_RUNTIME && api_version == names::TRAINER_API_VERSION {
+            // Cluster-scoped: some clients write a namespace all the same, and it means nothing.
+            metadata.namespace = None;
+        }
         // Any other field is the business of whoever knows the kind.
         let known = fields.errors();
         errors.splice(0..0, known);

@@ -139,14 +139,10 @@ impl Runtime {
             Some(template) if errors.is_empty() => template,
             _ => return Err(FieldErrors(errors)),
         };
-        let mut metadata = object.metadata.clone();
-        if kind == RuntimeKind::Cluster {
-            metadata.namespace = None;
-        }
         Ok(Self {
             source: object.source.clone(),
             kind,
-            metadata,
+            metadata: object.metadata.clone(),
             ml_policy,
             plugins,
             template,

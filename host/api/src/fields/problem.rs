@@ -28,11 +28,11 @@ pub enum FieldProblem {
     #[error("is required")]
     Required,
     /// The value has another type.
-    #[error("must be {expected}, is {found}")]
+    #[error("must be {expected}, is {found}{}", remedy(expected, found))]
     Type {
         /// The type it must have, with its article.
         expected: &'static str,
-        /// The value that it has, see [`describe`].
+        /// The value that it has, in words: `the string "two"`.
         found: String,
     },
     /// No such field exists.
@@ -112,6 +112,21 @@ pub enum FieldProblem {
     #[error("must be JSON: line {}, column {}: {}", .0.line, .0.column, .0.kind)]
     Json(yaml::Error),
 }
+
+/// YAML's reading of a bare word is the usual reason why text is none.
+fn remedy(expected: &str, found: &str) -> &'static str {
+    let word = ["the boolean", "the integer", "the number"]
+        .iter()
+        .any(|word| found.starts_with(word));
+    if expected == A_STRING && word {
+        ": quote it"
+    } else {
+        ""
+    }
+}
+
+/// The type of text in a message.
+pub(super) const A_STRING: &str = "a string";
 
 fn range(least: i64, most: i64) -> String {
     if most == i64::MAX {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::problem::{FieldError, FieldProblem, cut, describe, nearest};
+use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe, nearest};
 use crate::StringMap;
 use crate::path::FieldPath;
 
@@ -107,7 +107,7 @@ impl<'v> Fields<'v> {
     pub fn string(&mut self, name: &'static str) -> Option<String> {
         let value = self.raw(name)?;
         if !value.is_string() {
-            self.wrong_type(self.path.field(name), "a string", value);
+            self.wrong_type(self.path.field(name), A_STRING, value);
         }
         value.as_str().map(str::to_owned)
     }
@@ -165,7 +165,7 @@ impl<'v> Fields<'v> {
         for (at, item) in items.iter().enumerate() {
             match item.as_str() {
                 Some(text) => strings.push(text.to_owned()),
-                None => self.wrong_type(path.index(at), "a string", item),
+                None => self.wrong_type(path.index(at), A_STRING, item),
             }
         }
         Some(strings)
@@ -185,7 +185,7 @@ impl<'v> Fields<'v> {
         for (key, value) in map {
             match value.as_str() {
                 Some(text) => _ = strings.insert(key.clone(), text.to_owned()),
-                None => self.wrong_type(path.key(cut(key)), "a string", value),
+                None => self.wrong_type(path.key(cut(key)), A_STRING, value),
             }
         }
         strings

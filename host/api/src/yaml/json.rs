@@ -44,6 +44,8 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
         Some(key) => ErrorKind::DuplicateKey(key.to_owned()),
         None => ErrorKind::Json(text.to_owned()),
     };
+    // The JSON reader gives column 0 for a line break.
+    let column = column.max(1);
     Error {
         document,
         line,

@@ -113,10 +113,11 @@ fn read_chunk(
             if !open {
                 *counted += 1;
             }
+            let (line, column) = chunk.place(line, column + 1);
             results.push(Err(Error {
                 document: *counted,
-                line: line + chunk.lines_before,
-                column: column + 1,
+                line,
+                column,
                 kind,
             }));
             return;

@@ -130,11 +130,28 @@ fn resolve_plain(text: &str) -> Scalar {
         return scalar;
     }
     let number = match text.as_bytes().first() {
-        Some(b'.') => parse_float(text),
+        Some(b'.') => separators_stand_between_digits(text)
+            .then(|| parse_float(&text.replace('_', "")))
+            .flatten(),
         Some(b'+' | b'-' | b'0'..=b'9') => parse_number(&text.replace('_', "")),
         _ => None,
     };
     number.unwrap_or_else(|| Scalar::Text(text.to_owned()))
+}
+
+/// Go's own rule for `_` in a number, which go-yaml leaves to it where a number begins with a point.
+fn separators_stand_between_digits(text: &str) -> bool {
+    let mut parts = text.split('_').peekable();
+    while let Some(part) = parts.next() {
+        let digit = |c: char| c.is_ascii_digit();
+        if parts
+            .peek()
+            .is_some_and(|next| !part.ends_with(digit) || !next.starts_with(digit))
+        {
+            return false;
+        }
+    }
+    true
 }
 
 fn resolve_word(text: &str) -> Option<Scalar> {

@@ -8,6 +8,18 @@ pub(super) struct Chunk<'t> {
     pub(super) lines_before: usize,
 }
 
+impl Chunk<'_> {
+    /// A line and column of the chunk, both from 1, in the whole text. What the parser finds behind the end is at the end.
+    pub(super) fn place(&self, line: usize, column: usize) -> (usize, usize) {
+        let lines = self.text.lines().count().max(1);
+        if line <= lines {
+            return (self.lines_before + line, column);
+        }
+        let last = self.text.lines().last().unwrap_or_default();
+        (self.lines_before + lines, last.chars().count() + 1)
+    }
+}
+
 /// Cuts the text before each line that is a `---` marker.
 ///
 /// No YAML value may hold such a line at its left edge, so this needs no parser. Directives (`%YAML 1.1`) stay with the marker

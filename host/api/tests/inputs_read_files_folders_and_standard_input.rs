@@ -1,0 +1,160 @@
+//! Files, folders and standard input become objects in a stable order, each with the place that it came from.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use trainyard_api::Inputs;
+use trainyard_api::inputs::MAX_FILE_BYTES;
+
+fn config_map(name: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
+}
+
+fn shown(inputs: &Inputs) -> Vec<String> {
+    inputs
+        .objects
+        .iter()
+        .map(|object| object.place().to_string())
+        .collect()
+}
+
+fn errors(paths: &[PathBuf], stdin: impl Read) -> Vec<String> {
+    let errors = Inputs::read(paths, stdin).expect_err("the input is bad");
+    errors.into_iter().map(|error| error.to_string()).collect()
+}
+
+#[test]
+fn a_folder_gives_its_files_by_name_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["b.yaml", "a.yml", "c.json", "ignored.txt", "README"] {
+        let text = if name == "c.json" {
+            r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}"#.to_owned()
+        } else {
+            config_map(&name[..1])
+        };
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    fs::create_dir(folder.path().join("inside.yaml")).unwrap();
+    fs::write(
+        folder.path().join("inside.yaml").join("d.yaml"),
+        config_map("d"),
+    )
+    .unwrap();
+    let inputs = Inputs::read(&[folder.path().to_owned()], io::empty()).unwrap();
+    let names: Vec<_> = inputs
+        .objects
+        .iter()
+        .map(|object| object.metadata.name.as_str())
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(
+        inputs.objects[0].source.file,
+        folder.path().join("a.yml").display().to_string()
+    );
+}
+
+#[test]
+fn standard_input_stands_where_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    fs::write(&file, config_map("a")).unwrap();
+    let stdin = format!("{}---\n---\n{}", config_map("x"), config_map("z"));
+    let inputs = Inputs::read(&[PathBuf::from("-"), file.clone()], stdin.as_bytes()).unwrap();
+    let wanted = [
+        "standard input: document 1: ConfigMap x".to_owned(),
+        "standard input: document 3: ConfigMap z".to_owned(),
+        format!("{}: document 1: ConfigMap a", file.display()),
+    ];
+    assert_eq!(shown(&inputs), wanted);
+    let twice = errors(&[PathBuf::from("-"), PathBuf::from("-")], stdin.as_bytes());
+    assert_eq!(
+        twice,
+        ["standard input: can be read only once: give \"-\" one time"]
+    );
+}
+
+#[test]
+fn lists_are_unpacked() {
+    let text = "apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ml}}
+- apiVersion: v1
+  kind: ConfigMapList
+  items:
+  - {metadata: {name: b}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+---
+{apiVersion: v1, kind: List}
+---
+{apiVersion: example.com/v1, kind: AllowList, metadata: {name: no-list}}
+";
+    let inputs = Inputs::read_text("f.yaml", text).unwrap();
+    let wanted = [
+        "f.yaml: document 1: items[0]: ConfigMap ml/a",
+        "f.yaml: document 1: items[1]: items[0]: ConfigMap b",
+        "f.yaml: document 1: items[1]: items[1]: ConfigMap c",
+        "f.yaml: document 3: AllowList no-list",
+    ];
+    assert_eq!(shown(&inputs), wanted);
+    assert_eq!(inputs.objects[1].api_version, "v1");
+}
+
+#[test]
+fn what_can_not_be_read_is_said_for_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("utf16.yaml"), [0xff, 0xfe, b'a', 0]).unwrap();
+    fs::write(path("bytes.yaml"), [b'a', 0xc3]).unwrap();
+    fs::create_dir(path("empty")).unwrap();
+    let paths = [
+        path("missing.yaml"),
+        path("utf16.yaml"),
+        path("bytes.yaml"),
+        path("empty"),
+    ];
+    let found = errors(&paths, io::empty());
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(
+        found[0].contains("missing.yaml: can't be read: "),
+        "{}",
+        found[0]
+    );
+    assert!(
+        found[1].ends_with(
+            "utf16.yaml: is not UTF-8 text (it begins as UTF-16 does): save it as UTF-8"
+        ),
+        "{}",
+        found[1]
+    );
+    assert!(
+        found[2].ends_with("bytes.yaml: is not UTF-8 text: save it as UTF-8"),
+        "{}",
+        found[2]
+    );
+    assert!(
+        found[3].contains("empty: this folder holds no file"),
+        "{}",
+        found[3]
+    );
+}
+
+#[test]
+fn an_endless_input_ends() {
+    let found = errors(&[PathBuf::from("-")], io::repeat(b'#'));
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with(&format!(
+            "standard input: is larger than {MAX_FILE_BYTES} bytes"
+        )),
+        "{}",
+        found[0]
+    );
+}

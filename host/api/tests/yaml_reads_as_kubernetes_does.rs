@@ -1,0 +1,387 @@
+//! Scalars, keys, merges and documents mean what they mean to kubectl and the API server.
+//!
+//! The tables were made with `sigs.k8s.io/yaml` v1.6.0 (`YAMLToJSONStrict`; merges with `YAMLToJSON`), the reader of Kubernetes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use serde_json::{Value, json};
+use trainyard_api::yaml::{self, ErrorKind};
+
+/// The scalar as written, and the JSON that it becomes.
+const SCALARS: &[(&str, &str)] = &[
+    ("y", r#"true"#),
+    ("Y", r#"true"#),
+    ("yes", r#"true"#),
+    ("Yes", r#"true"#),
+    ("YES", r#"true"#),
+    ("yEs", r#""yEs""#),
+    ("n", r#"false"#),
+    ("N", r#"false"#),
+    ("no", r#"false"#),
+    ("No", r#"false"#),
+    ("NO", r#"false"#),
+    ("true", r#"true"#),
+    ("True", r#"true"#),
+    ("TRUE", r#"true"#),
+    ("tRUE", r#""tRUE""#),
+    ("on", r#"true"#),
+    ("On", r#"true"#),
+    ("ON", r#"true"#),
+    ("oN", r#""oN""#),
+    ("off", r#"false"#),
+    ("Off", r#"false"#),
+    ("OFF", r#"false"#),
+    ("false", r#"false"#),
+    ("False", r#"false"#),
+    ("FALSE", r#"false"#),
+    ("~", r#"null"#),
+    ("null", r#"null"#),
+    ("Null", r#"null"#),
+    ("NULL", r#"null"#),
+    ("nULL", r#""nULL""#),
+    ("\"y\"", r#""y""#),
+    ("'0755'", r#""0755""#),
+    ("0755", r#"493"#),
+    ("0o755", r#"493"#),
+    ("0O17", r#"15"#),
+    ("0x1F", r#"31"#),
+    ("0X1f", r#"31"#),
+    ("-0x1F", r#"-31"#),
+    ("0b101", r#"5"#),
+    ("0B11", r#"3"#),
+    ("-0b11", r#"-3"#),
+    ("0b+1", r#"1"#),
+    ("0b-1", r#"-1"#),
+    ("0b2", r#""0b2""#),
+    ("08", r#"8"#),
+    ("0o8", r#""0o8""#),
+    ("0", r#"0"#),
+    ("00", r#"0"#),
+    ("-0", r#"0"#),
+    ("+0", r#"0"#),
+    ("0x", r#""0x""#),
+    ("0b", r#""0b""#),
+    ("0o", r#""0o""#),
+    ("0xg", r#""0xg""#),
+    ("+1", r#"1"#),
+    ("-1", r#"-1"#),
+    ("+0755", r#"493"#),
+    ("-0755", r#"-493"#),
+    ("1_000", r#"1000"#),
+    ("1__0", r#"10"#),
+    ("_1", r#""_1""#),
+    ("1_", r#"1"#),
+    ("0_7", r#"7"#),
+    ("0x_1f", r#"31"#),
+    ("1.5", r#"1.5"#),
+    ("1.", r#"1"#),
+    (".5", r#"0.5"#),
+    ("-.5", r#"-0.5"#),
+    ("+.5", r#"0.5"#),
+    (".", r#"".""#),
+    (".5_0", r#"0.5"#),
+    ("1_0.5", r#"10.5"#),
+    ("1e3", r#"1000"#),
+    ("1E3", r#"1000"#),
+    ("1e+3", r#"1000"#),
+    ("1e-3", r#"0.001"#),
+    ("1.5e3", r#"1500"#),
+    ("1.e3", r#"1000"#),
+    (".5e1", r#"5"#),
+    ("1e400", r#""1e400""#),
+    ("-1e400", r#""-1e400""#),
+    ("1e", r#""1e""#),
+    ("e3", r#""e3""#),
+    ("1.0", r#"1"#),
+    ("100000000000000000000", r#"1e20"#),
+    ("1e20", r#"1e20"#),
+    ("1e21", r#"1e+21"#),
+    ("1e18", r#"1000000000000000000"#),
+    ("1152921504606846976.0", r#"1152921504606847000"#),
+    ("123456789.123", r#"123456789.123"#),
+    ("9223372036854775807", r#"9223372036854775807"#),
+    ("9223372036854775808", r#"9223372036854775808"#),
+    ("18446744073709551615", r#"18446744073709551615"#),
+    ("18446744073709551616", r#"18446744073709552000.0"#),
+    ("-9223372036854775808", r#"-9223372036854775808"#),
+    ("-9223372036854775809", r#"-9223372036854776000.0"#),
+    ("+18446744073709551615", r#"18446744073709552000.0"#),
+    ("0xffffffffffffffff", r#"18446744073709551615"#),
+    ("0x10000000000000000", r#""0x10000000000000000""#),
+    ("01777777777777777777777", r#"18446744073709551615"#),
+    ("1:30", r#""1:30""#),
+    ("190:20:30", r#""190:20:30""#),
+    ("2001-01-01", r#""2001-01-01""#),
+    ("2001-01-01T00:00:00Z", r#""2001-01-01T00:00:00Z""#),
+    (
+        "2001-12-14 21:59:43.10 -5",
+        r#""2001-12-14 21:59:43.10 -5""#,
+    ),
+    ("12:00", r#""12:00""#),
+    ("1.2.3", r#""1.2.3""#),
+    ("10Gi", r#""10Gi""#),
+    ("500m", r#""500m""#),
+    ("=", r#""=""#),
+    ("<<", r#""<<""#),
+    ("Infinity", r#""Infinity""#),
+    ("NaN", r#""NaN""#),
+    ("nan", r#""nan""#),
+    ("inf", r#""inf""#),
+    ("+.nan", r#""+.nan""#),
+    ("0x1p4", r#""0x1p4""#),
+    ("0.0", r#"0"#),
+    ("1e-7", r#"1e-7"#),
+    ("0.000001", r#"0.000001"#),
+    ("!!str 5", r#""5""#),
+    ("!!str yes", r#""yes""#),
+    ("!!str ~", r#""~""#),
+    ("!!str", r#""""#),
+    ("!!int \"5\"", r#"5"#),
+    ("!!int 0755", r#"493"#),
+    ("!!float 5", r#"5"#),
+    ("!!float 1.5", r#"1.5"#),
+    ("!!bool yes", r#"true"#),
+    ("!!null ~", r#"null"#),
+    ("!!binary aGVsbG8=", r#""hello""#),
+    ("!local 5", r#""5""#),
+    ("! 5", r#""5""#),
+    ("!!timestamp 2001-01-01", r#""2001-01-01""#),
+    ("\"a\\x41\\u00e9\\t\"", r#""aAé\t""#),
+    ("'it''s'", r#""it's""#),
+    ("a b", r#""a b""#),
+    ("a:b", r#""a:b""#),
+    ("a#b", r#""a#b""#),
+    ("[1, y, \"y\", 0x10]", r#"[1,true,"y",16]"#),
+    (".5__0", r#"".5__0""#),
+    ("._5", r#""._5""#),
+    ("-0.0", r#"0"#),
+];
+
+/// Scalars that have no JSON, or do not fit their tag.
+const NO_VALUES: &[&str] = &[
+    ".inf",
+    "-.inf",
+    "+.INF",
+    ".nan",
+    ".NaN",
+    "!!int 5.5",
+    "!!float x",
+    "!!bool 1",
+    "!!null x",
+    "!!binary \"***\"",
+    "!!timestamp 5",
+];
+
+/// Mappings whose keys are not all text, and the JSON that they become.
+const KEYS: &[(&str, &str)] = &[
+    ("{a: y, b: ~}", r#"{"a":true,"b":null}"#),
+    (
+        "{y: 1, 1: 2, 1.5: 3, 0x10: 4, 2001-01-01: 5}",
+        r#"{"1":2,"1.5":3,"16":4,"2001-01-01":5,"true":1}"#,
+    ),
+    ("{1e10: 1}", r#"{"1e+10":1}"#),
+    ("{1234567.5: 1}", r#"{"1.2345675e+06":1}"#),
+    ("{123456.5: 1}", r#"{"123456.5":1}"#),
+    ("{0.00001: 1}", r#"{"1e-05":1}"#),
+    ("{0.0001: 1}", r#"{"0.0001":1}"#),
+    ("{1.10: 1}", r#"{"1.1":1}"#),
+    ("{.inf: 1}", r#"{".inf":1}"#),
+    ("{\"<<\": 1}", r#"{"<<":1}"#),
+];
+
+/// Mappings with a key that no JSON object has, or a key twice.
+const NO_KEYS: &[&str] = &[
+    "{~: 1}",
+    "{9223372036854775808: 1}",
+    "{[a]: 1}",
+    "{a: 1, a: 2}",
+    "{y: 1, true: 2}",
+    "{1: 1, \"1\": 2}",
+];
+
+fn one(text: &str) -> Result<Value, ErrorKind> {
+    let mut documents = yaml::read(text);
+    assert_eq!(documents.len(), 1, "{text:?} is one document");
+    documents
+        .remove(0)
+        .map(|document| document.value)
+        .map_err(|error| error.kind)
+}
+
+#[test]
+fn scalars_and_keys() {
+    for (written, json) in SCALARS.iter().chain(KEYS) {
+        let wanted: Value = serde_json::from_str(json).unwrap();
+        assert_eq!(
+            one(&format!("k: {written}")).unwrap()["k"],
+            wanted,
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn what_has_no_json_is_an_error() {
+    for written in NO_VALUES {
+        let kind = one(&format!("k: {written}")).expect_err(written);
+        assert!(
+            matches!(kind, ErrorKind::NotFinite(_) | ErrorKind::Tag { .. }),
+            "{written}: {kind}"
+        );
+    }
+    for written in NO_KEYS {
+        let kind = one(&format!("k: {written}")).expect_err(written);
+        assert!(
+            matches!(kind, ErrorKind::Key(_) | ErrorKind::DuplicateKey(_)),
+            "{written}: {kind}"
+        );
+    }
+}
+
+#[test]
+fn merges() {
+    let cases = [
+        (
+            "a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  c: 3",
+            json!({"b": 1, "c": 3}),
+        ),
+        // go-yaml v2 lets a merge override the keys before it.
+        (
+            "a: &x {b: 1, c: 2}\nd:\n  c: 3\n  <<: *x",
+            json!({"b": 1, "c": 2}),
+        ),
+        (
+            "a: &x {b: 1}\ne: &z {b: 2, c: 3}\nd:\n  <<: [*x, *z]",
+            json!({"b": 1, "c": 3}),
+        ),
+        ("d:\n  <<: {a: 1}\n  b: 2", json!({"a": 1, "b": 2})),
+        ("d:\n  !!merge <<: {a: 1}", json!({"a": 1})),
+        ("d: {<<: {a: 1}, <<: {b: 2}}", json!({"a": 1, "b": 2})),
+        ("d: {\"<<\": 1}", json!({"<<": 1})),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(one(text).unwrap()["d"], wanted, "{text}");
+    }
+    for text in [
+        "d: {<<: 5}",
+        "d: {<<: [5]}",
+        "a: &x [{b: 1}]\nd: {<<: *x}",
+        "d: {<<: }",
+    ] {
+        assert_eq!(one(text).unwrap_err(), ErrorKind::Merge, "{text}");
+    }
+    let twice = "d: {<<: {b: 1}, b: 2, b: 3}";
+    assert_eq!(
+        one(twice).unwrap_err(),
+        ErrorKind::DuplicateKey("b".to_owned())
+    );
+}
+
+#[test]
+fn anchors() {
+    assert_eq!(one("a: &x {b: 1}\nc: *x").unwrap()["c"], json!({"b": 1}));
+    assert_eq!(one("a: &x 1\nb: &x 2\nc: *x").unwrap()["c"], json!(2));
+    assert_eq!(
+        one("k: &a y\n*a : 1").unwrap(),
+        json!({"k": true, "true": 1})
+    );
+    assert_eq!(one("a: &x [*x]").unwrap_err(), ErrorKind::AliasInsideItself);
+    let documents = yaml::read("a: &x 1\n...\nb: *x\n");
+    assert_eq!(
+        documents[1].as_ref().unwrap_err().kind,
+        ErrorKind::UnknownAlias
+    );
+}
+
+#[test]
+fn keys_keep_their_order() {
+    let value = one("z: 1\na: 2\nm: {y1: 1, b: 2}").unwrap();
+    assert_eq!(value.to_string(), r#"{"z":1,"a":2,"m":{"y1":1,"b":2}}"#);
+}
+
+#[test]
+fn block_text() {
+    let text = "k: |\n  a\n  b\nl: |-\n  a\nm: |+\n  a\n\no: >\n  a\n  b\n";
+    assert_eq!(
+        one(text).unwrap(),
+        json!({"k": "a\nb\n", "l": "a", "m": "a\n\n", "o": "a b\n"})
+    );
+    assert_eq!(
+        one("k: |\r\n  a\r\n  b\r\nl: 1\r\n").unwrap(),
+        json!({"k": "a\nb\n", "l": 1})
+    );
+}
+
+#[test]
+fn empty_documents_are_counted_and_left_out() {
+    let text = "# a licence\n---\na: 1\n---\n# only a comment\n---\n---\nnull\n--- {a: 2}\n...\n# between\n---\na: 3\n---\n";
+    let numbers: Vec<_> = yaml::read(text)
+        .into_iter()
+        .map(|d| d.unwrap())
+        .map(|d| (d.number, d.value["a"].clone()))
+        .collect();
+    assert_eq!(numbers, [(1, json!(1)), (5, json!(2)), (6, json!(3))]);
+    for nothing in [
+        "",
+        "\n\n",
+        "# comment\n",
+        "---\n",
+        "---\n---\n",
+        "\u{feff}",
+        "...\n",
+    ] {
+        assert!(yaml::read(nothing).is_empty(), "{nothing:?}");
+    }
+}
+
+#[test]
+fn markers_inside_of_values_do_not_split() {
+    let text = "a: |\n  ---\n  b\nc: ----\nd: --- x\n";
+    assert_eq!(
+        one(text).unwrap(),
+        json!({"a": "---\nb\n", "c": "----", "d": "--- x"})
+    );
+    assert_eq!(
+        one("%YAML 1.1\n# why\n---\na: y\n").unwrap(),
+        json!({"a": true})
+    );
+    let documents = yaml::read("a: 1\n...\n%YAML 1.1\n---\na: 2\n");
+    assert_eq!(
+        documents
+            .into_iter()
+            .map(|d| d.unwrap().number)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+}
+
+#[test]
+fn json_is_read_as_json() {
+    // Escapes of surrogate pairs, tabs and values in a row are JSON and no YAML; y is text.
+    let text =
+        "{\n\t\"a\": \"\\ud83d\\ude00\", \"b\": \"y\", \"c\": 2.0, \"d\": \"\\/\"}\n{\"a\": 2}";
+    let documents: Vec<_> = yaml::read(text)
+        .into_iter()
+        .map(|d| d.unwrap().value)
+        .collect();
+    assert_eq!(
+        documents,
+        [
+            json!({"a": "\u{1f600}", "b": "y", "c": 2, "d": "/"}),
+            json!({"a": 2})
+        ]
+    );
+    assert_eq!(
+        one("{a: y, b: 0755}").unwrap(),
+        json!({"a": true, "b": 493})
+    );
+    assert_eq!(
+        one("{\"a\": 1, \"a\": 2}").unwrap_err(),
+        ErrorKind::DuplicateKey("a".to_owned())
+    );
+    assert_eq!(yaml::read("{a: 1}\n---\nb: 2\n").len(), 2);
+}
