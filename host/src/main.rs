@@ -1,1 +1,19 @@
-fn main() {}
+//! The `trainyard` command: one file for each of its commands.
+
+mod cli;
+mod explain;
+mod input;
+mod output;
+mod plan;
+mod plugins;
+mod policy_file;
+mod render;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    report::exit(cli::Cli::parse().run())
+}

@@ -1,0 +1,105 @@
+//! The command line: what can be said, and which file does it.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::{explain, plan, plugins, policy_file, render, report};
+
+/// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print every object that the TrainJobs become, in the order in which they are applied.
+    Render(render::RenderArgs),
+    /// Say for each field that a plugin or a TrainJob set: who, from what, and why.
+    Explain(explain::ExplainArgs),
+    /// Show the order in which plugins run: of all that are loaded, or for each TrainJob given.
+    Plan(plan::PlanArgs),
+    /// Look at plugin files, or build one.
+    #[command(subcommand)]
+    Plugin(plugins::PluginCommand),
+    /// Print the JSON Schema of the policy file.
+    PolicySchema,
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Compile a component from standard input; run by the loader, in a process with limits.
+    #[command(hide = true)]
+    CompileWorker,
+}
+
+impl Cli {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<(), report::Failure> {
+        match self.command {
+            Command::Render(args) => render::run(&args),
+            Command::Explain(args) => explain::run(&args),
+            Command::Plan(args) => plan::run(&args),
+            Command::Plugin(command) => plugins::run(&command),
+            Command::PolicySchema => policy_file::print_schema(),
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Self::command(), "trainyard", &mut std::io::stdout());
+                Ok(())
+            }
+            Command::CompileWorker => plugins::compile_worker(),
+        }
+    }
+}
+
+/// What to read.
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// A file, a folder (its *.yaml, *.yml and *.json), or `-` for standard input. TrainJobs, runtimes, and the objects
+    /// that plugins look up, in any mix. Can be given again.
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) filename: Vec<PathBuf>,
+    /// The namespace of objects that name none.
+    #[arg(short, long, default_value = "default")]
+    pub(crate) namespace: String,
+}
+
+/// Which plugins.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// A plugin file to load beside the built-in ones. Can be given again.
+    #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) plugin: Vec<PathBuf>,
+    /// The policy file: grants, limits and configuration of plugins.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) policy: Option<PathBuf>,
+    /// Where compiled plugins are kept [default: $XDG_CACHE_HOME/trainyard].
+    #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+/// The form of what `render` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectFormat {
+    /// One YAML document an object.
+    Yaml,
+    /// One v1 List, as kubectl prints it.
+    Json,
+}
+
+/// The form of what is said about plugins and fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A table for people.
+    Table,
+    /// JSON.
+    Json,
+}

@@ -1,0 +1,87 @@
+//! What goes to standard output, and the progress bar beside it.
+
+use std::io::{IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{cli::ObjectFormat, report::Failure};
+
+/// Prints objects in their order.
+pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), Failure> {
+    let text = match format {
+        ObjectFormat::Json => pretty(&trainyard_api::list::list(objects))?,
+        ObjectFormat::Yaml => {
+            let documents: Vec<String> = objects.iter().map(trainyard_api::yaml::write).collect();
+            documents.join("---\n")
+        }
+    };
+    print(&text)
+}
+
+/// Prints something as JSON.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let text = pretty(value)?;
+    print(&text)
+}
+
+fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Prints text; a reader that has gone away is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// A table with those columns, as wide as the terminal, or as its content where there is none.
+pub(crate) fn table(columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    table.set_header(columns.iter().map(|column| column.to_uppercase()));
+    table
+}
+
+/// The text of a table, without blanks at line ends.
+pub(crate) fn table_text(table: &Table) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim())).collect()
+}
+
+/// A bar on standard error, where that is a terminal and the work is long.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Steps below which no bar is worth showing.
+    const MANY: usize = 50;
+
+    pub(crate) fn new(what: &'static str, steps: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(
+            Some(steps as u64),
+            if steps < Self::MANY { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
+        );
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,154 @@
+//! `trainyard plan`.
+
+use clap::Args;
+use serde::Serialize;
+use trainyard_model::{claims::Claims, plan::{Generation, Slot}, plugin::Plugin};
+use trainyard_render::Active;
+
+use crate::{
+    cli::{InputArgs, LoadArgs, ReportFormat},
+    input, output,
+    plugins::Loaded,
+    report::Failure,
+};
+
+/// What `plan` takes.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Also list what each plugin reads, creates and writes.
+    #[arg(long)]
+    claims: bool,
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
+    output: ReportFormat,
+}
+
+/// A plan as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlanReport<'a> {
+    /// None for the plan of all that is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    train_job: Option<String>,
+    /// The order; members of one union that stand in for each other side by side.
+    orders: Vec<Vec<Vec<String>>>,
+    plugins: Vec<PluginReport<'a>>,
+    /// Why one runs before another.
+    because: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PluginReport<'a> {
+    name: &'a str,
+    version: &'a str,
+    digest: &'a str,
+    active_when: String,
+    phases: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claims: Option<&'a Claims>,
+}
+
+pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
+    if args.input.filename.is_empty() {
+        let loaded = Loaded::load(&args.load)?;
+        let generation = loaded.renderer.generation();
+        let plugins: Vec<&Plugin> = generation.plugins().map(|plugin| &**plugin).collect();
+        return print(args, &[report(None, generation.overview(), &plugins, generation, args.claims)]);
+    }
+    let catalog = input::read(&args.input)?;
+    let loaded = Loaded::load(&args.load)?;
+    let generation = loaded.renderer.generation();
+    let mut failure = Failure::default();
+    let mut plans: Vec<(String, Vec<Active>)> = Vec::new();
+    for job in &catalog.jobs {
+        match loaded.renderer.plan(&job.job, &job.runtime) {
+            Ok(plan) => plans.push((format!("{}/{}", job.namespace, job.job.metadata.name), plan)),
+            Err(problems) => problems.iter().for_each(|problem| failure.add(job.locate(problem))),
+        }
+    }
+    failure.or_ok(())?;
+    let reports: Vec<_> = plans
+        .iter()
+        .map(|(job, plan)| {
+            let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
+            let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
+            report(Some(job.clone()), vec![order], &plugins, generation, args.claims)
+        })
+        .collect();
+    print(args, &reports)
+}
+
+fn report<'a>(
+    train_job: Option<String>,
+    orders: Vec<Vec<Slot>>,
+    plugins: &[&'a Plugin],
+    generation: &Generation,
+    claims: bool,
+) -> PlanReport<'a> {
+    let has = |name: &str| plugins.iter().any(|plugin| *plugin.id.name == *name);
+    let names = |slot: Slot| slot.names.iter().map(ToString::to_string).collect();
+    PlanReport {
+        train_job,
+        orders: orders.into_iter().map(|order| order.into_iter().map(names).collect()).collect(),
+        plugins: plugins
+            .iter()
+            .map(|plugin| PluginReport {
+                name: &plugin.id.name,
+                version: &plugin.id.version,
+                digest: &plugin.id.digest,
+                active_when: plugin.manifest.active_when.to_string(),
+                phases: plugin.manifest.phases.iter().map(|phase| phase.name()).collect(),
+                claims: claims.then_some(&plugin.manifest.claims),
+            })
+            .collect(),
+        because: generation.edges().iter().filter(|e| has(&e.first) && has(&e.then)).map(ToString::to_string).collect(),
+    }
+}
+
+fn print(args: &PlanArgs, reports: &[PlanReport<'_>]) -> Result<(), Failure> {
+    match args.output {
+        ReportFormat::Json => output::json(&reports),
+        ReportFormat::Table => {
+            let texts: Vec<String> = reports.iter().map(text).collect();
+            output::print(&texts.join("\n"))
+        }
+    }
+}
+
+fn text(report: &PlanReport<'_>) -> String {
+    let mut out = String::new();
+    match &report.train_job {
+        Some(job) => out.push_str(&format!("TrainJob {job}\n")),
+        None => out.push_str("All loaded plugins\n"),
+    }
+    for order in &report.orders {
+        let slots: Vec<String> = order
+            .iter()
+            .map(|names| if names.len() > 1 { format!("{{{}}}", names.join(" | ")) } else { names.join("") })
+            .collect();
+        let order = if slots.is_empty() { "no plugin is active".to_owned() } else { slots.join(" -> ") };
+        out.push_str(&format!("order: {order}\n"));
+    }
+    for because in &report.because {
+        out.push_str(&format!("  {because}\n"));
+    }
+    if !report.plugins.is_empty() {
+        let mut table = output::table(&["plugin", "version", "active when", "phases", "digest"]);
+        for plugin in &report.plugins {
+            let phases = plugin.phases.join(",");
+            table.add_row([plugin.name, plugin.version, &plugin.active_when, &phases, plugin.digest]);
+        }
+        out.push_str(&output::table_text(&table));
+    }
+    for plugin in &report.plugins {
+        for (touch, path) in plugin.claims.into_iter().flat_map(Claims::iter) {
+            out.push_str(&format!("{} {touch}s {path}\n", plugin.name));
+        }
+    }
+    out
+}

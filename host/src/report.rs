@@ -1,0 +1,69 @@
+//! How a command ends: what it says on standard error, and its exit code.
+
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+/// Everything that is wrong with a run, a line each.
+#[derive(Debug, Default)]
+pub(crate) struct Failure {
+    lines: Vec<String>,
+}
+
+impl Failure {
+    /// Adds a line.
+    pub(crate) fn add(&mut self, line: impl ToString) {
+        self.lines.push(line.to_string());
+    }
+
+    /// Takes over the lines of another one.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+    }
+
+    /// Ends with the failure, if there is anything in it.
+    pub(crate) fn or_ok<T>(self, value: T) -> Result<T, Self> {
+        if self.lines.is_empty() { Ok(value) } else { Err(self) }
+    }
+}
+
+impl<E: ToString> FromIterator<E> for Failure {
+    fn from_iter<I: IntoIterator<Item = E>>(errors: I) -> Self {
+        Self { lines: errors.into_iter().map(|error| error.to_string()).collect() }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        [format!("{error:#}")].into_iter().collect()
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        [error].into_iter().collect()
+    }
+}
+
+/// Says what is wrong and gives the exit code.
+pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            for line in &failure.lines {
+                say("error", AnsiColor::Red, line);
+            }
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// A line about something that goes on.
+pub(crate) fn warn(line: impl std::fmt::Display) {
+    say("warning", AnsiColor::Yellow, line);
+}
+
+fn say(level: &str, color: AnsiColor, line: impl std::fmt::Display) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    anstream::eprintln!("{style}{level}{style:#}: {line}");
+}
