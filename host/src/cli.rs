@@ -52,7 +52,12 @@ impl Cli {
             Command::Plugin(command) => plugins::run(&command),
             Command::PolicySchema => policy_file::print_schema(),
             Command::Completions { shell } => {
-                clap_complete::generate(shell, &mut Self::command(), "trainyard", &mut std::io::stdout());
+                clap_complete::generate(
+                    shell,
+                    &mut Self::command(),
+                    "trainyard",
+                    &mut std::io::stdout(),
+                );
                 Ok(())
             }
             Command::CompileWorker => plugins::compile_worker(),

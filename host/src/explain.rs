@@ -39,8 +39,15 @@ struct Explained<'a> {
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     input::render_all(&args.input, &args.load, |done| {
-        let explained: Vec<_> = done.iter().map(|done| explain(done, args.field.as_deref())).collect();
-        if let Some(field) = args.field.as_deref().filter(|_| explained.iter().all(|e| e.fields.is_empty())) {
+        let explained: Vec<_> = done
+            .iter()
+            .map(|done| explain(done, args.field.as_deref()))
+            .collect();
+        if let Some(field) = args
+            .field
+            .as_deref()
+            .filter(|_| explained.iter().all(|e| e.fields.is_empty()))
+        {
             let line = format!(
                 "neither a plugin nor a TrainJob set `{field}` or anything below it; without a field, explain lists all that they set"
             );
@@ -73,7 +80,13 @@ fn tables(explained: &[Explained<'_>]) -> String {
         for provenance in &job.fields {
             for step in &provenance.steps {
                 let (by, why) = setter(&step.by);
-                table.add_row([provenance.path.clone(), by, short(step.to.as_ref()), short(step.from.as_ref()), why]);
+                table.add_row([
+                    provenance.path.clone(),
+                    by,
+                    short(step.to.as_ref()),
+                    short(step.from.as_ref()),
+                    why,
+                ]);
             }
         }
         out.push_str(&output::table_text(&table));
@@ -85,9 +98,15 @@ fn setter(by: &Setter) -> (String, String) {
     match by {
         Setter::Runtime { field } => ("runtime".to_owned(), field.clone()),
         Setter::TrainJob { field } => ("TrainJob".to_owned(), field.clone()),
-        Setter::Plugin { name, version, reason, .. } => {
-            (format!("{name} {version}"), reason.clone().unwrap_or_else(|| "-".to_owned()))
-        }
+        Setter::Plugin {
+            name,
+            version,
+            reason,
+            ..
+        } => (
+            format!("{name} {version}"),
+            reason.clone().unwrap_or_else(|| "-".to_owned()),
+        ),
     }
 }
 
@@ -100,5 +119,9 @@ fn short(value: Option<&Value>) -> String {
         Some(value) => value.to_string(),
     };
     let line = trainyard_model::text::clean(&text);
-    if line.chars().count() <= MOST { line } else { line.chars().take(MOST).chain(['…']).collect() }
+    if line.chars().count() <= MOST {
+        line
+    } else {
+        line.chars().take(MOST).chain(['…']).collect()
+    }
 }

@@ -55,7 +55,10 @@ pub(crate) fn table(columns: &[&str]) -> Table {
 
 /// The text of a table, without blanks at line ends.
 pub(crate) fn table_text(table: &Table) -> String {
-    table.lines().map(|line| format!("{}\n", line.trim())).collect()
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim()))
+        .collect()
 }
 
 /// A bar on standard error, where that is a terminal and the work is long.
@@ -68,7 +71,11 @@ impl Progress {
     pub(crate) fn new(what: &'static str, steps: usize) -> Self {
         let bar = ProgressBar::with_draw_target(
             Some(steps as u64),
-            if steps < Self::MANY { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() },
+            if steps < Self::MANY {
+                ProgressDrawTarget::hidden()
+            } else {
+                ProgressDrawTarget::stderr()
+            },
         );
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}") {
             bar.set_style(style);

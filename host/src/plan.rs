@@ -2,7 +2,11 @@
 
 use clap::Args;
 use serde::Serialize;
-use trainyard_model::{claims::Claims, plan::{Generation, Slot}, plugin::Plugin};
+use trainyard_model::{
+    claims::Claims,
+    plan::{Generation, Slot},
+    plugin::Plugin,
+};
 use trainyard_render::Active;
 
 use crate::{
@@ -58,17 +62,27 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
         let loaded = Loaded::load(&args.load)?;
         let generation = loaded.renderer.generation();
         let plugins: Vec<&Plugin> = generation.plugins().map(|plugin| &**plugin).collect();
-        return print(args, &[report(None, generation.overview(), &plugins, generation, args.claims)]);
+        return print(
+            args,
+            &[report(
+                None,
+                generation.overview(),
+                &plugins,
+                generation,
+                args.claims,
+            )],
+        );
     }
-    let catalog = input::read(&args.input)?;
+    let (catalog, mut failure) = input::read(&args.input);
     let loaded = Loaded::load(&args.load)?;
     let generation = loaded.renderer.generation();
-    let mut failure = Failure::default();
     let mut plans: Vec<(String, Vec<Active>)> = Vec::new();
     for job in &catalog.jobs {
         match loaded.renderer.plan(&job.job, &job.runtime) {
             Ok(plan) => plans.push((format!("{}/{}", job.namespace, job.job.metadata.name), plan)),
-            Err(problems) => problems.iter().for_each(|problem| failure.add(job.locate(problem))),
+            Err(problems) => problems
+                .iter()
+                .for_each(|problem| failure.add(job.locate(problem))),
         }
     }
     failure.or_ok(())?;
@@ -77,7 +91,13 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
         .map(|(job, plan)| {
             let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
             let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
-            report(Some(job.clone()), vec![order], &plugins, generation, args.claims)
+            report(
+                Some(job.clone()),
+                vec![order],
+                &plugins,
+                generation,
+                args.claims,
+            )
         })
         .collect();
     print(args, &reports)
@@ -94,7 +114,10 @@ fn report<'a>(
     let names = |slot: Slot| slot.names.iter().map(ToString::to_string).collect();
     PlanReport {
         train_job,
-        orders: orders.into_iter().map(|order| order.into_iter().map(names).collect()).collect(),
+        orders: orders
+            .into_iter()
+            .map(|order| order.into_iter().map(names).collect())
+            .collect(),
         plugins: plugins
             .iter()
             .map(|plugin| PluginReport {
@@ -102,11 +125,21 @@ fn report<'a>(
                 version: &plugin.id.version,
                 digest: &plugin.id.digest,
                 active_when: plugin.manifest.active_when.to_string(),
-                phases: plugin.manifest.phases.iter().map(|phase| phase.name()).collect(),
+                phases: plugin
+                    .manifest
+                    .phases
+                    .iter()
+                    .map(|phase| phase.name())
+                    .collect(),
                 claims: claims.then_some(&plugin.manifest.claims),
             })
             .collect(),
-        because: generation.edges().iter().filter(|e| has(&e.first) && has(&e.then)).map(ToString::to_string).collect(),
+        because: generation
+            .edges()
+            .iter()
+            .filter(|e| has(&e.first) && has(&e.then))
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
@@ -129,9 +162,19 @@ fn text(report: &PlanReport<'_>) -> String {
     for order in &report.orders {
         let slots: Vec<String> = order
             .iter()
-            .map(|names| if names.len() > 1 { format!("{{{}}}", names.join(" | ")) } else { names.join("") })
+            .map(|names| {
+                if names.len() > 1 {
+                    format!("{{{}}}", names.join(" | "))
+                } else {
+                    names.join("")
+                }
+            })
             .collect();
-        let order = if slots.is_empty() { "no plugin is active".to_owned() } else { slots.join(" -> ") };
+        let order = if slots.is_empty() {
+            "no plugin is active".to_owned()
+        } else {
+            slots.join(" -> ")
+        };
         out.push_str(&format!("order: {order}\n"));
     }
     for because in &report.because {
@@ -141,7 +184,13 @@ fn text(report: &PlanReport<'_>) -> String {
         let mut table = output::table(&["plugin", "version", "active when", "phases", "digest"]);
         for plugin in &report.plugins {
             let phases = plugin.phases.join(",");
-            table.add_row([plugin.name, plugin.version, &plugin.active_when, &phases, plugin.digest]);
+            table.add_row([
+                plugin.name,
+                plugin.version,
+                &plugin.active_when,
+                &phases,
+                plugin.digest,
+            ]);
         }
         out.push_str(&output::table_text(&table));
     }

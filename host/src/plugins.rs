@@ -15,11 +15,16 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {
         let policy = match &args.policy {
-            Some(path) => PolicyFile::read(path).map_err(|errors| errors.into_iter().collect::<Failure>())?,
+            Some(path) => {
+                PolicyFile::read(path).map_err(|errors| errors.into_iter().collect::<Failure>())?
+            }
             None => PolicyFile::default(),
         };
-        let renderer = Renderer::new([], policy.facts()).map_err(|errors| errors.into_iter().collect::<Failure>())?;
-        Ok(Self { renderer: Arc::new(renderer) })
+        let renderer = Renderer::new([], policy.facts())
+            .map_err(|errors| errors.into_iter().collect::<Failure>())?;
+        Ok(Self {
+            renderer: Arc::new(renderer),
+        })
     }
 
     pub(crate) fn run_each<T, R: Send>(&self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {

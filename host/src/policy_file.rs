@@ -7,7 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::yaml;
-use trainyard_model::{claims::{ClaimPath, Grants}, limits::Limits, plugin::{PluginId, Settings}, record::Accelerators};
+use trainyard_model::{
+    claims::{ClaimPath, Grants},
+    limits::Limits,
+    plugin::{PluginId, Settings},
+    record::Accelerators,
+};
 use trainyard_render::ClusterFacts;
 
 use crate::{output, report::Failure};
@@ -72,7 +77,10 @@ struct PluginPolicy {
 #[derive(Debug, Error)]
 pub(crate) enum PolicyFileError {
     #[error("{file}: can't be read: {source}")]
-    Read { file: String, source: std::io::Error },
+    Read {
+        file: String,
+        source: std::io::Error,
+    },
     #[error("{file}: has more than {MAX_BYTES} bytes")]
     TooLarge { file: String },
     #[error("{file}: line {}, column {}: {}", source.line, source.column, source.kind)]
@@ -80,7 +88,11 @@ pub(crate) enum PolicyFileError {
     #[error("{file}: holds {documents} documents; a policy file is one")]
     Documents { file: String, documents: usize },
     #[error("{file}: {field}: {problem}")]
-    Field { file: String, field: String, problem: String },
+    Field {
+        file: String,
+        field: String,
+        problem: String,
+    },
     #[error("plugin {id}: the policy file accepts only the digest {wanted} under this name")]
     Digest { id: PluginId, wanted: String },
 }
@@ -91,18 +103,41 @@ impl PolicyFile {
         let file = path.display().to_string();
         let text = read_text(path, &file).map_err(|error| vec![error])?;
         let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
-        let mut documents = documents.map_err(|source| vec![PolicyFileError::Yaml { file: file.clone(), source }])?;
+        let mut documents = documents.map_err(|source| {
+            vec![PolicyFileError::Yaml {
+                file: file.clone(),
+                source,
+            }]
+        })?;
         let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
-            return Err(vec![PolicyFileError::Documents { file, documents: documents.len() + 1 }]);
+            return Err(vec![PolicyFileError::Documents {
+                file,
+                documents: documents.len() + 1,
+            }]);
         };
         let mut value = document.value;
         trainyard_api::nulls::drop_nulls(&mut value);
         check(&file, &value)?;
-        let wrong = |field: String, problem: String| vec![PolicyFileError::Field { file: file.clone(), field, problem }];
-        let policy: Self = serde_json::from_value(value).map_err(|error| wrong("(root)".to_owned(), error.to_string()))?;
+        let wrong = |field: String, problem: String| {
+            vec![PolicyFileError::Field {
+                file: file.clone(),
+                field,
+                problem,
+            }]
+        };
+        let policy: Self = serde_json::from_value(value)
+            .map_err(|error| wrong("(root)".to_owned(), error.to_string()))?;
         for (at, plugin) in policy.plugins.iter().enumerate() {
-            if policy.plugins.iter().take(at).any(|earlier| earlier.name == plugin.name) {
-                return Err(wrong(format!("plugins[{at}].name"), format!("`{}` is there twice", plugin.name)));
+            if policy
+                .plugins
+                .iter()
+                .take(at)
+                .any(|earlier| earlier.name == plugin.name)
+            {
+                return Err(wrong(
+                    format!("plugins[{at}].name"),
+                    format!("`{}` is there twice", plugin.name),
+                ));
             }
         }
         Ok(policy)
@@ -122,7 +157,9 @@ impl PolicyFile {
 
     /// The settings of a plugin, over its defaults.
     pub(crate) fn settings(&self, name: &str, mut defaults: Settings) -> Settings {
-        let Some(plugin) = self.plugins.iter().find(|plugin| plugin.name == name) else { return defaults };
+        let Some(plugin) = self.plugins.iter().find(|plugin| plugin.name == name) else {
+            return defaults;
+        };
         if let Grants::Paths(paths) = &mut defaults.grants {
             paths.extend(plugin.grants.iter().cloned());
         }
@@ -137,11 +174,16 @@ impl PolicyFile {
 
     /// Checks what it says of a plugin's content.
     pub(crate) fn accepts(&self, id: &PluginId) -> Result<(), PolicyFileError> {
-        let pinned = self.plugins.iter().find(|plugin| *plugin.name == *id.name).and_then(|plugin| plugin.digest.as_deref());
+        let pinned = self
+            .plugins
+            .iter()
+            .find(|plugin| *plugin.name == *id.name)
+            .and_then(|plugin| plugin.digest.as_deref());
         match pinned {
-            Some(wanted) if *wanted != *id.digest => {
-                Err(PolicyFileError::Digest { id: id.clone(), wanted: wanted.to_owned() })
-            }
+            Some(wanted) if *wanted != *id.digest => Err(PolicyFileError::Digest {
+                id: id.clone(),
+                wanted: wanted.to_owned(),
+            }),
             _ => Ok(()),
         }
     }
@@ -154,12 +196,20 @@ impl PolicyFile {
 
 fn read_text(path: &Path, file: &str) -> Result<String, PolicyFileError> {
     use std::io::Read as _;
-    let read = |source| PolicyFileError::Read { file: file.to_owned(), source };
+    let read = |source| PolicyFileError::Read {
+        file: file.to_owned(),
+        source,
+    };
     let mut text = String::new();
     let opened = std::fs::File::open(path).map_err(read)?;
-    opened.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(read)?;
+    opened
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)
+        .map_err(read)?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(PolicyFileError::TooLarge { file: file.to_owned() });
+        return Err(PolicyFileError::TooLarge {
+            file: file.to_owned(),
+        });
     }
     Ok(text)
 }
@@ -171,7 +221,11 @@ fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
         Ok(validator) => validator,
         Err(error) => {
             let (field, problem) = ("(schema)".to_owned(), error.to_string());
-            return Err(vec![PolicyFileError::Field { file: file.to_owned(), field, problem }]);
+            return Err(vec![PolicyFileError::Field {
+                file: file.to_owned(),
+                field,
+                problem,
+            }]);
         }
     };
     let errors: Vec<_> = validator
@@ -182,7 +236,11 @@ fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
             problem: trainyard_model::text::clean(&error.to_string()),
         })
         .collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
 /// A JSON pointer as Kubernetes spells paths.
@@ -198,7 +256,11 @@ fn field_path(pointer: &str) -> String {
             out.push_str(segment);
         }
     }
-    if out.is_empty() { "(root)".to_owned() } else { out }
+    if out.is_empty() {
+        "(root)".to_owned()
+    } else {
+        out
+    }
 }
 
 fn schema() -> Value {

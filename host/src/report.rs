@@ -11,9 +11,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Adds a line.
+    /// Adds a line. What two TrainJobs have in common, a runtime's mistake, is said once.
     pub(crate) fn add(&mut self, line: impl ToString) {
-        self.lines.push(line.to_string());
+        let line = line.to_string();
+        if !self.lines.contains(&line) {
+            self.lines.push(line);
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// Takes over the lines of another one.
@@ -23,13 +31,19 @@ impl Failure {
 
     /// Ends with the failure, if there is anything in it.
     pub(crate) fn or_ok<T>(self, value: T) -> Result<T, Self> {
-        if self.lines.is_empty() { Ok(value) } else { Err(self) }
+        if self.lines.is_empty() {
+            Ok(value)
+        } else {
+            Err(self)
+        }
     }
 }
 
 impl<E: ToString> FromIterator<E> for Failure {
     fn from_iter<I: IntoIterator<Item = E>>(errors: I) -> Self {
-        Self { lines: errors.into_iter().map(|error| error.to_string()).collect() }
+        Self {
+            lines: errors.into_iter().map(|error| error.to_string()).collect(),
+        }
     }
 }
 

@@ -15,19 +15,18 @@ use crate::yaml;
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// All objects of one run, in the order of the input.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Inputs {
     /// The objects.
     pub objects: Vec<Object>,
+    /// Everything that can't be read or is no Kubernetes object: no bad file or document hides another.
+    pub errors: Vec<InputError>,
 }
 
 impl Inputs {
     /// Reads files, folders (their `*.yaml`, `*.yml` and `*.json`, sorted by name, without those of folders inside), and `stdin`
     /// for the path `-`.
-    ///
-    /// # Errors
-    /// Everything that can't be read or is no Kubernetes object, in one go: no bad file or document hides another.
-    pub fn read(paths: &[PathBuf], stdin: impl Read) -> Result<Self, InputErrors> {
+    pub fn read(paths: &[PathBuf], stdin: impl Read) -> Self {
         let mut reader = Reader::default();
         let mut stdin = Some(stdin);
         for path in paths {
@@ -47,13 +46,22 @@ impl Inputs {
     }
 
     /// Reads the documents of one text, which came from `file`.
-    ///
-    /// # Errors
-    /// As [`Inputs::read`].
-    pub fn read_text(file: &str, text: &str) -> Result<Self, InputErrors> {
+    pub fn read_text(file: &str, text: &str) -> Self {
         let mut reader = Reader::default();
         reader.text(file, text);
         reader.finish()
+    }
+
+    /// The input as a whole.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in one go.
+    pub fn into_result(self) -> Result<Self, InputErrors> {
+        if self.errors.is_empty() {
+            Ok(self)
+        } else {
+            Err(InputErrors(self.errors))
+        }
     }
 }
 
@@ -64,13 +72,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn finish(self) -> Result<Inputs, InputErrors> {
-        if self.errors.is_empty() {
-            Ok(Inputs {
-                objects: self.objects,
-            })
-        } else {
-            Err(InputErrors(self.errors))
+    fn finish(self) -> Inputs {
+        Inputs {
+            objects: self.objects,
+            errors: self.errors,
         }
     }
 

@@ -10,7 +10,7 @@ use trainyard_api::{Inputs, Runtime, TrainJob};
 
 /// Everything that is wrong with a text, as the command line does it.
 fn errors(text: &str) -> Vec<String> {
-    let inputs = match Inputs::read_text("jobs.yaml", text) {
+    let inputs = match Inputs::read_text("jobs.yaml", text).into_result() {
         Ok(inputs) => inputs,
         Err(errors) => return errors.into_iter().map(|error| error.to_string()).collect(),
     };

@@ -26,7 +26,9 @@ fn shown(inputs: &Inputs) -> Vec<String> {
 }
 
 fn errors(paths: &[PathBuf], stdin: impl Read) -> Vec<String> {
-    let errors = Inputs::read(paths, stdin).expect_err("the input is bad");
+    let errors = Inputs::read(paths, stdin)
+        .into_result()
+        .expect_err("the input is bad");
     errors.into_iter().map(|error| error.to_string()).collect()
 }
 
@@ -47,7 +49,9 @@ fn a_folder_gives_its_files_by_name_and_no_others() {
         config_map("d"),
     )
     .unwrap();
-    let inputs = Inputs::read(&[folder.path().to_owned()], io::empty()).unwrap();
+    let inputs = Inputs::read(&[folder.path().to_owned()], io::empty())
+        .into_result()
+        .unwrap();
     let names: Vec<_> = inputs
         .objects
         .iter()
@@ -66,7 +70,9 @@ fn standard_input_stands_where_it_is_named() {
     let file = folder.path().join("a.yaml");
     fs::write(&file, config_map("a")).unwrap();
     let stdin = format!("{}---\n---\n{}", config_map("x"), config_map("z"));
-    let inputs = Inputs::read(&[PathBuf::from("-"), file.clone()], stdin.as_bytes()).unwrap();
+    let inputs = Inputs::read(&[PathBuf::from("-"), file.clone()], stdin.as_bytes())
+        .into_result()
+        .unwrap();
     let wanted = [
         "standard input: document 1: ConfigMap x".to_owned(),
         "standard input: document 3: ConfigMap z".to_owned(),
@@ -96,7 +102,7 @@ items:
 ---
 {apiVersion: example.com/v1, kind: AllowList, metadata: {name: no-list}}
 ";
-    let inputs = Inputs::read_text("f.yaml", text).unwrap();
+    let inputs = Inputs::read_text("f.yaml", text).into_result().unwrap();
     let wanted = [
         "f.yaml: document 1: items[0]: ConfigMap ml/a",
         "f.yaml: document 1: items[1]: items[0]: ConfigMap b",

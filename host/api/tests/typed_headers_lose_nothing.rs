@@ -12,7 +12,11 @@ use trainyard_api::runtime::{Member, RuntimeKind};
 use trainyard_api::{FieldPath, Inputs, JobSet, Object, Runtime, StringMap, TrainJob, list, names};
 
 fn object(text: &str) -> Object {
-    Inputs::read_text("f.yaml", text).unwrap().objects.remove(0)
+    Inputs::read_text("f.yaml", text)
+        .into_result()
+        .unwrap()
+        .objects
+        .remove(0)
 }
 
 const RUNTIME: &str = "apiVersion: trainer.kubeflow.org/v1alpha1

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{
-    FieldError, FieldPath, Inputs, Object, ObjectId, Place, Runtime, TrainJob, names,
+    FieldError, FieldPath, InputError, Inputs, Object, ObjectId, Place, Runtime, TrainJob, names,
     runtime::RuntimeKind,
 };
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
 use crate::{
     Fetch,
-    problem::{About, Problem},
+    problem::{About, Problem, Warning},
 };
 
 /// Something that is wrong with the input, with its place.
@@ -23,6 +23,15 @@ pub struct CatalogError {
     pub place: Place,
     /// What is wrong.
     pub message: String,
+}
+
+impl From<InputError> for CatalogError {
+    fn from(error: InputError) -> Self {
+        Self {
+            place: error.place,
+            message: error.problem.to_string(),
+        }
+    }
 }
 
 impl CatalogError {
@@ -61,6 +70,19 @@ impl Job {
         }
     }
 
+    /// The warning with its place in the input.
+    #[must_use]
+    pub fn locate_warning(&self, warning: &Warning) -> CatalogError {
+        let place = match warning.about {
+            About::TrainJob => self.place.clone(),
+            About::Runtime => self.runtime_place.clone(),
+        };
+        CatalogError {
+            place,
+            message: warning.to_string(),
+        }
+    }
+
     /// The TrainJob's place in the input.
     #[must_use]
     pub const fn place(&self) -> &Place {
@@ -86,12 +108,15 @@ type RuntimeKey = (RuntimeKind, Option<String>, String);
 impl Catalog {
     /// Sorts the objects of a run; `namespace` is that of objects which name none.
     ///
-    /// # Errors
-    /// Everything that is wrong with a TrainJob or a runtime, two objects of one name, and runtimes that are missing:
-    /// all of it at once.
-    pub fn new(inputs: Inputs, namespace: &str) -> Result<Self, Vec<CatalogError>> {
+    /// The errors beside it are everything that is wrong with the input, with a TrainJob or a runtime, two objects of one
+    /// name, and runtimes that are missing; the catalog holds the TrainJobs that have none, so that theirs can be told in
+    /// the same run.
+    #[must_use]
+    pub fn new(inputs: Inputs, namespace: &str) -> (Self, Vec<CatalogError>) {
+        let errors = inputs.errors.into_iter().map(CatalogError::from).collect();
         let mut reader = Reader {
             namespace,
+            errors,
             ..Reader::default()
         };
         for object in inputs.objects {
@@ -180,7 +205,7 @@ impl Reader<'_> {
         );
     }
 
-    fn finish(mut self) -> Result<Catalog, Vec<CatalogError>> {
+    fn finish(mut self) -> (Catalog, Vec<CatalogError>) {
         let mut jobs = Vec::new();
         for (job, namespace, place) in std::mem::take(&mut self.jobs) {
             let reference = &job.runtime_ref;
@@ -202,14 +227,13 @@ impl Reader<'_> {
                     .push(missing_runtime(&key, place, self.runtimes.keys())),
             }
         }
-        if self.errors.is_empty() {
-            Ok(Catalog {
+        (
+            Catalog {
                 jobs,
                 objects: self.objects,
-            })
-        } else {
-            Err(self.errors)
-        }
+            },
+            self.errors,
+        )
     }
 }
 

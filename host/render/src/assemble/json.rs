@@ -73,21 +73,20 @@ pub(super) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Va
     }
 }
 
-/// Inserts a key behind another one, where people expect it; a key that is there keeps its place.
-pub(super) fn insert_after(object: &mut Map<String, Value>, anchor: &str, key: &str, value: Value) {
-    if object.contains_key(key) {
-        object.insert(key.to_owned(), value);
-        return;
+/// Inserts a key behind another one, or first (`None`), where people expect it; a key that is there keeps its place.
+pub(super) fn insert_after(
+    object: &mut Map<String, Value>,
+    anchor: Option<&str>,
+    key: &str,
+    value: Value,
+) {
+    let at = anchor
+        .and_then(|anchor| object.keys().position(|name| name == anchor))
+        .map_or(0, |at| at + 1);
+    match object.get_mut(key) {
+        Some(member) => *member = value,
+        None => drop(object.shift_insert(at, key.to_owned(), value)),
     }
-    let mut value = Some(value);
-    for (name, member) in std::mem::take(object) {
-        let here = name == anchor;
-        object.insert(name, member);
-        if here && let Some(value) = value.take() {
-            object.insert(key.to_owned(), value);
-        }
-    }
-    object.extend(value.map(|value| (key.to_owned(), value)));
 }
 
 #[cfg(test)]
@@ -110,7 +109,7 @@ mod tests {
     fn keeps_the_order_that_people_expect() {
         let mut value = json!({"name": "node", "template": {}});
         edit_object(&mut value, &[], |object| {
-            insert_after(object, "name", "replicas", 1.into())
+            insert_after(object, Some("name"), "replicas", 1.into())
         });
         assert_eq!(
             value.to_string(),

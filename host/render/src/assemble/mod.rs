@@ -137,13 +137,13 @@ impl Writer<'_> {
         };
         edit_object(job, &[], |job| {
             if asked(Field::Replicas) || (set.ancestor.is_some() && !job.contains_key("replicas")) {
-                insert_after(job, "name", "replicas", set.replicas.into());
+                insert_after(job, Some("name"), "replicas", set.replicas.into());
             }
         });
         edit_object(job, &["template", "spec"], |spec| {
-            for key in ["parallelism", "completions"] {
+            for key in ["completions", "parallelism"] {
                 if asked(Field::Count) || !spec.contains_key(key) {
-                    spec.insert(key.to_owned(), set.count.into());
+                    insert_after(spec, None, key, set.count.into());
                 }
             }
         });
