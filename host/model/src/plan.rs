@@ -357,6 +357,18 @@ pub struct Slot {
     is_ml: bool,
 }
 
+impl Slot {
+    /// The place of one plugin.
+    #[must_use]
+    pub fn of(plugin: &Plugin) -> Self {
+        Self {
+            names: vec![plugin.id.name.clone()],
+            when: plugin.manifest.active_when.clone(),
+            is_ml: false,
+        }
+    }
+}
+
 /// Whether two plugins can be active for one TrainJob.
 fn can_meet(a: &Plugin, b: &Plugin) -> bool {
     let union = a.manifest.active_when.union();

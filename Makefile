@@ -1,0 +1,44 @@
+# Two commands do all set-up on a fresh machine: `make demo` and `make test`.
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+TRAINYARD := target/debug/trainyard
+EXAMPLE := -f examples/torch-llama
+
+.PHONY: help
+help: ## Show what there is.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+.PHONY: setup
+setup: ## Install what building needs, where it is missing.
+	@tools/setup.sh
+
+.PHONY: build
+build: setup ## Build the command with its built-in plugins.
+	$(CARGO) build --locked -p trainyard
+
+.PHONY: demo
+demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and who set what.
+	@printf '\n# %s\n' 'trainyard plan $(EXAMPLE)'
+	@$(TRAINYARD) plan $(EXAMPLE)
+	@printf '\n# %s\n' 'trainyard explain $(EXAMPLE)'
+	@$(TRAINYARD) explain $(EXAMPLE)
+	@printf '\n# %s\n' 'trainyard render $(EXAMPLE)'
+	@$(TRAINYARD) render $(EXAMPLE)
+
+.PHONY: test
+test: setup ## Run all tests.
+	$(CARGO) test --locked --workspace
+
+.PHONY: lint
+lint: setup ## Check format, clippy, and what the dependencies may be.
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@tools/deny.sh
+
+.PHONY: bench
+bench: setup ## Run the benchmarks of docs/benchmarks.md.
+	$(CARGO) bench --locked -p trainyard
+
+.PHONY: expected
+expected: setup ## Write the expected files of tests/cases anew; read the diff.
+	UPDATE_EXPECTED=1 $(CARGO) test --locked -p trainyard --test cases_render_as_expected every_case

@@ -1,0 +1,99 @@
+//! Every folder of `tests/cases` renders to its expected objects, or is refused with its expected errors.
+//!
+//! A case holds `input.yaml`, whose first line says what it proves, and either `expected.yaml` (standard output) or
+//! `expected.txt` (standard error of a refusal); warnings beside objects stand in `warnings.txt`. With
+//! `UPDATE_EXPECTED=1` the expected files are written anew, to be read in the diff.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+/// What a case makes: its files by name.
+fn render(case: &Path) -> BTreeMap<&'static str, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["render", "-f", "input.yaml"])
+        .current_dir(case)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let mut files = BTreeMap::new();
+    match output.status.code() {
+        Some(0) => {
+            files.insert("expected.yaml", out);
+            if !err.is_empty() {
+                files.insert("warnings.txt", err);
+            }
+        }
+        Some(1) => {
+            assert_eq!(out, "", "{}: standard output is piped to apply and stays empty", case.display());
+            files.insert("expected.txt", without_digests(&err));
+        }
+        code => panic!("{}: exit code {code:?}: {err}", case.display()),
+    }
+    files
+}
+
+/// The digest of a built-in plugin changes with each build of it, and is no part of what a case proves.
+fn without_digests(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("(sha256:") {
+        out.push_str(before);
+        out.push_str("(sha256:...");
+        rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    out + rest
+}
+
+const EXPECTED: [&str; 3] = ["expected.txt", "expected.yaml", "warnings.txt"];
+
+#[test]
+fn every_case() {
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let made = render(&case);
+        for file in EXPECTED {
+            let path = case.join(file);
+            let expected = fs::read_to_string(&path).ok();
+            let got = made.get(file);
+            if update {
+                match got {
+                    Some(text) => fs::write(&path, text).unwrap(),
+                    None => drop(fs::remove_file(&path)),
+                }
+            } else if got != expected.as_ref() {
+                let (got, expected) = (got.map_or("nothing", |s| s), expected.as_deref().unwrap_or("nothing"));
+                wrong.push(format!("{}: expected\n{expected}\ngot\n{got}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn each_case_proves_something_of_its_own() {
+    let mut seen = BTreeMap::new();
+    for case in cases() {
+        let input = fs::read_to_string(case.join("input.yaml")).unwrap();
+        let first = input.lines().next().unwrap();
+        let proves = first.strip_prefix("# Proves: ").unwrap_or_else(|| panic!("{}: no `# Proves:`", case.display()));
+        if let Some(other) = seen.insert(proves.to_owned(), case.clone()) {
+            panic!("{} and {} prove the same", case.display(), other.display());
+        }
+    }
+    assert!(seen.len() >= 30, "{} cases", seen.len());
+}
