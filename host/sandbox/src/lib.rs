@@ -1,1 +1,24 @@
-//! .
+//! Policies as sandboxed WebAssembly components: loading, limits, and calls.
+//!
+//! A file is read and screened ([`screen`]), compiled in a child process ([`compile`]) or taken from the authenticated
+//! cache, linked against the contract and nothing else, tried out under its limits ([`Loader`]), and then called through
+//! [`trainyard_model::policy::Policy`]: a fresh store and a fresh instance each time.
+
+mod cache;
+pub mod compile;
+mod engine;
+mod link;
+mod load;
+mod loader;
+mod policy;
+mod pool;
+pub mod screen;
+mod state;
+mod types;
+
+pub use cache::CachePaths;
+pub use compile::{CompileError, CompilerCommand};
+pub use load::{LoadError, LoadProblem, Loader, LoaderOptions, SetupError, this_program};
+pub use policy::{LinkError, SandboxedPolicy};
+pub use pool::Pool;
+pub use screen::{LoadLimits, ScreenError, Screened};

@@ -1,0 +1,158 @@
+//! Compiled components on disk. An entry is authenticated before it is used: who can write to the cache folder can
+//! make the host compile again, and nothing else.
+
+use std::{
+    fs,
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use trainyard_model::text::hex;
+
+use crate::loader::Vouched;
+
+/// Bytes of the key and of an authenticator.
+const KEY_BYTES: usize = 32;
+
+/// Where the cache and its key are.
+#[derive(Clone, Debug)]
+pub struct CachePaths {
+    /// The folder of compiled components. May be lost at any time.
+    pub folder: PathBuf,
+    /// The file of the key, outside of the folder, for the host's user alone.
+    pub key: PathBuf,
+}
+
+impl CachePaths {
+    /// The user's folders, by the XDG base directory specification; none where there is no home.
+    #[must_use]
+    pub fn of_user() -> Option<Self> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let base = |variable: &str, below: &str| {
+            let set = std::env::var_os(variable)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute());
+            set.or_else(|| home.as_ref().map(|home| home.join(below)))
+                .map(|path| path.join("trainyard"))
+        };
+        Some(Self {
+            folder: base("XDG_CACHE_HOME", ".cache")?,
+            key: base("XDG_STATE_HOME", ".local/state")?.join("cache.key"),
+        })
+    }
+}
+
+/// The compiled cache.
+pub(crate) struct Cache {
+    folder: PathBuf,
+    key: [u8; KEY_BYTES],
+}
+
+impl Cache {
+    /// Opens the cache; makes its folder and key where they are missing.
+    pub(crate) fn open(paths: &CachePaths) -> io::Result<Self> {
+        private_folder(&paths.folder)?;
+        if let Some(parent) = paths.key.parent() {
+            private_folder(parent)?;
+        }
+        Ok(Self {
+            folder: paths.folder.clone(),
+            key: key(&paths.key)?,
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.cwasm"))
+    }
+
+    /// The authenticator covers the name too: an entry can't stand in for another one.
+    fn authenticator(&self, name: &str, code: &[u8]) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
+        mac.update(&(name.len() as u64).to_le_bytes());
+        mac.update(name.as_bytes());
+        mac.update(code);
+        Some(mac)
+    }
+
+    /// The entry of that name, if it is there and nobody changed it.
+    pub(crate) fn get(&self, name: &str) -> Option<Vouched> {
+        let path = self.path(name);
+        let mut entry = fs::read(&path).ok()?;
+        let tag_at = entry.len().checked_sub(KEY_BYTES);
+        let authentic = tag_at
+            .and_then(|at| entry.split_at_checked(at))
+            .is_some_and(|(code, tag)| {
+                self.authenticator(name, code)
+                    .is_some_and(|mac| mac.verify_slice(tag).is_ok())
+            });
+        if !authentic {
+            tracing::warn!(path = %path.display(), "a cached plugin is not as it was written; it is compiled again");
+            return None;
+        }
+        entry.truncate(tag_at?);
+        Some(Vouched::by_origin(entry))
+    }
+
+    /// Writes an entry, whole or not at all.
+    pub(crate) fn put(&self, name: &str, code: &Vouched) {
+        let write = || -> io::Result<()> {
+            let mac = self
+                .authenticator(name, code.bytes())
+                .ok_or_else(|| io::Error::other("no authenticator"))?;
+            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            file.write_all(code.bytes())?;
+            file.write_all(&mac.finalize().into_bytes())?;
+            file.persist(self.path(name))?;
+            Ok(())
+        };
+        if let Err(error) = write() {
+            tracing::warn!(folder = %self.folder.display(), %error, "a compiled plugin can't be kept; it is compiled again next time");
+        }
+    }
+}
+
+/// Makes a folder that only its user can enter, if it is not there.
+fn private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// Reads the key, or makes one. One that others can read or write is replaced: then every entry is compiled again.
+fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut key = [0; KEY_BYTES];
+    if let Ok(mut file) = fs::File::open(path) {
+        let private = file.metadata()?.permissions().mode() & 0o077 == 0;
+        if private && file.read_exact(&mut key).is_ok() {
+            return Ok(key);
+        }
+        tracing::warn!(path = %path.display(), "the key of the compiled cache is damaged or open to others; a new one is made");
+        fs::remove_file(path)?;
+    }
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&key)?;
+    // Another process may have been faster: then its key counts.
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(key),
+        Err(_) => {
+            fs::File::open(path)?.read_exact(&mut key)?;
+            Ok(key)
+        }
+    }
+}
+
+/// The name of an entry: the content's digest and the engine that the code is for.
+pub(crate) fn entry_name(digest: &str, engine: u64) -> String {
+    format!(
+        "{}-{}",
+        digest.replace(':', "-"),
+        hex(&engine.to_le_bytes())
+    )
+}

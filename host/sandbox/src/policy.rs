@@ -1,0 +1,196 @@
+//! A plugin in its sandbox: a fresh store and a fresh instance for every call.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use trainyard_model::{
+    call::{Call, CallInputs, Fault},
+    plugin::{Plugin, PluginId},
+    policy::{Busy, Ended, Finished, Limit, Phase, Policy},
+    record::Record,
+    text::clean,
+    value,
+};
+use wasmtime::{
+    PoolConcurrencyLimitError, Store, Trap,
+    component::{Component, ComponentExportIndex, InstancePre, Linker, Resource},
+};
+
+use crate::{
+    engine::{RunningEngine, STACK_BYTES, ticks},
+    link,
+    state::{OutOfMemory, State},
+    types::{Context, Failure},
+};
+
+/// A component that is ready to be called.
+pub struct SandboxedPolicy {
+    plugin: Arc<Plugin>,
+    engine: Arc<RunningEngine>,
+    pre: InstancePre<State>,
+    exports: BTreeMap<Phase, ComponentExportIndex>,
+}
+
+/// Why a compiled component is no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// An import or export has other types than the contract says.
+    #[error("it does not fit the contract: {0}")]
+    Types(String),
+    /// A phase of the manifest is not exported.
+    #[error("its manifest names the phase {0}, which it does not export")]
+    PhaseMissing(Phase),
+}
+
+impl SandboxedPolicy {
+    pub(crate) fn new(
+        engine: Arc<RunningEngine>,
+        component: &Component,
+        plugin: Arc<Plugin>,
+    ) -> Result<Self, LinkError> {
+        let types = |error: wasmtime::Error| LinkError::Types(clean(&format!("{error:#}")));
+        let mut linker = Linker::new(&engine.engine);
+        link::add_to_linker(&mut linker).map_err(types)?;
+        let pre = linker.instantiate_pre(component).map_err(types)?;
+        let mut exports = BTreeMap::new();
+        for phase in &plugin.manifest.phases {
+            let interface = format!("trainyard:policy/{phase}@1.0.0");
+            let export = component
+                .get_export_index(None, &interface)
+                .and_then(|interface| component.get_export_index(Some(&interface), phase.name()))
+                .ok_or(LinkError::PhaseMissing(*phase))?;
+            exports.insert(*phase, export);
+        }
+        Ok(Self {
+            plugin,
+            engine,
+            pre,
+            exports,
+        })
+    }
+
+    /// Who it is.
+    pub(crate) fn id(&self) -> &PluginId {
+        &self.plugin.id
+    }
+
+    /// A store under the plugin's limits, which hold before anything of the guest runs.
+    fn store(&self, call: Box<Call>) -> (Store<State>, wasmtime::Result<()>) {
+        let limits = &self.plugin.settings.limits;
+        let mut store = Store::new(&self.engine.engine, State::new(call, limits.memory_bytes));
+        store.limiter(|state| &mut state.memory);
+        store.set_epoch_deadline(ticks(limits.wall_clock_ms));
+        let fueled = store.set_fuel(limits.fuel);
+        (store, fueled)
+    }
+
+    /// Instantiates the component once under its limits, and checks the types of its exports.
+    ///
+    /// # Errors
+    /// How it misbehaved.
+    pub(crate) fn try_out(&self) -> Result<(), Ended> {
+        let inputs = CallInputs {
+            plugin: self.plugin.clone(),
+            rank: 0,
+            config: Arc::default(),
+            job: Arc::default(),
+            base: Arc::new(Record::new("", "", "")),
+            lookups: Arc::default(),
+        };
+        let call = Box::new(Call::new(Phase::Check, Record::new("", "", ""), inputs));
+        let (mut store, fueled) = self.store(call);
+        let tried = fueled
+            .and_then(|()| self.pre.instantiate(&mut store))
+            .and_then(|instance| {
+                self.exports
+                    .iter()
+                    .try_for_each(|(phase, export)| match phase {
+                        Phase::Check => instance
+                            .get_typed_func::<(Resource<Context>,), ()>(&mut store, export)
+                            .map(drop),
+                        Phase::Transform | Phase::Build => instance
+                            .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(
+                                &mut store, export,
+                            )
+                            .map(drop),
+                    })
+            });
+        tried.map_err(|error| self.ended(&error, store.into_data().panic_message))
+    }
+
+    fn call(
+        &self,
+        phase: Phase,
+        store: &mut Store<State>,
+    ) -> wasmtime::Result<Result<(), Failure>> {
+        let export = self
+            .exports
+            .get(&phase)
+            .ok_or_else(|| wasmtime::Error::msg("the phase is not exported"))?;
+        let instance = self.pre.instantiate(&mut *store)?;
+        let context = Resource::<Context>::new_own(Call::CONTEXT);
+        if phase == Phase::Check {
+            let check = instance.get_typed_func::<(Resource<Context>,), ()>(&mut *store, export)?;
+            return check.call(&mut *store, (context,)).map(Ok);
+        }
+        let run = instance
+            .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(&mut *store, export)?;
+        run.call(&mut *store, (context,)).map(|(result,)| result)
+    }
+
+    /// What an error means: by its type, never by its text.
+    fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> Ended {
+        let limits = &self.plugin.settings.limits;
+        if let Some(fault) = error.downcast_ref::<Fault>() {
+            return Ended::Fault(fault.clone());
+        }
+        if error.downcast_ref::<OutOfMemory>().is_some() {
+            return Ended::Limit {
+                limit: Limit::Memory(limits.memory_bytes),
+            };
+        }
+        if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
+            return Ended::Busy(Busy::Pool);
+        }
+        match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Ended::Limit {
+                limit: Limit::Fuel(limits.fuel),
+            },
+            Some(Trap::StackOverflow) => Ended::Limit {
+                limit: Limit::Stack(STACK_BYTES as u64),
+            },
+            Some(Trap::Interrupt) => Ended::Busy(Busy::WallClock(limits.wall_clock_ms)),
+            Some(trap) => Ended::Trap {
+                kind: trap.to_string(),
+                message: panic_message,
+            },
+            None => Ended::Trap {
+                kind: clean(&format!("{error:#}")),
+                message: panic_message,
+            },
+        }
+    }
+}
+
+impl Policy for SandboxedPolicy {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+        let (mut store, fueled) = self.store(call);
+        let result = fueled.and_then(|()| self.call(phase, &mut store));
+        let state = store.into_data();
+        let end = match result {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
+                message: clean(&failure.message),
+                field: failure.field.as_deref().map(clean),
+            })),
+            Err(error) => Err(self.ended(&error, state.panic_message)),
+        };
+        Finished {
+            call: state.call,
+            end,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The fixed threads that plugin calls run on: a call blocks its thread, so that probes and webhooks need others.
+
+use rayon::prelude::*;
+
+/// A fixed number of blocking threads.
+pub struct Pool(rayon::ThreadPool);
+
+impl Pool {
+    pub(crate) fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
+        let name = |at| format!("trainyard-call-{at}");
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(name)
+            .build()
+            .map(Self)
+    }
+
+    /// Runs `run` for each item on the pool's threads; results stand in the order of the items.
+    pub fn run_each<T: Sync, R: Send>(&self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        self.0.install(|| items.par_iter().map(&run).collect())
+    }
+}
