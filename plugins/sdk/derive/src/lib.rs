@@ -1,1 +1,223 @@
-//! .
+//! `#[derive(Config)]` of the plugin SDK.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Expr, Field, Fields, GenericArgument, Lit, LitStr, PathArguments, Type, parse_macro_input, spanned::Spanned};
+
+/// Gives a struct, or an enum of unit variants, its JSON Schema and its reader. See `trainyard_sdk::Config`.
+#[proc_macro_derive(Config, attributes(config))]
+pub fn derive_config(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let name = &input.ident;
+    let (body, read) = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) => of_struct(fields.named.iter())?,
+            other => return Err(syn::Error::new(other.span(), "a configuration has named fields")),
+        },
+        Data::Enum(data) => of_enum(data)?,
+        Data::Union(_) => return Err(syn::Error::new(input.span(), "a configuration is a struct or an enum")),
+    };
+    Ok(quote! {
+        impl ::trainyard_sdk::Setting for #name {
+            const BODY: &'static str = ::trainyard_sdk::const_format::concatcp!(#body);
+
+            fn read(document: &::trainyard_sdk::Document, at: &str) -> ::core::option::Option<Self> {
+                #read
+            }
+        }
+
+        impl ::trainyard_sdk::Config for #name {
+            const SCHEMA: &'static str =
+                ::trainyard_sdk::const_format::concatcp!("{", <#name as ::trainyard_sdk::Setting>::BODY, "}");
+        }
+    })
+}
+
+/// What an attribute says of a field.
+#[derive(Default)]
+struct Options {
+    name: Option<String>,
+    default: Option<String>,
+    /// Further members of the schema, as JSON.
+    bounds: Vec<String>,
+}
+
+fn of_struct<'f>(fields: impl Iterator<Item = &'f Field>) -> syn::Result<(TokenStream, TokenStream)> {
+    let (mut properties, mut required, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+    for field in fields {
+        let Some(ident) = &field.ident else { continue };
+        let options = options(field)?;
+        let name = options.name.clone().unwrap_or_else(|| camel_case(&ident.to_string()));
+        let (shape, inner) = shape(&field.ty);
+        if matches!(shape, Shape::One) && options.default.is_none() {
+            required.push(json_text(&name));
+        }
+        let separator = if properties.is_empty() { "" } else { "," };
+        let open = format!("{separator}{}:{{", json_text(&name));
+        let description = description(field).map(|text| format!("\"description\":{},", json_text(&text)));
+        let (before, after) = match shape {
+            Shape::One | Shape::Optional => ("", ""),
+            Shape::List => (r#""type":"array","items":{"#, "}"),
+            Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
+        };
+        let mut tail: String = options.bounds.iter().map(|bound| format!(",{bound}")).collect();
+        if let Some(default) = &options.default {
+            tail.push_str(&format!(",\"default\":{default}"));
+        }
+        tail.push('}');
+        let description = description.unwrap_or_default();
+        properties.push(quote!(#open, #description, #before, <#inner as ::trainyard_sdk::Setting>::BODY, #after, #tail,));
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let pointer = quote!(&::std::format!("{at}{}", #pointer));
+        reads.push(match shape {
+            Shape::One => quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)?),
+            Shape::Optional => quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)),
+            Shape::List => quote!(#ident: ::trainyard_sdk::read_list(document, #pointer)),
+            Shape::Map => quote!(#ident: ::trainyard_sdk::read_map(document, #pointer)),
+        });
+    }
+    let required = if required.is_empty() { String::new() } else { format!(",\"required\":[{}]", required.join(",")) };
+    let body = quote! {
+        r#""type":"object","additionalProperties":false,"properties":{"#,
+        #(#properties)*
+        "}",
+        #required
+    };
+    Ok((body, quote!(::core::option::Option::Some(Self { #(#reads),* }))))
+}
+
+fn of_enum(data: &syn::DataEnum) -> syn::Result<(TokenStream, TokenStream)> {
+    let (mut names, mut arms) = (Vec::new(), Vec::new());
+    for variant in &data.variants {
+        if !matches!(variant.fields, Fields::Unit) {
+            return Err(syn::Error::new(variant.span(), "a configuration's enum has unit variants only"));
+        }
+        let (ident, name) = (&variant.ident, camel_case(&variant.ident.to_string()));
+        names.push(json_text(&name));
+        arms.push(quote!(#name => ::core::option::Option::Some(Self::#ident)));
+    }
+    let body = format!("\"type\":\"string\",\"enum\":[{}]", names.join(","));
+    let read = quote! {
+        match document.text(at)?.as_str() {
+            #(#arms,)*
+            _ => ::core::option::Option::None,
+        }
+    };
+    Ok((quote!(#body), read))
+}
+
+fn options(field: &Field) -> syn::Result<Options> {
+    let mut options = Options::default();
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("config")) {
+        attribute.parse_nested_meta(|meta| {
+            let key = meta.path.require_ident()?.to_string();
+            match key.as_str() {
+                "rename" => options.name = Some(meta.value()?.parse::<LitStr>()?.value()),
+                "default" => options.default = Some(literal(&meta.value()?.parse()?)?),
+                "unique_items" => options.bounds.push("\"uniqueItems\":true".to_owned()),
+                "minimum" | "maximum" | "min_length" | "max_length" | "min_items" | "max_items" | "pattern" => {
+                    let value = literal(&meta.value()?.parse()?)?;
+                    options.bounds.push(format!("{}:{value}", json_text(&camel_case(&key))));
+                }
+                _ => {
+                    return Err(meta.error(
+                        "known are rename, default, minimum, maximum, min_length, max_length, min_items, max_items, unique_items, pattern",
+                    ));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(options)
+}
+
+/// A literal as JSON.
+fn literal(expression: &Expr) -> syn::Result<String> {
+    let wrong = || syn::Error::new(expression.span(), "a string, an integer or a boolean is expected");
+    match expression {
+        Expr::Lit(lit) => match &lit.lit {
+            Lit::Str(text) => Ok(json_text(&text.value())),
+            Lit::Int(number) => Ok(number.base10_digits().to_owned()),
+            Lit::Bool(value) => Ok(value.value.to_string()),
+            _ => Err(wrong()),
+        },
+        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => Ok(format!("-{}", literal(&unary.expr)?)),
+        _ => Err(wrong()),
+    }
+}
+
+/// How a field's type holds its values.
+#[derive(Clone, Copy)]
+enum Shape {
+    One,
+    Optional,
+    List,
+    Map,
+}
+
+/// The shape of a type, and the type of its values.
+fn shape(ty: &Type) -> (Shape, &Type) {
+    let Type::Path(path) = ty else { return (Shape::One, ty) };
+    let Some(last) = path.path.segments.last() else { return (Shape::One, ty) };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return (Shape::One, ty) };
+    let inner = arguments.args.iter().rev().find_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    match (last.ident.to_string().as_str(), inner) {
+        ("Option", Some(inner)) => (Shape::Optional, inner),
+        ("Vec", Some(inner)) => (Shape::List, inner),
+        ("BTreeMap", Some(inner)) => (Shape::Map, inner),
+        _ => (Shape::One, ty),
+    }
+}
+
+/// The doc comment of a field in one line.
+fn description(field: &Field) -> Option<String> {
+    let lines: Vec<String> = field
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("doc"))
+        .filter_map(|attribute| match &attribute.meta.require_name_value().ok()?.value {
+            Expr::Lit(lit) => match &lit.lit {
+                Lit::Str(text) => Some(text.value().trim().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
+}
+
+/// `max_items` and `MaxItems` as `maxItems`.
+fn camel_case(name: &str) -> String {
+    let mut out = String::new();
+    let mut upper = false;
+    for c in name.chars() {
+        match c {
+            '_' => upper = true,
+            c if out.is_empty() => out.extend(c.to_lowercase()),
+            c if std::mem::take(&mut upper) => out.extend(c.to_uppercase()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A text as JSON.
+fn json_text(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,75 @@
+//! Configuration as a struct: its JSON Schema goes into the manifest, and the host checks by it before a call.
+
+use std::collections::BTreeMap;
+
+use crate::Document;
+
+/// A configuration struct, by `#[derive(Config)]`.
+///
+/// Doc comments become descriptions; `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
+/// max_length = ..., min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field bounds it. A field is
+/// required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
+/// refused.
+pub trait Config: Setting {
+    /// The JSON Schema.
+    const SCHEMA: &'static str;
+}
+
+/// A value that can stand in a configuration.
+pub trait Setting: Sized {
+    /// The members of its JSON Schema, without braces.
+    const BODY: &'static str;
+
+    /// Reads it at a pointer; none where nothing or something else stands there.
+    fn read(document: &Document, at: &str) -> Option<Self>;
+}
+
+impl Setting for bool {
+    const BODY: &'static str = r#""type":"boolean""#;
+
+    fn read(document: &Document, at: &str) -> Option<Self> {
+        document.boolean(at)
+    }
+}
+
+impl Setting for String {
+    const BODY: &'static str = r#""type":"string""#;
+
+    fn read(document: &Document, at: &str) -> Option<Self> {
+        document.text(at)
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty: $body:literal),+) => {
+        $(impl Setting for $type {
+            const BODY: &'static str = $body;
+
+            fn read(document: &Document, at: &str) -> Option<Self> {
+                document.integer(at)?.try_into().ok()
+            }
+        })+
+    };
+}
+integers!(
+    i64: r#""type":"integer""#,
+    i32: r#""type":"integer","minimum":-2147483648,"maximum":2147483647"#,
+    u32: r#""type":"integer","minimum":0,"maximum":4294967295"#,
+    u16: r#""type":"integer","minimum":0,"maximum":65535"#
+);
+
+/// Reads a list; for the derive macro.
+#[doc(hidden)]
+pub fn read_list<T: Setting>(document: &Document, at: &str) -> Vec<T> {
+    (0..document.len(at)).filter_map(|index| T::read(document, &format!("{at}/{index}"))).collect()
+}
+
+/// Reads a map; for the derive macro.
+#[doc(hidden)]
+pub fn read_map<T: Setting>(document: &Document, at: &str) -> BTreeMap<String, T> {
+    let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
+    let keys = document.keys(at).into_iter();
+    keys.filter_map(|key| Some((T::read(document, &format!("{at}/{}", escaped(&key)))?, key)))
+        .map(|(value, key)| (key, value))
+        .collect()
+}

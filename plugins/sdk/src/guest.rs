@@ -1,0 +1,173 @@
+//! The WebAssembly side: bindings, the allocator and the panic hook. Nothing here is for authors.
+#![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+
+use std::{
+    alloc::{GlobalAlloc, Layout},
+    cell::Cell,
+};
+
+use crate::Failure;
+
+/// The imports, and the world with a transform phase.
+pub mod transformer {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "transformer",
+        pub_export_macro: true,
+        export_macro_name: "export_transformer",
+        generate_all,
+    });
+}
+
+/// The world with a build phase.
+pub mod builder {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "builder",
+        pub_export_macro: true,
+        export_macro_name: "export_builder",
+        with: {
+            "trainyard:policy/types@1.0.0": crate::guest::transformer::trainyard::policy::types,
+            "trainyard:policy/job@1.0.0": crate::guest::transformer::trainyard::policy::job,
+            "trainyard:policy/pod-set-info@1.0.0": crate::guest::transformer::trainyard::policy::pod_set_info,
+            "trainyard:policy/lookups@1.0.0": crate::guest::transformer::trainyard::policy::lookups,
+            "trainyard:policy/objects@1.0.0": crate::guest::transformer::trainyard::policy::objects,
+            "trainyard:policy/context@1.0.0": crate::guest::transformer::trainyard::policy::context,
+            "trainyard:policy/panics@1.0.0": crate::guest::transformer::trainyard::policy::panics,
+        },
+    });
+}
+
+/// The world with a check phase.
+pub mod checker {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "checker",
+        pub_export_macro: true,
+        export_macro_name: "export_checker",
+        with: {
+            "trainyard:policy/types@1.0.0": crate::guest::transformer::trainyard::policy::types,
+            "trainyard:policy/job@1.0.0": crate::guest::transformer::trainyard::policy::job,
+            "trainyard:policy/pod-set-info@1.0.0": crate::guest::transformer::trainyard::policy::pod_set_info,
+            "trainyard:policy/lookups@1.0.0": crate::guest::transformer::trainyard::policy::lookups,
+            "trainyard:policy/objects@1.0.0": crate::guest::transformer::trainyard::policy::objects,
+            "trainyard:policy/context@1.0.0": crate::guest::transformer::trainyard::policy::context,
+            "trainyard:policy/panics@1.0.0": crate::guest::transformer::trainyard::policy::panics,
+        },
+    });
+}
+
+pub use transformer::trainyard::policy::{
+    context::Context as RawContext, pod_set_info, types, types::Failure as RawFailure,
+};
+
+impl From<Failure> for RawFailure {
+    fn from(failure: Failure) -> Self {
+        Self { message: failure.message, field: failure.field }
+    }
+}
+
+/// The bytes of a text, for a custom section.
+pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
+    let mut out = [0; N];
+    let mut at = 0;
+    while at < N {
+        out[at] = text.as_bytes()[at];
+        at += 1;
+    }
+    out
+}
+
+/// Sends what a panic says to the host before the trap.
+pub fn set_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        transformer::trainyard::policy::panics::message(&info.to_string());
+    }));
+}
+
+/// Bytes that are there without growing the memory: growing costs more than a whole call.
+const ARENA: usize = 192 << 10;
+
+/// Gives out memory and never takes it back: an instance lives for one call.
+struct Arena {
+    memory: std::cell::UnsafeCell<[u8; ARENA]>,
+    /// Bytes that are given out of the arena.
+    used: Cell<usize>,
+    /// What is left of the memory that was grown: its start and its end.
+    grown: Cell<(usize, usize)>,
+}
+
+// SAFETY: the guest has one thread; the contract's engine switches threads off.
+unsafe impl Sync for Arena {}
+
+#[global_allocator]
+static ALLOCATOR: Arena = Arena {
+    memory: std::cell::UnsafeCell::new([0; ARENA]),
+    used: Cell::new(0),
+    grown: Cell::new((0, 0)),
+};
+
+impl Arena {
+    fn base(&self) -> usize {
+        self.memory.get() as usize
+    }
+
+    /// Memory behind the arena, in pages of 64 KiB; consecutive growth is one piece.
+    fn from_grown(&self, layout: Layout) -> *mut u8 {
+        const PAGE: usize = 64 << 10;
+        let (start, end) = self.grown.get();
+        let at = start.next_multiple_of(layout.align());
+        if let Some(next) = at.checked_add(layout.size()) {
+            if next <= end {
+                self.grown.set((next, end));
+                return at as *mut u8;
+            }
+        }
+        let pages = (layout.size() + layout.align()).div_ceil(PAGE).max(16);
+        let old = core::arch::wasm32::memory_grow::<0>(pages);
+        if old == usize::MAX {
+            return core::ptr::null_mut();
+        }
+        let fresh = old * PAGE;
+        let start = if fresh == end { start } else { fresh };
+        let at = start.next_multiple_of(layout.align());
+        self.grown.set((at + layout.size(), fresh + pages * PAGE));
+        at as *mut u8
+    }
+}
+
+// SAFETY: each block lies between what was given out before and the end of the arena or of the grown memory, at the
+// alignment asked for, and is never given out again.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let at = (self.base() + self.used.get()).next_multiple_of(layout.align()) - self.base();
+        match at.checked_add(layout.size()) {
+            Some(end) if end <= ARENA => {
+                self.used.set(end);
+                (self.base() + at) as *mut u8
+            }
+            _ => self.from_grown(layout),
+        }
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let at = (block as usize).wrapping_sub(self.base());
+        // The last block grows in place.
+        if at.wrapping_add(layout.size()) == self.used.get() && at.saturating_add(size) <= ARENA {
+            self.used.set(at + size);
+            return block;
+        }
+        if size <= layout.size() {
+            return block;
+        }
+        // SAFETY: the layout is that of the old block with a larger size, which the caller vouches for.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: the new block is larger and lies apart from the old one.
+            unsafe { core::ptr::copy_nonoverlapping(block, new, layout.size()) };
+        }
+        new
+    }
+}

@@ -1,0 +1,146 @@
+//! A plugin as native code behind the host's own trait: for tests and benchmarks, and for hosts that trust it.
+
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+use trainyard_model::{
+    call::{Call, Fault},
+    manifest::{Manifest, ManifestError},
+    plugin::{Plugin, PluginError, Settings},
+    policy::{Ended, Finished, Phase, Policy},
+    text::clean,
+    value,
+};
+
+use crate::{Context, Failure, PluginParts};
+
+/// The phases of a plugin as functions.
+#[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    /// Its transform.
+    pub transform: Option<fn(&Context) -> Result<(), Failure>>,
+    /// Its build.
+    pub build: Option<fn(&Context) -> Result<(), Failure>>,
+    /// Its check.
+    pub check: Option<fn(&Context)>,
+}
+
+impl Phases {
+    /// No phase at all.
+    pub const NONE: Self = Self { transform: None, build: None, check: None };
+}
+
+/// Why the parts make no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum NativeError {
+    /// `manifest.json` is no JSON object.
+    #[error("manifest.json: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The manifest is refused.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Its claims or configuration are refused.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+}
+
+impl PluginParts {
+    /// The whole manifest, as a component carries it.
+    ///
+    /// # Errors
+    /// What is wrong with `manifest.json`.
+    pub fn manifest(&self) -> Result<Manifest, NativeError> {
+        let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.parts)?;
+        manifest.extend(serde_json::from_str::<serde_json::Map<_, _>>(self.manifest)?);
+        Ok(Manifest::parse(&serde_json::to_vec(&manifest)?)?)
+    }
+}
+
+/// A plugin that runs in this process, with the same claims, grants and meters as in the sandbox.
+#[derive(Debug)]
+pub struct NativePolicy {
+    plugin: Arc<Plugin>,
+    phases: Phases,
+}
+
+impl NativePolicy {
+    /// The plugin under those settings.
+    ///
+    /// # Errors
+    /// What is wrong with its manifest, its claims or its operator configuration.
+    pub fn new(parts: &PluginParts, settings: Settings) -> Result<Self, NativeError> {
+        let plugin = Plugin::new(parts.manifest()?, "native", settings)?;
+        Ok(Self { plugin: Arc::new(plugin), phases: parts.phases })
+    }
+}
+
+impl Policy for NativePolicy {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+        let context = Context::of_call();
+        let (call, result) = during(call, || match phase {
+            Phase::Transform => self.phases.transform.map_or(Ok(()), |transform| transform(&context)),
+            Phase::Build => self.phases.build.map_or(Ok(()), |build| build(&context)),
+            Phase::Check => {
+                if let Some(check) = self.phases.check {
+                    check(&context);
+                }
+                Ok(())
+            }
+        });
+        let end = match result {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
+                message: clean(&failure.message),
+                field: failure.field.as_deref().map(clean),
+            })),
+            Err(panic) => Err(ended(panic)),
+        };
+        Finished { call, end }
+    }
+}
+
+/// What unwound: a fault of the host, or the plugin's own panic.
+fn ended(panic: Box<dyn std::any::Any + Send>) -> Ended {
+    match panic.downcast::<Fault>() {
+        Ok(fault) => Ended::Fault(*fault),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Ended::Trap { kind: "panic".to_owned(), message: message.as_deref().map(clean) }
+        }
+    }
+}
+
+thread_local! {
+    /// The call that the handles on this thread mean.
+    static CALL: RefCell<Option<Box<Call>>> = const { RefCell::new(None) };
+}
+
+/// Runs a phase with the call in reach of its handles, and gives the call back however the phase ends.
+fn during<T>(call: Box<Call>, phase: impl FnOnce() -> T) -> (Box<Call>, std::thread::Result<T>) {
+    let outer = CALL.replace(Some(call));
+    let result = catch_unwind(AssertUnwindSafe(phase));
+    let inner = CALL.replace(outer);
+    match inner {
+        Some(call) => (call, result),
+        // Only this function puts a call there and takes it away, and it nests.
+        None => unreachable!("the call stays in its place while a phase runs"),
+    }
+}
+
+/// Calls one method of the contract. A fault ends the phase, as a trap does in the sandbox.
+pub(crate) fn with_call<T>(method: impl FnOnce(&mut Call) -> Result<T, Fault>) -> T {
+    let result = CALL.with_borrow_mut(|call| call.as_deref_mut().map(method));
+    match result {
+        Some(Ok(value)) => value,
+        Some(Err(fault)) => resume_unwind(Box::new(fault)),
+        None => resume_unwind(Box::new("a handle was used outside of a phase".to_owned())),
+    }
+}
