@@ -172,6 +172,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "put-env-own-config-map" (name: String, suffix: String, key: String) = |call, this| call.container_put_env_own_config_map(this, &name, &suffix, &key);
         "remove-env" (name: String) = |call, this| call.container_remove_env(this, &name);
         "ports" () -> Vec<Port> = |call, this| call.container_ports(this);
+        "port" (number: u16, protocol: String) -> Option<Port> = |call, this| call.container_port(this, number, &protocol);
         "put-port" (port: Port) = |call, this| call.container_put_port(this, &port.into());
         "mounts" () -> Vec<Mount> = |call, this| call.container_mounts(this);
         "put-mount" (mount: Mount) = |call, this| call.container_put_mount(this, &mount.into());

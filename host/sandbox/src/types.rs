@@ -185,6 +185,12 @@ impl Give<Vec<Port>> for Vec<value::Port> {
     }
 }
 
+impl Give<Option<Port>> for Option<value::Port> {
+    fn give(self) -> Option<Port> {
+        self.map(|p| Port { name: p.name, number: p.number, protocol: p.protocol })
+    }
+}
+
 impl Give<Vec<Mount>> for Vec<value::Mount> {
     fn give(self) -> Vec<Mount> {
         let mount = |m: value::Mount| Mount {

@@ -29,6 +29,7 @@ give_as_is!(
     Option<i64>,
     Option<u32>,
     Option<String>,
+    Option<Port>,
     Option<Vec<String>>,
     Vec<String>,
     Vec<Dependency>,
@@ -480,6 +481,10 @@ handles! {
         ///
         /// Needs the claim to read `C.ports[*]`.
         fn ports() -> Vec<Port> = container_ports;
+        /// The port of that number and protocol.
+        ///
+        /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
+        fn port(number: u16, protocol: &str) -> Option<Port> = container_port;
         /// Puts the port.
         ///
         /// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.

@@ -1,1 +1,142 @@
-//! .
+//! The Torch policy: PyTorch's elastic launcher reads `PET_*` env vars; this plugin sets them, and opens the port on
+//! which the nodes meet.
+
+mod config;
+
+use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Setting, Transform};
+
+use self::config::{EnvInjection, Processes, TorchConfig};
+
+/// The container that trains.
+const NODE: &str = "node";
+/// The ancestor label of its pod set.
+const TRAINER: &str = "trainer";
+/// Where the nodes meet.
+const PORT: u16 = 29500;
+/// The pod's index in its Job, which is the rank of its node.
+const RANK: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+/// The Torch policy.
+pub struct Torch;
+
+trainyard_sdk::plugin!(Torch: transform; config = TorchConfig);
+
+impl Transform for Torch {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        let config = TorchConfig::read(&ctx.job().config(), "").ok_or("mlPolicy.torch is no object")?;
+        let Some((pod_set, node)) = trainer(ctx) else {
+            return Err(Failure::from("torch needs a container `node` in a replicated job with the trainer label")
+                .at("spec.template.spec.replicatedJobs"));
+        };
+        refuse_torchtune(&node)?;
+        let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
+        environment.set(ctx, &node);
+        ctx.because("the nodes meet on this port");
+        open_port(&node);
+        if let Some(injection) = &config.env_injection {
+            inject(ctx, injection, &environment)?;
+        }
+        Ok(())
+    }
+}
+
+/// The trainer's pod set and its node container.
+fn trainer(ctx: &Context) -> Option<(PodSet, Container)> {
+    let pod_set = ctx.info().with_ancestor(TRAINER).into_iter().next()?;
+    let node = pod_set.container(NODE)?;
+    Some((pod_set, node))
+}
+
+/// torchtune's recipes and their arguments are a policy of their own.
+fn refuse_torchtune(node: &Container) -> Result<(), Failure> {
+    let line = [node.command().unwrap_or_default(), node.args().unwrap_or_default()].concat();
+    if !line.starts_with(&["tune".to_owned(), "run".to_owned()]) {
+        return Ok(());
+    }
+    Err(Failure::from("`tune run` (torchtune) is not supported yet; torchrun with a script of your own is")
+        .at("spec.trainer.command"))
+}
+
+/// What every node is told.
+struct Environment {
+    nodes: String,
+    processes: String,
+    processes_because: &'static str,
+    master: String,
+}
+
+impl Environment {
+    fn of(ctx: &Context, pod_set: &PodSet, node: &Container, default: Option<Processes>) -> Self {
+        let (processes, processes_because) = processes(ctx, pod_set, node, default);
+        Self {
+            nodes: ctx.job().nodes().to_string(),
+            processes,
+            processes_because,
+            master: pod_set.address(0, 0),
+        }
+    }
+
+    fn set(&self, ctx: &Context, container: &Container) {
+        ctx.because("the number of nodes");
+        container.put_env("PET_NNODES", &self.nodes);
+        ctx.because(self.processes_because);
+        container.put_env("PET_NPROC_PER_NODE", &self.processes);
+        ctx.because("the pod's index in its Job");
+        container.put_env_field("PET_NODE_RANK", RANK);
+        ctx.because("the first pod of the trainer's replicated job");
+        container.put_env("PET_MASTER_ADDR", &self.master);
+        container.put_env("PET_MASTER_PORT", &PORT.to_string());
+    }
+}
+
+/// Processes on each node, and why. torchrun is told `auto` where it can count accelerators better than anybody.
+fn processes(ctx: &Context, pod_set: &PodSet, node: &Container, default: Option<Processes>) -> (String, &'static str) {
+    if let Some(explicit) = ctx.job().processes_per_node() {
+        return (explicit.to_string(), "the number that the TrainJob or the runtime gives");
+    }
+    match default {
+        Some(Processes::Gpu) => return ("gpu".to_owned(), "the runtime says gpu"),
+        Some(Processes::Cpu) => return (cpus(ctx, node).to_string(), "the runtime says cpu: the CPUs of a node"),
+        _ => {}
+    }
+    let has_resource = |device: &trainyard_sdk::Devices| device.accelerator && device.source.starts_with("resource/");
+    if pod_set.devices().iter().any(has_resource) {
+        return ("auto".to_owned(), "a node has accelerators, which torchrun counts");
+    }
+    match pod_set.accelerators() {
+        Some(0) => (cpus(ctx, node).to_string(), "a node has no accelerator: its CPUs"),
+        Some(claimed) => (claimed.to_string(), "the accelerators of a node's resource claims"),
+        None => ("auto".to_owned(), "a node's resource claims do not tell the number of accelerators"),
+    }
+}
+
+/// Whole CPUs of the node container, at least 1.
+fn cpus(ctx: &Context, node: &Container) -> i64 {
+    node.request("cpu").and_then(|amount| ctx.quantity_ceil(&amount)).unwrap_or(1).max(1)
+}
+
+/// Opens the port, unless it is open: a name or host port that the runtime gave it stays.
+fn open_port(node: &Container) {
+    if node.port(PORT, "TCP").is_none() {
+        node.put_port(&Port { name: None, number: PORT, protocol: "TCP".to_owned() });
+    }
+}
+
+/// Sets the environment in the containers that the runtime names.
+fn inject(ctx: &Context, injection: &EnvInjection, environment: &Environment) -> Result<(), Failure> {
+    let path = "spec.mlPolicy.torch.envInjection.targets";
+    for (at, target) in injection.targets.iter().enumerate() {
+        let Some(pod_set) = ctx.info().pod_set(&target.job_name) else {
+            let message = format!("the runtime has no replicated job `{}`", target.job_name);
+            return Err(Failure::from(message).at(format!("{path}[{at}].jobName")));
+        };
+        for (index, name) in target.container_names.iter().enumerate() {
+            let Some(container) = pod_set.container(&name.0) else {
+                let message = format!("the replicated job `{}` has no container `{}`", target.job_name, name.0);
+                return Err(Failure::from(message).at(format!("{path}[{at}].containerNames[{index}]")));
+            };
+            environment.set(ctx, &container);
+        }
+    }
+    Ok(())
+}

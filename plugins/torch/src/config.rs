@@ -1,0 +1,69 @@
+//! The block `mlPolicy.torch` of a runtime.
+
+use trainyard_sdk::{Config, Document, Setting};
+
+/// `mlPolicy.torch`.
+#[derive(Config, Debug)]
+pub(crate) struct TorchConfig {
+    /// Processes on each node where the TrainJob gives no number: a number, auto, cpu or gpu.
+    pub(crate) num_proc_per_node: Option<Processes>,
+    /// Further containers that get the same environment.
+    pub(crate) env_injection: Option<EnvInjection>,
+}
+
+/// Containers that get the environment beside the node container.
+#[derive(Config, Debug)]
+pub(crate) struct EnvInjection {
+    /// The containers, by replicated job.
+    #[config(max_items = 16)]
+    pub(crate) targets: Vec<Target>,
+}
+
+/// Containers of one replicated job.
+#[derive(Config, Debug)]
+pub(crate) struct Target {
+    /// The replicated job's name.
+    #[config(min_length = 1, max_length = 253)]
+    pub(crate) job_name: String,
+    /// Containers or init containers of it; `node` has the environment anyway and is not allowed.
+    #[config(min_items = 1, max_items = 8, unique_items)]
+    pub(crate) container_names: Vec<ContainerName>,
+}
+
+/// The name of a container other than `node`.
+#[derive(Debug)]
+pub(crate) struct ContainerName(pub(crate) String);
+
+impl Setting for ContainerName {
+    const BODY: &'static str = r#""type":"string","minLength":1,"maxLength":63,"not":{"const":"node"}"#;
+
+    fn read(document: &Document, at: &str) -> Option<Self> {
+        document.text(at).map(Self)
+    }
+}
+
+/// How many processes a node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processes {
+    /// That many; the host counts it among the explicit numbers.
+    Number,
+    /// As torchrun finds it: the accelerators, else the CPUs.
+    Auto,
+    /// One for each CPU.
+    Cpu,
+    /// One for each GPU, as torchrun counts them.
+    Gpu,
+}
+
+impl Setting for Processes {
+    const BODY: &'static str = r#""anyOf":[{"type":"integer","minimum":1,"maximum":2147483647},{"enum":["auto","cpu","gpu"]}]"#;
+
+    fn read(document: &Document, at: &str) -> Option<Self> {
+        match document.text(at).as_deref() {
+            Some("auto") => Some(Self::Auto),
+            Some("cpu") => Some(Self::Cpu),
+            Some("gpu") => Some(Self::Gpu),
+            _ => document.integer(at).map(|_| Self::Number),
+        }
+    }
+}
