@@ -1,7 +1,7 @@
 //! The environment that cargo runs in: that of the user, without what an outer cargo put there.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What an outer cargo sets for a build script or a test, or a user for builds of the host: none of it is meant for the
@@ -44,6 +44,14 @@ pub(crate) fn clean_command(program: &Path) -> Command {
     command
 }
 
+/// Where cargo keeps what it fetches.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
+    let set = std::env::var_os("CARGO_HOME")
+        .filter(|home| !home.is_empty())
+        .map(PathBuf::from);
+    set.or_else(|| Some(std::env::home_dir()?.join(".cargo")))
+}
+
 fn leaks(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -51,7 +59,14 @@ fn leaks(name: &OsStr) -> bool {
     if LEAKS.contains(&name) {
         return true;
     }
-    let tools = ["CARGO", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "DEP_"];
+    let tools = [
+        "CARGO",
+        "RUSTC",
+        "RUSTDOC",
+        "RUSTFLAGS",
+        "RUSTUP_TOOLCHAIN",
+        "DEP_",
+    ];
     tools.iter().any(|prefix| name.starts_with(prefix))
         && !FETCHING.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -77,14 +92,27 @@ mod tests {
             "OUT_DIR",
             "TARGET",
         ] {
-            assert!(leaks(OsStr::new(name)), "{name} must not reach the guest's build");
+            assert!(
+                leaks(OsStr::new(name)),
+                "{name} must not reach the guest's build"
+            );
         }
     }
 
     #[test]
     fn what_says_how_crates_are_fetched_stays() {
-        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_HTTP_PROXY", "HOME", "PATH", "RUSTUP_HOME"] {
-            assert!(!leaks(OsStr::new(name)), "{name} must reach the guest's build");
+        for name in [
+            "CARGO_HOME",
+            "CARGO_NET_OFFLINE",
+            "CARGO_HTTP_PROXY",
+            "HOME",
+            "PATH",
+            "RUSTUP_HOME",
+        ] {
+            assert!(
+                !leaks(OsStr::new(name)),
+                "{name} must reach the guest's build"
+            );
         }
     }
 }

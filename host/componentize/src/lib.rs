@@ -2,11 +2,10 @@
 //! `.wasm` file that a host loads.
 //!
 //! Our own build (`host/build.rs`, for the built-in plugins) and `trainyard plugin build DIR` run the very same code:
-//! [`build::build`]. It is made of three steps that can be used on their own:
+//! [`build::build`]. It is made of steps, of which two can be used on their own:
 //!
 //! 1. [`toolchain::find`]: which Rust of this machine can build WebAssembly;
-//! 2. [`guest::core_module`]: cargo, with a profile and flags that make the bytes depend on the sources and the toolchain
-//!    alone;
+//! 2. cargo, with a profile and flags that make the bytes depend on the sources and the toolchain alone;
 //! 3. [`component::componentize`]: the core module as a component, with the manifest as a custom section.
 //!
 //! ```no_run
@@ -14,13 +13,15 @@
 //! use trainyard_componentize::build::{self, Options};
 //!
 //! let built = build::build(Path::new("my-plugin"), &Options::default())?;
-//! built.write(Path::new("my-plugin.wasm"))?;
-//! # Ok::<(), trainyard_componentize::build::BuildError>(())
+//! std::fs::write("my-plugin.wasm", &built.component.bytes)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod build;
+mod cargo;
 pub mod component;
 mod environment;
-pub mod guest;
-mod module;
+pub mod manifest;
+mod sections;
+mod sources;
 pub mod toolchain;

@@ -49,7 +49,12 @@ impl fmt::Display for Toolchain {
             Std::Installed => "its standard library is installed",
             Std::FromSource => "its standard library is built from source",
         };
-        write!(f, "rustc {} in {}; {std}", self.version, self.sysroot.display())
+        write!(
+            f,
+            "rustc {} in {}; {std}",
+            self.version,
+            self.sysroot.display()
+        )
     }
 }
 
@@ -79,7 +84,9 @@ fn looked_at(rejected: &[Rejected]) -> String {
     if rejected.is_empty() {
         return "\nThere is no rustc on PATH.".to_owned();
     }
-    let lines = rejected.iter().map(|r| format!("\n  {}: {}", r.rustc.display(), r.reason));
+    let lines = rejected
+        .iter()
+        .map(|r| format!("\n  {}: {}", r.rustc.display(), r.reason));
     format!("\nLooked at:{}", lines.collect::<String>())
 }
 
@@ -90,12 +97,17 @@ fn looked_at(rejected: &[Rejected]) -> String {
 ///
 /// [`NotFound`] says both ways to get one, and what each compiler that was looked at lacks.
 pub fn find() -> Result<Toolchain, NotFound> {
-    let path: Vec<PathBuf> =
-        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
+    let path: Vec<PathBuf> = std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default();
     let mut found: Option<Toolchain> = None;
     let mut rejected = Vec::new();
     let mut seen = Vec::new();
-    for rustc in path.iter().map(|dir| dir.join("rustc")).filter(|rustc| rustc.is_file()) {
+    for rustc in path
+        .iter()
+        .map(|dir| dir.join("rustc"))
+        .filter(|rustc| rustc.is_file())
+    {
         let answers = match Answers::of(&rustc) {
             Ok(answers) => answers,
             Err(reason) => {
@@ -129,20 +141,35 @@ impl Answers {
         let verbose = ask(rustc, &["--version", "--verbose"])?;
         let line = |key: &str| {
             let value = verbose.lines().find_map(|line| line.strip_prefix(key));
-            value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("does not tell its {key}"))
+            value
+                .map(|value| value.trim().to_owned())
+                .ok_or_else(|| format!("does not tell its {key}"))
         };
         // Its folder is asked for as rustup resolves it, so that cargo and rustc can be run past rustup's proxies, which
         // would ask the environment and the folder again.
         let sysroot = PathBuf::from(ask(rustc, &["--print", "sysroot"])?.trim());
-        Ok(Self { version: line("release:")?, host: line("host:")?, sysroot })
+        Ok(Self {
+            version: line("release:")?,
+            host: line("host:")?,
+            sysroot,
+        })
     }
 }
 
 fn ask(rustc: &Path, args: &[&str]) -> Result<String, String> {
-    let output = Command::new(rustc).args(args).output().map_err(|error| format!("does not run: {error}"))?;
+    let output = Command::new(rustc)
+        .args(args)
+        .output()
+        .map_err(|error| format!("does not run: {error}"))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("does not run: {}", stderr.lines().next().unwrap_or("it fails without a message")));
+        return Err(format!(
+            "does not run: {}",
+            stderr
+                .lines()
+                .next()
+                .unwrap_or("it fails without a message")
+        ));
     }
     String::from_utf8(output.stdout).map_err(|_| "answers with what is no text".to_owned())
 }
@@ -163,16 +190,31 @@ fn judge(answers: &Answers, path: &[PathBuf]) -> Result<Toolchain, String> {
     } else if rustlib.join("src/rust/library/Cargo.lock").is_file() {
         Std::FromSource
     } else {
-        return Err(format!("has neither the target {TARGET} nor the source of the standard library"));
+        return Err(format!(
+            "has neither the target {TARGET} nor the source of the standard library"
+        ));
     };
-    let own_linker = rustlib.join(&answers.host).join("bin").join(executable("rust-lld"));
+    let own_linker = rustlib
+        .join(&answers.host)
+        .join("bin")
+        .join(executable("rust-lld"));
     let linker = if own_linker.is_file() {
         None
     } else {
-        Some(linker(path).ok_or("has no WebAssembly linker (rust-lld or wasm-ld; Debian's package lld)")?)
+        Some(
+            linker(path)
+                .ok_or("has no WebAssembly linker (rust-lld or wasm-ld; Debian's package lld)")?,
+        )
     };
     let (version, sysroot) = (answers.version.clone(), answers.sysroot.clone());
-    Ok(Toolchain { rustc, cargo, version, sysroot, linker, std })
+    Ok(Toolchain {
+        rustc,
+        cargo,
+        version,
+        sysroot,
+        linker,
+        std,
+    })
 }
 
 fn executable(name: &str) -> String {
@@ -182,11 +224,24 @@ fn executable(name: &str) -> String {
 /// `rust-lld` or `wasm-ld` on the path; else the newest `wasm-ld-N`, which is how Debian names several versions.
 fn linker(path: &[PathBuf]) -> Option<PathBuf> {
     let plain = ["rust-lld", "wasm-ld"].map(executable);
-    let named = plain.iter().find_map(|name| path.iter().map(|dir| dir.join(name)).find(|file| file.is_file()));
+    let named = plain.iter().find_map(|name| {
+        path.iter()
+            .map(|dir| dir.join(name))
+            .find(|file| file.is_file())
+    });
     named.or_else(|| {
-        let files = path.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+        let files = path
+            .iter()
+            .filter_map(|dir| std::fs::read_dir(dir).ok())
+            .flatten()
+            .flatten();
         let numbered = files.filter_map(|file| {
-            let number = file.file_name().to_str()?.strip_prefix("wasm-ld-")?.parse::<u32>().ok()?;
+            let number = file
+                .file_name()
+                .to_str()?
+                .strip_prefix("wasm-ld-")?
+                .parse::<u32>()
+                .ok()?;
             file.path().is_file().then(|| (number, file.path()))
         });
         numbered.max().map(|(_, file)| file)
@@ -196,7 +251,9 @@ fn linker(path: &[PathBuf]) -> Option<PathBuf> {
 fn older(version: &str, than: &str) -> bool {
     let numbers = |text: &str| {
         let release = text.split('-').next().unwrap_or_default();
-        let mut parts = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut parts = release
+            .split('.')
+            .map(|part| part.parse::<u32>().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     };
     numbers(version) < numbers(than)
@@ -250,7 +307,12 @@ mod tests {
         "lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld",
         "lib/rustlib/wasm32-unknown-unknown/lib/libstd.rlib",
     ];
-    const DEBIAN: &[&str] = &["bin/rustc", "bin/cargo", "bin/wasm-ld-14", "lib/rustlib/src/rust/library/Cargo.lock"];
+    const DEBIAN: &[&str] = &[
+        "bin/rustc",
+        "bin/cargo",
+        "bin/wasm-ld-14",
+        "lib/rustlib/src/rust/library/Cargo.lock",
+    ];
 
     #[test]
     fn rustup_with_the_target_needs_nothing_else() {
@@ -263,7 +325,10 @@ mod tests {
         let machine = Machine::with(DEBIAN);
         let toolchain = machine.judge("1.96.0").unwrap();
         assert_eq!(toolchain.std, Std::FromSource);
-        assert_eq!(toolchain.linker, Some(machine.0.path().join("bin/wasm-ld-14")));
+        assert_eq!(
+            toolchain.linker,
+            Some(machine.0.path().join("bin/wasm-ld-14"))
+        );
     }
 
     #[test]
@@ -278,7 +343,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let missing = |without: &str, files: &[&str]| {
-            let files: Vec<_> = files.iter().copied().filter(|file| !file.contains(without)).collect();
+            let files: Vec<_> = files
+                .iter()
+                .copied()
+                .filter(|file| !file.contains(without))
+                .collect();
             Machine::with(&files).judge("1.96.0").unwrap_err()
         };
         assert!(missing("wasm-ld", DEBIAN).contains("lld"));
@@ -289,15 +358,25 @@ mod tests {
 
     #[test]
     fn an_old_compiler_is_refused_by_its_version() {
-        assert_eq!(Machine::with(RUSTUP).judge("1.63.0").unwrap_err(), format!("is 1.63.0, older than {OLDEST}"));
+        assert_eq!(
+            Machine::with(RUSTUP).judge("1.63.0").unwrap_err(),
+            format!("is 1.63.0, older than {OLDEST}")
+        );
         assert!(Machine::with(RUSTUP).judge("1.100.0-nightly").is_ok());
     }
 
     #[test]
     fn the_error_says_both_ways_and_what_was_looked_at() {
-        let rejected = vec![Rejected { rustc: "/opt/rustc".into(), reason: "is too plain".to_owned() }];
+        let rejected = vec![Rejected {
+            rustc: "/opt/rustc".into(),
+            reason: "is too plain".to_owned(),
+        }];
         let message = NotFound { rejected }.to_string();
-        for part in ["rustup target add wasm32-unknown-unknown", "rustc-web cargo-web rust-web-src lld", "is too plain"] {
+        for part in [
+            "rustup target add wasm32-unknown-unknown",
+            "rustc-web cargo-web rust-web-src lld",
+            "is too plain",
+        ] {
             assert!(message.contains(part), "{message}");
         }
     }

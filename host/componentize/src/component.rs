@@ -1,0 +1,166 @@
+//! A core module and its manifest become a component.
+
+use trainyard_model::manifest::{self, Manifest, ManifestError};
+use wasmparser::BinaryReaderError;
+use wit_component::ComponentEncoder;
+
+use crate::manifest::{JSON_SECTION, MergeError, PARTS_SECTION, merge, to_bytes};
+use crate::sections;
+
+/// A plugin as one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component {
+    /// The component, its manifest in the custom section [`manifest::SECTION`].
+    pub bytes: Vec<u8>,
+    /// The same manifest.
+    pub manifest: Manifest,
+}
+
+/// Why a core module makes no plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum ComponentError {
+    /// Something else than a core module.
+    #[error("it is no WebAssembly core module")]
+    NotModule,
+    /// Not valid WebAssembly.
+    #[error("it is not valid WebAssembly: {0}")]
+    Invalid(#[from] BinaryReaderError),
+    /// A section is missing.
+    #[error("it has no section `{section}`: does the crate call `trainyard_sdk::plugin!`?")]
+    NoManifest {
+        /// The section.
+        section: &'static str,
+    },
+    /// The manifest's parts do not fit.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// The manifest can't be written.
+    #[error("its manifest can't be written: {0}")]
+    Write(#[from] ManifestError),
+    /// Its imports and exports make no component.
+    #[error(
+        "it makes no component: {0}\nA plugin imports the contract and nothing else: no WASI, no JavaScript, no C library"
+    )]
+    Encode(String),
+}
+
+/// Makes the component of a core module that was built with the SDK: one custom section, the manifest, at its end, and
+/// no other.
+///
+/// # Errors
+///
+/// What is wrong with the module or with its manifest.
+pub fn componentize(core_module: &[u8]) -> Result<Component, ComponentError> {
+    if !sections::is_core_module(core_module) {
+        return Err(ComponentError::NotModule);
+    }
+    let section = |section| {
+        sections::custom(core_module, section)?.ok_or(ComponentError::NoManifest { section })
+    };
+    let manifest = merge(&section(JSON_SECTION)?, &section(PARTS_SECTION)?)?;
+    let encoded = encode(core_module).map_err(ComponentError::Encode)?;
+    let mut bytes = sections::strip(&encoded)?;
+    sections::append(&mut bytes, manifest::SECTION, &to_bytes(&manifest)?);
+    Ok(Component { bytes, manifest })
+}
+
+fn encode(core_module: &[u8]) -> Result<Vec<u8>, String> {
+    let encoded = ComponentEncoder::default()
+        .validate(true)
+        .module(core_module)
+        .and_then(|mut encoder| encoder.encode());
+    encoded.map_err(|error| format!("{error:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use wasm_encoder::{CustomSection, EntityType, ImportSection, Module, TypeSection};
+    use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+
+    use super::*;
+
+    const FILE: &[u8] = br#"{"activeWhen": "always"}"#;
+    const PARTS: &[u8] =
+        br#"{"name": "quiet", "version": "1.0.0", "contract": "1.0.0", "phases": ["check"]}"#;
+
+    fn module(sections: &[(&str, &[u8])], import: Option<(&str, &str)>) -> Vec<u8> {
+        let mut module = Module::new();
+        if let Some((from, name)) = import {
+            let mut types = TypeSection::new();
+            types.ty().function([], []);
+            let mut imports = ImportSection::new();
+            imports.import(from, name, EntityType::Function(0));
+            module.section(&types).section(&imports);
+        }
+        for &(name, data) in sections {
+            module.section(&CustomSection {
+                name: name.into(),
+                data: data.into(),
+            });
+        }
+        module.finish()
+    }
+
+    #[test]
+    fn the_manifest_is_the_only_custom_section_and_the_last() {
+        let core = module(
+            &[
+                ("name", b"\x00\x01\x00"),
+                (JSON_SECTION, FILE),
+                (PARTS_SECTION, PARTS),
+            ],
+            None,
+        );
+        let component = componentize(&core).unwrap();
+        Validator::new_with_features(WasmFeatures::all())
+            .validate_all(&component.bytes)
+            .unwrap();
+
+        let mut custom = Vec::new();
+        let mut last = None;
+        for payload in Parser::new(0).parse_all(&component.bytes) {
+            let payload = payload.unwrap();
+            if let Payload::CustomSection(section) = &payload {
+                custom.push((section.name().to_owned(), section.data().to_vec()));
+            }
+            last = payload.as_section().map(|(id, _)| id).or(last);
+        }
+        assert_eq!(custom.len(), 1, "{custom:?}");
+        assert_eq!(custom[0].0, manifest::SECTION);
+        assert_eq!(Manifest::parse(&custom[0].1).unwrap(), component.manifest);
+        assert_eq!(last, Some(0), "a custom section is the last");
+    }
+
+    #[test]
+    fn a_missing_part_asks_for_the_macro() {
+        for (there, missing) in [(JSON_SECTION, PARTS_SECTION), (PARTS_SECTION, JSON_SECTION)] {
+            let error = componentize(&module(&[(there, FILE)], None)).unwrap_err();
+            assert!(matches!(error, ComponentError::NoManifest { section } if section == missing));
+            assert!(
+                error.to_string().contains("trainyard_sdk::plugin!"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_import_beyond_the_contract_is_named() {
+        let parts = [(JSON_SECTION, FILE), (PARTS_SECTION, PARTS)];
+        let error = componentize(&module(&parts, Some(("wbg", "now")))).unwrap_err();
+        assert!(matches!(error, ComponentError::Encode(_)));
+        assert!(error.to_string().contains("wbg"), "{error}");
+    }
+
+    #[test]
+    fn a_component_or_text_is_no_core_module() {
+        let component = wasm_encoder::Component::new().finish();
+        for bytes in [&component[..], b"", b"(module)"] {
+            assert!(matches!(
+                componentize(bytes).unwrap_err(),
+                ComponentError::NotModule
+            ));
+        }
+    }
+}

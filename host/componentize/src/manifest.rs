@@ -1,0 +1,184 @@
+//! One manifest from two sources: the author's `manifest.json`, and what the SDK's macro knows of the code.
+
+use serde_json::{Map, Value};
+use trainyard_model::manifest::{Manifest, ManifestError};
+
+/// The custom section of the core module that holds the crate's `manifest.json` as it stands.
+pub const JSON_SECTION: &str = "trainyard:manifest-json";
+
+/// The custom section of the core module with what the SDK's macro adds: version, contract, phases, schemas, and the
+/// crate's name as the plugin's unless `manifest.json` has one.
+pub const PARTS_SECTION: &str = "trainyard:manifest-parts";
+
+/// Why two parts make no manifest.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A part is no JSON object.
+    #[error("{origin} is no JSON object: {error}")]
+    Json {
+        /// Which of the two.
+        origin: Origin,
+        /// Where it stops being one.
+        #[source]
+        error: serde_json::Error,
+    },
+    /// More than one plugin in a crate: the linker joined the sections of both.
+    #[error(
+        "two plugins are linked into one module: call `trainyard_sdk::plugin!` in one crate of those that are linked"
+    )]
+    TwoPlugins,
+    /// Both parts have a key that only the code decides.
+    #[error("manifest.json has `{key}`, which comes from the code: take it out of manifest.json")]
+    Double {
+        /// The key.
+        key: String,
+    },
+    /// The merged manifest is refused.
+    #[error(
+        "the plugin's manifest is wrong (manifest.json and what `trainyard_sdk::plugin!` adds): {0}"
+    )]
+    Manifest(#[from] ManifestError),
+}
+
+/// Where a part of the manifest comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The author's file.
+    File,
+    /// The SDK's macro.
+    Macro,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::File => "manifest.json",
+            Self::Macro => "the manifest section that `trainyard_sdk::plugin!` writes",
+        })
+    }
+}
+
+/// The manifest of a plugin: both parts in one, checked.
+///
+/// # Errors
+///
+/// A part that is no JSON object, a key that both have (other than `name`, where the file wins), or what
+/// [`Manifest::parse`] refuses.
+pub fn merge(file: &[u8], from_macro: &[u8]) -> Result<Manifest, MergeError> {
+    let mut merged = object(Origin::File, file)?;
+    for (key, value) in object(Origin::Macro, from_macro)? {
+        if !merged.contains_key(&key) {
+            merged.insert(key, value);
+        } else if key != "name" {
+            return Err(MergeError::Double { key });
+        }
+    }
+    Ok(Manifest::parse(
+        Value::Object(merged).to_string().as_bytes(),
+    )?)
+}
+
+/// The manifest as it stands in the component: compact, its keys in the order of [`Manifest`]'s fields.
+pub(crate) fn to_bytes(manifest: &Manifest) -> Result<Vec<u8>, ManifestError> {
+    Ok(serde_json::to_vec(manifest)?)
+}
+
+fn object(origin: Origin, text: &[u8]) -> Result<Map<String, Value>, MergeError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let mut objects =
+            serde_json::Deserializer::from_slice(text).into_iter::<Map<String, Value>>();
+        match (objects.next(), objects.next()) {
+            (Some(Ok(_)), Some(Ok(_))) => MergeError::TwoPlugins,
+            _ => MergeError::Json { origin, error },
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use trainyard_model::policy::Phase;
+
+    use super::*;
+
+    const FILE: &[u8] = br#"{
+        "activeWhen": "plugins",
+        "claims": {"writes": ["pod-sets[*].pod-labels[team]"]},
+        "description": "Adds the team's label."
+    }"#;
+    const PARTS: &[u8] =
+        br#"{"name": "team-label", "version": "1.2.3", "contract": "1.0.0", "phases": ["transform"]}"#;
+
+    #[test]
+    fn both_parts_are_in_the_manifest_in_one_order() {
+        let manifest = merge(FILE, PARTS).unwrap();
+        assert_eq!(manifest.phases, [Phase::Transform]);
+        let text = String::from_utf8(to_bytes(&manifest).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"name":"team-label","version":"1.2.3","contract":"1.0.0","description":"Adds the team's label.","#,
+                r#""activeWhen":"plugins","phases":["transform"],"claims":{"writes":["pod-sets[*].pod-labels[team]"]}}"#
+            )
+        );
+        assert_eq!(Manifest::parse(text.as_bytes()).unwrap(), manifest);
+    }
+
+    #[test]
+    fn the_authors_name_goes_before_the_crates() {
+        let manifest = merge(br#"{"name": "label", "activeWhen": "always"}"#, PARTS).unwrap();
+        assert_eq!(manifest.name, "label");
+    }
+
+    #[test]
+    fn what_the_code_decides_can_not_be_written_by_hand() {
+        for key in ["version", "contract", "phases"] {
+            let file = format!(r#"{{"activeWhen": "always", "{key}": "9"}}"#);
+            let error = merge(file.as_bytes(), PARTS).unwrap_err();
+            assert!(
+                matches!(&error, MergeError::Double { key: double } if double == key),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_named_with_the_place() {
+        let error = merge(b"{\n  \"activeWhen\": plugins\n}", PARTS)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("manifest.json") && error.contains("line 2"),
+            "{error}"
+        );
+        let error = merge(b"[]", PARTS).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                MergeError::Json {
+                    origin: Origin::File,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_models_rules_hold() {
+        let error = merge(br#"{"activeWhen": "sometimes"}"#, PARTS).unwrap_err();
+        assert!(matches!(error, MergeError::Manifest(_)), "{error}");
+        let error = merge(br#"{"activeWhen": "always", "claim": {}}"#, PARTS).unwrap_err();
+        assert!(error.to_string().contains("claim"), "{error}");
+    }
+
+    #[test]
+    fn two_plugins_in_one_module_are_told_apart_from_bad_json() {
+        let twice = [PARTS, PARTS].concat();
+        assert!(matches!(
+            merge(FILE, &twice).unwrap_err(),
+            MergeError::TwoPlugins
+        ));
+    }
+}

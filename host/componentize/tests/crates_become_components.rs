@@ -1,0 +1,213 @@
+//! A crate in any folder becomes a component, or the error says what to do. The crates here are as small as can be: they
+//! write by hand the sections that the SDK's macro writes, so that this tests the building and nothing else.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+use trainyard_componentize::build::{self, BuildError, Built, Messages, Options};
+use trainyard_componentize::component::ComponentError;
+use trainyard_componentize::toolchain;
+
+const SECTIONS: &str = r##"
+    #[used]
+    #[unsafe(link_section = "trainyard:manifest-json")]
+    static FILE: [u8; 24] = *br#"{"activeWhen": "always"}"#;
+    #[used]
+    #[unsafe(link_section = "trainyard:manifest-parts")]
+    static PARTS: [u8; 80] = *br#"{"name": "quiet", "version": "1.0.0", "contract": "1.0.0", "phases": ["check"]} "#;
+"##;
+
+const CODE: &str = r#"
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    #[unsafe(no_mangle)]
+    pub extern "C" fn _initialize() {
+        let calls = CALLS.fetch_add(1, Ordering::Relaxed);
+        let names: Vec<String> = (0..calls).map(|call| call.to_string()).collect();
+        assert!(names.len() < 3, "{names:?}");
+    }
+"#;
+
+struct Crate(TempDir);
+
+impl Crate {
+    fn new(lib: &str, source: &str) -> Self {
+        let made = Self(tempfile::tempdir().unwrap());
+        let manifest = format!(
+            "[package]\nname = 'quiet'\nversion = '1.0.0'\nedition = '2024'\n[workspace]\n[lib]\n{lib}\n"
+        );
+        made.write("Cargo.toml", &manifest);
+        made.write("src/lib.rs", source);
+        made
+    }
+
+    fn plugin() -> Self {
+        Self::new(
+            "crate-type = ['cdylib', 'rlib']",
+            &format!("{SECTIONS}{CODE}"),
+        )
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    /// One target folder for all of them, so that the standard library is built once; so one at a time, since all modules
+    /// have one name there.
+    fn build(&self) -> Result<Built, BuildError> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let target_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates"));
+        build::build(
+            &self.dir(),
+            &Options {
+                target_dir,
+                messages: Messages::Keep,
+                locked: false,
+            },
+        )
+    }
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn a_plugin_crate_becomes_a_component_without_a_path_of_this_machine() {
+    let plugin = Crate::plugin();
+    let built = plugin.build().unwrap();
+    assert_eq!(built.component.manifest.name, "quiet");
+    assert!(built.sources.contains(&plugin.dir()), "{:?}", built.sources);
+
+    let bytes = &built.component.bytes;
+    assert!(
+        contains(bytes, "src/lib.rs"),
+        "panics name their place, so that the check below is not empty"
+    );
+    let home = std::env::home_dir().unwrap();
+    for path in [
+        plugin.dir(),
+        home,
+        built.toolchain.sysroot.join("lib/rustlib"),
+    ] {
+        assert!(
+            !contains(bytes, path.to_str().unwrap()),
+            "{} is in the component",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn the_same_crate_in_two_folders_gives_the_same_bytes() {
+    let (one, other) = (
+        Crate::plugin().build().unwrap(),
+        Crate::plugin().build().unwrap(),
+    );
+    assert!(one.component == other.component, "the bytes differ");
+}
+
+#[test]
+fn the_authors_profile_and_flags_of_the_user_do_not_get_in() {
+    let plain = Crate::plugin().build().unwrap();
+    let other = Crate::plugin();
+    let manifest = std::fs::read_to_string(other.dir().join("Cargo.toml")).unwrap();
+    let profile = "[profile.release]\nopt-level = 0\npanic = 'unwind'\nlto = 'off'\ndebug = true\ncodegen-units = 16\n";
+    other.write("Cargo.toml", &format!("{manifest}{profile}"));
+    other.write(
+        ".cargo/config.toml",
+        "[build]\nrustflags = ['-Copt-level=0', '-Cdebuginfo=2']\n",
+    );
+    assert!(
+        plain.component == other.build().unwrap().component,
+        "the bytes differ"
+    );
+}
+
+#[test]
+fn a_crate_of_another_kind_is_told_what_is_missing() {
+    let library = Crate::new("", CODE).build().unwrap_err();
+    assert!(matches!(library, BuildError::NotPlugin { .. }), "{library}");
+    assert!(
+        library
+            .to_string()
+            .contains(r#"crate-type = ["cdylib", "rlib"]"#),
+        "{library}"
+    );
+
+    let no_macro = Crate::new("crate-type = ['cdylib']", CODE)
+        .build()
+        .unwrap_err();
+    let BuildError::Component {
+        error: ComponentError::NoManifest { .. },
+        ..
+    } = &no_macro
+    else {
+        panic!("{no_macro}")
+    };
+    assert!(
+        no_macro.to_string().contains("trainyard_sdk::plugin!"),
+        "{no_macro}"
+    );
+}
+
+#[test]
+fn a_folder_without_a_crate_is_named() {
+    let missing = build::build(Path::new("/no/such/folder"), &Options::default()).unwrap_err();
+    assert!(matches!(missing, BuildError::NoCrate { .. }));
+    assert!(missing.to_string().contains("/no/such/folder"), "{missing}");
+
+    let workspace = Crate::plugin();
+    workspace.write(
+        "Cargo.toml",
+        "[workspace]\nmembers = ['inner']\nresolver = '3'\n",
+    );
+    workspace.write(
+        "inner/Cargo.toml",
+        "[package]\nname = 'inner'\nversion = '1.0.0'\nedition = '2024'\n",
+    );
+    workspace.write("inner/src/lib.rs", "");
+    let workspace = workspace.build().unwrap_err();
+    assert!(
+        matches!(workspace, BuildError::NoPackage { .. }),
+        "{workspace}"
+    );
+}
+
+#[test]
+fn what_the_compiler_says_is_in_the_error() {
+    let error = Crate::new(
+        "crate-type = ['cdylib']",
+        "pub fn broken() -> u32 { missing_thing }",
+    )
+    .build()
+    .unwrap_err();
+    let BuildError::Failed { output, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(
+        output.contains("missing_thing") && output.contains("src/lib.rs"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_toolchain_is_found_here() {
+    let toolchain = toolchain::find().unwrap();
+    assert!(
+        toolchain.cargo.is_file() && toolchain.rustc.is_file(),
+        "{toolchain}"
+    );
+}
