@@ -15,7 +15,10 @@ use std::{
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
-    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
     cases
 }
@@ -28,7 +31,10 @@ fn render(case: &Path) -> BTreeMap<&'static str, String> {
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let (out, err) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
     let mut files = BTreeMap::new();
     match output.status.code() {
         Some(0) => {
@@ -38,7 +44,12 @@ fn render(case: &Path) -> BTreeMap<&'static str, String> {
             }
         }
         Some(1) => {
-            assert_eq!(out, "", "{}: standard output is piped to apply and stays empty", case.display());
+            assert_eq!(
+                out,
+                "",
+                "{}: standard output is piped to apply and stays empty",
+                case.display()
+            );
             files.insert("expected.txt", without_digests(&err));
         }
         code => panic!("{}: exit code {code:?}: {err}", case.display()),
@@ -76,12 +87,23 @@ fn every_case() {
                     None => drop(fs::remove_file(&path)),
                 }
             } else if got != expected.as_ref() {
-                let (got, expected) = (got.map_or("nothing", |s| s), expected.as_deref().unwrap_or("nothing"));
-                wrong.push(format!("{}: expected\n{expected}\ngot\n{got}", path.display()));
+                let (got, expected) = (
+                    got.map_or("nothing", |s| s),
+                    expected.as_deref().unwrap_or("nothing"),
+                );
+                wrong.push(format!(
+                    "{}: expected\n{expected}\ngot\n{got}",
+                    path.display()
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -90,7 +112,9 @@ fn each_case_proves_something_of_its_own() {
     for case in cases() {
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
         let first = input.lines().next().unwrap();
-        let proves = first.strip_prefix("# Proves: ").unwrap_or_else(|| panic!("{}: no `# Proves:`", case.display()));
+        let proves = first
+            .strip_prefix("# Proves: ")
+            .unwrap_or_else(|| panic!("{}: no `# Proves:`", case.display()));
         if let Some(other) = seen.insert(proves.to_owned(), case.clone()) {
             panic!("{} and {} prove the same", case.display(), other.display());
         }

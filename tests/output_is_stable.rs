@@ -9,7 +9,9 @@ use std::{
 };
 
 fn case(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/cases")
+        .join(name)
 }
 
 fn trainyard(args: &[&str]) -> Command {
@@ -20,7 +22,11 @@ fn trainyard(args: &[&str]) -> Command {
 
 fn run(args: &[&str], folder: &Path) -> Output {
     let output = trainyard(args).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output
 }
 
@@ -37,9 +43,16 @@ fn from_run_to_run() {
 fn from_standard_input() {
     let folder = case("torch-two-jobs");
     let text = std::fs::read(folder.join("input.yaml")).unwrap();
-    let mut child = trainyard(&["render", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = trainyard(&["render", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(&text).unwrap();
-    assert_eq!(child.wait_with_output().unwrap().stdout, run(&["render", "-f", "input.yaml"], &folder).stdout);
+    assert_eq!(
+        child.wait_with_output().unwrap().stdout,
+        run(&["render", "-f", "input.yaml"], &folder).stdout
+    );
 }
 
 #[test]
@@ -47,9 +60,15 @@ fn json_is_one_list_of_the_same_objects() {
     let folder = case("torch-two-jobs");
     let json = run(&["render", "-f", "input.yaml", "-o", "json"], &folder).stdout;
     let list: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!((list["apiVersion"].as_str(), list["kind"].as_str()), (Some("v1"), Some("List")));
+    assert_eq!(
+        (list["apiVersion"].as_str(), list["kind"].as_str()),
+        (Some("v1"), Some("List"))
+    );
     let yaml = String::from_utf8(run(&["render", "-f", "input.yaml"], &folder).stdout).unwrap();
-    let documents: Vec<_> = trainyard_api::yaml::read(&yaml).into_iter().map(|d| d.unwrap().value).collect();
+    let documents: Vec<_> = trainyard_api::yaml::read(&yaml)
+        .into_iter()
+        .map(|d| d.unwrap().value)
+        .collect();
     assert_eq!(list["items"].as_array().unwrap(), &documents);
 }
 

@@ -1,6 +1,6 @@
 //! The command line: what can be said, and which file does it.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -43,9 +43,9 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command.
-    pub(crate) fn run(self) -> Result<(), report::Failure> {
-        match self.command {
+    /// Runs the command; says what is wrong, and gives the exit code.
+    pub(crate) fn run(self) -> ExitCode {
+        let done = match self.command {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Plan(args) => plan::run(&args),
@@ -60,8 +60,9 @@ impl Cli {
                 );
                 Ok(())
             }
-            Command::CompileWorker => plugins::compile_worker(),
-        }
+            Command::CompileWorker => return plugins::compile_worker(),
+        };
+        report::exit(done)
     }
 }
 

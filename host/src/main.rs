@@ -1,5 +1,6 @@
 //! The `trainyard` command: one file for each of its commands.
 
+mod built_ins;
 mod cli;
 mod explain;
 mod input;
@@ -15,5 +16,5 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    report::exit(cli::Cli::parse().run())
+    cli::Cli::parse().run()
 }

@@ -187,7 +187,11 @@ impl Give<Vec<Port>> for Vec<value::Port> {
 
 impl Give<Option<Port>> for Option<value::Port> {
     fn give(self) -> Option<Port> {
-        self.map(|p| Port { name: p.name, number: p.number, protocol: p.protocol })
+        self.map(|p| Port {
+            name: p.name,
+            number: p.number,
+            protocol: p.protocol,
+        })
     }
 }
 

@@ -61,7 +61,9 @@ integers!(
 /// Reads a list; for the derive macro.
 #[doc(hidden)]
 pub fn read_list<T: Setting>(document: &Document, at: &str) -> Vec<T> {
-    (0..document.len(at)).filter_map(|index| T::read(document, &format!("{at}/{index}"))).collect()
+    (0..document.len(at))
+        .filter_map(|index| T::read(document, &format!("{at}/{index}")))
+        .collect()
 }
 
 /// Reads a map; for the derive macro.

@@ -1,5 +1,11 @@
 //! The WebAssembly side: bindings, the allocator and the panic hook. Nothing here is for authors.
-#![allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+#![allow(
+    unsafe_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic
+)]
 
 use std::{
     alloc::{GlobalAlloc, Layout},
@@ -63,7 +69,10 @@ pub use transformer::trainyard::policy::{
 
 impl From<Failure> for RawFailure {
     fn from(failure: Failure) -> Self {
-        Self { message: failure.message, field: failure.field }
+        Self {
+            message: failure.message,
+            field: failure.field,
+        }
     }
 }
 

@@ -5,7 +5,9 @@
 use std::mem::ManuallyDrop;
 
 #[cfg(target_family = "wasm")]
-use crate::guest::transformer::trainyard::policy::{context, job, lookups, objects, pod_set_info, types};
+use crate::guest::transformer::trainyard::policy::{
+    context, job, lookups, objects, pod_set_info, types,
+};
 
 #[cfg(target_family = "wasm")]
 pub use crate::guest::types::{Dependency, Devices, KeyFile, Mount, Port, Quantity};
@@ -603,4 +605,3 @@ handles! {
         fn json(at: &str) -> Option<String> = document_json;
     }
 }
-

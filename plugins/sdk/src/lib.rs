@@ -45,8 +45,8 @@ pub use trainyard_sdk_derive::Config;
 pub use self::{
     config::{Config, Setting, read_list, read_map},
     handles::{
-        Container, Context, Dependency, Devices, Document, Info, Job, KeyFile, Lookups, Mount, Object, Objects, PodSet,
-        Port, Quantity,
+        Container, Context, Dependency, Devices, Document, Info, Job, KeyFile, Lookups, Mount,
+        Object, Objects, PodSet, Port, Quantity,
     },
     parts::PluginParts,
 };
@@ -95,7 +95,10 @@ impl Failure {
 
 impl From<String> for Failure {
     fn from(message: String) -> Self {
-        Self { message, field: None }
+        Self {
+            message,
+            field: None,
+        }
     }
 }
 

@@ -141,7 +141,10 @@ impl MockJob {
     /// A pod set.
     #[must_use]
     pub fn pod_set(mut self, name: &str, build: impl FnOnce(MockPodSet) -> MockPodSet) -> Self {
-        let built = build(MockPodSet { set: PodSet::new(name), containers: Vec::new() });
+        let built = build(MockPodSet {
+            set: PodSet::new(name),
+            containers: Vec::new(),
+        });
         let position = u32::try_from(self.record.pod_sets.len()).unwrap_or(u32::MAX);
         let mut set = built.set;
         set.counts_nodes = set.ancestor.as_deref() == Some("trainer");
@@ -183,13 +186,26 @@ impl MockJob {
     fn run(self, plugin: &PluginParts, phases: &[Phase]) -> Result<Outcome, MockError> {
         let policy = NativePolicy::new(plugin, self.settings)?;
         let config = policy.plugin().config(self.config).map_err(|errors| {
-            MockError::Config(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            MockError::Config(
+                errors
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            )
         })?;
         let mut session = Session::new(Arc::new(self.job), self.record);
-        for phase in phases.iter().filter(|phase| policy.plugin().manifest.has(**phase)) {
+        for phase in phases
+            .iter()
+            .filter(|phase| policy.plugin().manifest.has(**phase))
+        {
             loop {
-                let Err(error) = session.call(&policy, *phase, 0, config.clone()) else { break };
-                let answer = error.missing().and_then(|key| Some((key.clone(), answer(&self.objects, key)?)));
+                let Err(error) = session.call(&policy, *phase, 0, config.clone()) else {
+                    break;
+                };
+                let answer = error
+                    .missing()
+                    .and_then(|key| Some((key.clone(), answer(&self.objects, key)?)));
                 match answer {
                     Some((key, answer)) => session.learn(key, answer),
                     None => return Err(error.into()),
@@ -201,16 +217,32 @@ impl MockJob {
 }
 
 fn answer(objects: &[Value], key: &LookupKey) -> Option<LookupAnswer> {
-    let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let is = |object: &Value, version: &str, kind: &str| text(object, "/apiVersion") == version && text(object, "/kind") == kind;
+    let text = |object: &Value, pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let is = |object: &Value, version: &str, kind: &str| {
+        text(object, "/apiVersion") == version && text(object, "/kind") == kind
+    };
     match key {
-        LookupKey::Object { api_version, kind, name } => objects
+        LookupKey::Object {
+            api_version,
+            kind,
+            name,
+        } => objects
             .iter()
             .find(|object| is(object, api_version, kind) && text(object, "/metadata/name") == *name)
             .map(|object| LookupAnswer::Object(Arc::new(object.clone()))),
         LookupKey::All { api_version, kind } => {
-            let found = objects.iter().filter(|object| is(object, api_version, kind));
-            Some(LookupAnswer::All(found.map(|object| Arc::new(object.clone())).collect()))
+            let found = objects
+                .iter()
+                .filter(|object| is(object, api_version, kind));
+            Some(LookupAnswer::All(
+                found.map(|object| Arc::new(object.clone())).collect(),
+            ))
         }
         LookupKey::Served { .. } => Some(LookupAnswer::Served(true)),
     }
@@ -221,35 +253,60 @@ impl Outcome {
     /// it wrote nothing there, or removed it.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
-        self.writes().into_iter().rev().find(|(at, _)| at == path).and_then(|(_, value)| value)
+        self.writes()
+            .into_iter()
+            .rev()
+            .find(|(at, _)| at == path)
+            .and_then(|(_, value)| value)
     }
 
     /// Everything that the plugin wrote, in its order; none is a removal.
     #[must_use]
     pub fn writes(&self) -> Vec<(String, Option<Value>)> {
         let record = self.session.record();
-        let changes = self.session.committed().iter().flat_map(|committed| &committed.changes);
+        let changes = self
+            .session
+            .committed()
+            .iter()
+            .flat_map(|committed| &committed.changes);
         changes
-            .map(|change| (record.path(&change.place).to_string(), change.new.as_ref().and_then(Datum::to_json)))
+            .map(|change| {
+                (
+                    record.path(&change.place).to_string(),
+                    change.new.as_ref().and_then(Datum::to_json),
+                )
+            })
             .collect()
     }
 
     /// The objects that it emitted.
     #[must_use]
     pub fn objects(&self) -> Vec<&Object> {
-        self.session.emitted().iter().map(|emitted| &emitted.object).collect()
+        self.session
+            .emitted()
+            .iter()
+            .map(|emitted| &emitted.object)
+            .collect()
     }
 
     /// What it warned of.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.session.warnings().iter().map(|said| said.failure.to_string()).collect()
+        self.session
+            .warnings()
+            .iter()
+            .map(|said| said.failure.to_string())
+            .collect()
     }
 
     /// What it refuses the TrainJob for by [`Context::error`](crate::Context::error).
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
-        self.session.errors().iter().map(|said| said.failure.to_string()).collect()
+        self.session
+            .errors()
+            .iter()
+            .map(|said| said.failure.to_string())
+            .collect()
     }
 }
 
@@ -283,7 +340,11 @@ impl MockPodSet {
 
     /// An init container.
     #[must_use]
-    pub fn init_container(self, name: &str, build: impl FnOnce(MockContainer) -> MockContainer) -> Self {
+    pub fn init_container(
+        self,
+        name: &str,
+        build: impl FnOnce(MockContainer) -> MockContainer,
+    ) -> Self {
         self.add(Field::InitContainers, name, build)
     }
 
@@ -291,11 +352,18 @@ impl MockPodSet {
     #[must_use]
     pub fn claimed_devices(mut self, claim: &str, count: Option<u32>) -> Self {
         let devices = json!({ "count": count, "accelerator": true });
-        self.set.fields.load(Field::Devices, &format!("claim/{claim}"), devices.into());
+        self.set
+            .fields
+            .load(Field::Devices, &format!("claim/{claim}"), devices.into());
         self
     }
 
-    fn add(mut self, list: Field, name: &str, build: impl FnOnce(MockContainer) -> MockContainer) -> Self {
+    fn add(
+        mut self,
+        list: Field,
+        name: &str,
+        build: impl FnOnce(MockContainer) -> MockContainer,
+    ) -> Self {
         let container = Container {
             name: name.into(),
             pod_set: 0,

@@ -30,7 +30,11 @@ pub struct Phases {
 
 impl Phases {
     /// No phase at all.
-    pub const NONE: Self = Self { transform: None, build: None, check: None };
+    pub const NONE: Self = Self {
+        transform: None,
+        build: None,
+        check: None,
+    };
 }
 
 /// Why the parts make no plugin.
@@ -54,7 +58,9 @@ impl PluginParts {
     /// What is wrong with `manifest.json`.
     pub fn manifest(&self) -> Result<Manifest, NativeError> {
         let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.parts)?;
-        manifest.extend(serde_json::from_str::<serde_json::Map<_, _>>(self.manifest)?);
+        manifest.extend(serde_json::from_str::<serde_json::Map<_, _>>(
+            self.manifest,
+        )?);
         Ok(Manifest::parse(&serde_json::to_vec(&manifest)?)?)
     }
 }
@@ -73,7 +79,10 @@ impl NativePolicy {
     /// What is wrong with its manifest, its claims or its operator configuration.
     pub fn new(parts: &PluginParts, settings: Settings) -> Result<Self, NativeError> {
         let plugin = Plugin::new(parts.manifest()?, "native", settings)?;
-        Ok(Self { plugin: Arc::new(plugin), phases: parts.phases })
+        Ok(Self {
+            plugin: Arc::new(plugin),
+            phases: parts.phases,
+        })
     }
 }
 
@@ -85,7 +94,10 @@ impl Policy for NativePolicy {
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
         let context = Context::of_call();
         let (call, result) = during(call, || match phase {
-            Phase::Transform => self.phases.transform.map_or(Ok(()), |transform| transform(&context)),
+            Phase::Transform => self
+                .phases
+                .transform
+                .map_or(Ok(()), |transform| transform(&context)),
             Phase::Build => self.phases.build.map_or(Ok(()), |build| build(&context)),
             Phase::Check => {
                 if let Some(check) = self.phases.check {
@@ -113,7 +125,10 @@ fn ended(panic: Box<dyn std::any::Any + Send>) -> Ended {
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Ended::Trap { kind: "panic".to_owned(), message: message.as_deref().map(clean) }
+            Ended::Trap {
+                kind: "panic".to_owned(),
+                message: message.as_deref().map(clean),
+            }
         }
     }
 }

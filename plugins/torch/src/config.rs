@@ -35,7 +35,8 @@ pub(crate) struct Target {
 pub(crate) struct ContainerName(pub(crate) String);
 
 impl Setting for ContainerName {
-    const BODY: &'static str = r#""type":"string","minLength":1,"maxLength":63,"not":{"const":"node"}"#;
+    const BODY: &'static str =
+        r#""type":"string","minLength":1,"maxLength":63,"not":{"const":"node"}"#;
 
     fn read(document: &Document, at: &str) -> Option<Self> {
         document.text(at).map(Self)

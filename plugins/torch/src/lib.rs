@@ -23,10 +23,13 @@ trainyard_sdk::plugin!(Torch: transform; config = TorchConfig);
 
 impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
-        let config = TorchConfig::read(&ctx.job().config(), "").ok_or("mlPolicy.torch is no object")?;
+        let config =
+            TorchConfig::read(&ctx.job().config(), "").ok_or("mlPolicy.torch is no object")?;
         let Some((pod_set, node)) = trainer(ctx) else {
-            return Err(Failure::from("torch needs a container `node` in a replicated job with the trainer label")
-                .at("spec.template.spec.replicatedJobs"));
+            return Err(Failure::from(
+                "torch needs a container `node` in a replicated job with the trainer label",
+            )
+            .at("spec.template.spec.replicatedJobs"));
         };
         refuse_torchtune(&node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
@@ -49,12 +52,18 @@ fn trainer(ctx: &Context) -> Option<(PodSet, Container)> {
 
 /// torchtune's recipes and their arguments are a policy of their own.
 fn refuse_torchtune(node: &Container) -> Result<(), Failure> {
-    let line = [node.command().unwrap_or_default(), node.args().unwrap_or_default()].concat();
+    let line = [
+        node.command().unwrap_or_default(),
+        node.args().unwrap_or_default(),
+    ]
+    .concat();
     if !line.starts_with(&["tune".to_owned(), "run".to_owned()]) {
         return Ok(());
     }
-    Err(Failure::from("`tune run` (torchtune) is not supported yet; torchrun with a script of your own is")
-        .at("spec.trainer.command"))
+    Err(Failure::from(
+        "`tune run` (torchtune) is not supported yet; torchrun with a script of your own is",
+    )
+    .at("spec.trainer.command"))
 }
 
 /// What every node is told.
@@ -90,40 +99,78 @@ impl Environment {
 }
 
 /// Processes on each node, and why. torchrun is told `auto` where it can count accelerators better than anybody.
-fn processes(ctx: &Context, pod_set: &PodSet, node: &Container, default: Option<Processes>) -> (String, &'static str) {
+fn processes(
+    ctx: &Context,
+    pod_set: &PodSet,
+    node: &Container,
+    default: Option<Processes>,
+) -> (String, &'static str) {
     if let Some(explicit) = ctx.job().processes_per_node() {
-        return (explicit.to_string(), "the number that the TrainJob or the runtime gives");
+        return (
+            explicit.to_string(),
+            "the number that the TrainJob or the runtime gives",
+        );
     }
     match default {
         Some(Processes::Gpu) => return ("gpu".to_owned(), "the runtime says gpu"),
-        Some(Processes::Cpu) => return (cpus(ctx, node).to_string(), "the runtime says cpu: the CPUs of a node"),
+        Some(Processes::Cpu) => {
+            return (
+                cpus(ctx, node).to_string(),
+                "the runtime says cpu: the CPUs of a node",
+            );
+        }
         _ => {}
     }
-    let has_resource = |device: &trainyard_sdk::Devices| device.accelerator && device.source.starts_with("resource/");
+    let has_resource = |device: &trainyard_sdk::Devices| {
+        device.accelerator && device.source.starts_with("resource/")
+    };
     if pod_set.devices().iter().any(has_resource) {
-        return ("auto".to_owned(), "a node has accelerators, which torchrun counts");
+        return (
+            "auto".to_owned(),
+            "a node has accelerators, which torchrun counts",
+        );
     }
     match pod_set.accelerators() {
-        Some(0) => (cpus(ctx, node).to_string(), "a node has no accelerator: its CPUs"),
-        Some(claimed) => (claimed.to_string(), "the accelerators of a node's resource claims"),
-        None => ("auto".to_owned(), "a node's resource claims do not tell the number of accelerators"),
+        Some(0) => (
+            cpus(ctx, node).to_string(),
+            "a node has no accelerator: its CPUs",
+        ),
+        Some(claimed) => (
+            claimed.to_string(),
+            "the accelerators of a node's resource claims",
+        ),
+        None => (
+            "auto".to_owned(),
+            "a node's resource claims do not tell the number of accelerators",
+        ),
     }
 }
 
 /// Whole CPUs of the node container, at least 1.
 fn cpus(ctx: &Context, node: &Container) -> i64 {
-    node.request("cpu").and_then(|amount| ctx.quantity_ceil(&amount)).unwrap_or(1).max(1)
+    node.request("cpu")
+        .and_then(|amount| ctx.quantity_ceil(&amount))
+        .unwrap_or(1)
+        .max(1)
 }
 
 /// Opens the port, unless it is open: a name or host port that the runtime gave it stays.
 fn open_port(node: &Container) {
     if node.port(PORT, "TCP").is_none() {
-        node.put_port(&Port { name: None, number: PORT, protocol: "TCP".to_owned() });
+        node.put_port(&Port {
+            name: None,
+            number: PORT,
+            protocol: "TCP".to_owned(),
+        });
     }
 }
 
 /// Sets the environment in the containers that the runtime names.
-fn inject(ctx: &Context, injection: &EnvInjection, environment: &Environment) -> Result<(), Failure> {
+fn inject(
+    ctx: &Context,
+    injection: &EnvInjection,
+    environment: &Environment,
+) -> Result<(), Failure> {
     let path = "spec.mlPolicy.torch.envInjection.targets";
     for (at, target) in injection.targets.iter().enumerate() {
         let Some(pod_set) = ctx.info().pod_set(&target.job_name) else {
@@ -132,8 +179,13 @@ fn inject(ctx: &Context, injection: &EnvInjection, environment: &Environment) ->
         };
         for (index, name) in target.container_names.iter().enumerate() {
             let Some(container) = pod_set.container(&name.0) else {
-                let message = format!("the replicated job `{}` has no container `{}`", target.job_name, name.0);
-                return Err(Failure::from(message).at(format!("{path}[{at}].containerNames[{index}]")));
+                let message = format!(
+                    "the replicated job `{}` has no container `{}`",
+                    target.job_name, name.0
+                );
+                return Err(
+                    Failure::from(message).at(format!("{path}[{at}].containerNames[{index}]"))
+                );
             };
             environment.set(ctx, &container);
         }

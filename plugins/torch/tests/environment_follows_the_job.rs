@@ -9,7 +9,11 @@ use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};
 const NODE: &str = "pod-sets[node].containers[node]";
 
 fn job(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
-    MockJob::new("bert").nodes(4).pod_set("node", |set| set.ancestor("trainer").count(4).container("node", container))
+    MockJob::new("bert").nodes(4).pod_set("node", |set| {
+        set.ancestor("trainer")
+            .count(4)
+            .container("node", container)
+    })
 }
 
 fn env(outcome: &Outcome, name: &str) -> Option<Value> {
@@ -18,31 +22,51 @@ fn env(outcome: &Outcome, name: &str) -> Option<Value> {
 
 #[test]
 fn all_five_and_the_port() {
-    let outcome = job(|c| c.request("nvidia.com/gpu", "8")).transform(&PLUGIN).unwrap();
+    let outcome = job(|c| c.request("nvidia.com/gpu", "8"))
+        .transform(&PLUGIN)
+        .unwrap();
     assert_eq!(env(&outcome, "PET_NNODES"), Some(json!("4")));
     assert_eq!(env(&outcome, "PET_NPROC_PER_NODE"), Some(json!("auto")));
-    assert_eq!(env(&outcome, "PET_MASTER_ADDR"), Some(json!("bert-node-0-0.bert")));
+    assert_eq!(
+        env(&outcome, "PET_MASTER_ADDR"),
+        Some(json!("bert-node-0-0.bert"))
+    );
     assert_eq!(env(&outcome, "PET_MASTER_PORT"), Some(json!("29500")));
     let rank = json!({"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}});
     assert_eq!(env(&outcome, "PET_NODE_RANK"), Some(rank));
-    assert_eq!(outcome.value(&format!("{NODE}.ports[29500/TCP]")), Some(json!({"containerPort": 29500})));
+    assert_eq!(
+        outcome.value(&format!("{NODE}.ports[29500/TCP]")),
+        Some(json!({"containerPort": 29500}))
+    );
 }
 
 #[test]
 fn processes() {
-    let processes = |job: MockJob| env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap();
+    let processes =
+        |job: MockJob| env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap();
     assert_eq!(processes(job(|c| c.request("cpu", "2500m"))), "3");
     assert_eq!(processes(job(|c| c)), "1");
-    assert_eq!(processes(job(|c| c.limit("amd.com/gpu", "4")).processes_per_node(2)), "2");
-    assert_eq!(processes(job(|c| c).config(json!({"numProcPerNode": "gpu"}))), "gpu");
-    assert_eq!(processes(job(|c| c.request("cpu", "7")).config(json!({"numProcPerNode": "cpu"}))), "7");
+    assert_eq!(
+        processes(job(|c| c.limit("amd.com/gpu", "4")).processes_per_node(2)),
+        "2"
+    );
+    assert_eq!(
+        processes(job(|c| c).config(json!({"numProcPerNode": "gpu"}))),
+        "gpu"
+    );
+    assert_eq!(
+        processes(job(|c| c.request("cpu", "7")).config(json!({"numProcPerNode": "cpu"}))),
+        "7"
+    );
 }
 
 #[test]
 fn claimed_devices_are_counted() {
     let with = |count| {
         let job = MockJob::new("dra").pod_set("node", |set| {
-            set.ancestor("trainer").container("node", |c| c.request("cpu", "8")).claimed_devices("gpu", count)
+            set.ancestor("trainer")
+                .container("node", |c| c.request("cpu", "8"))
+                .claimed_devices("gpu", count)
         });
         env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap()
     };
@@ -52,18 +76,30 @@ fn claimed_devices_are_counted() {
 
 #[test]
 fn a_port_of_the_runtime_stays() {
-    let outcome = job(|c| c.port(29500, "TCP", Some("rendezvous"))).transform(&PLUGIN).unwrap();
+    let outcome = job(|c| c.port(29500, "TCP", Some("rendezvous")))
+        .transform(&PLUGIN)
+        .unwrap();
     assert_eq!(outcome.value(&format!("{NODE}.ports[29500/TCP]")), None);
 }
 
 #[test]
 fn torchtune_is_refused() {
-    let error = job(|c| c.command(&["tune", "run", "lora"])).transform(&PLUGIN).unwrap_err().to_string();
-    assert!(error.contains("spec.trainer.command") && error.contains("torchtune"), "{error}");
+    let error = job(|c| c.command(&["tune", "run", "lora"]))
+        .transform(&PLUGIN)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("spec.trainer.command") && error.contains("torchtune"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_wrong_configuration_is_refused_by_the_schema() {
-    let error = job(|c| c).config(json!({"numProcPerNode": 0})).transform(&PLUGIN).unwrap_err().to_string();
+    let error = job(|c| c)
+        .config(json!({"numProcPerNode": 0}))
+        .transform(&PLUGIN)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("numProcPerNode"), "{error}");
 }

@@ -362,13 +362,22 @@ impl Call {
     }
 
     /// `container.port`
-    pub fn container_port(&mut self, rep: u32, number: u16, protocol: &str) -> Result<Option<Port>, Fault> {
+    pub fn container_port(
+        &mut self,
+        rep: u32,
+        number: u16,
+        protocol: &str,
+    ) -> Result<Option<Port>, Fault> {
         let (target, _) = self.container_target(rep)?;
         let key = format!("{number}/{protocol}");
         self.meter.text(&key)?;
         self.may_read(target, Field::Ports, Some(&key))?;
-        let entry = self.record_of(target.base).entry(target.scope, Field::Ports, &key);
-        Ok(entry.and_then(|e| e.datum.as_json()).and_then(|value| port(value)))
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Ports, &key);
+        Ok(entry
+            .and_then(|e| e.datum.as_json())
+            .and_then(|value| port(value)))
     }
 
     /// `container.put-port`

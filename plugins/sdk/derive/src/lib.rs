@@ -2,13 +2,18 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Expr, Field, Fields, GenericArgument, Lit, LitStr, PathArguments, Type, parse_macro_input, spanned::Spanned};
+use syn::{
+    Data, DeriveInput, Expr, Field, Fields, GenericArgument, Lit, LitStr, PathArguments, Type,
+    parse_macro_input, spanned::Spanned,
+};
 
 /// Gives a struct, or an enum of unit variants, its JSON Schema and its reader. See `trainyard_sdk::Config`.
 #[proc_macro_derive(Config, attributes(config))]
 pub fn derive_config(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+    expand(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -16,10 +21,20 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (body, read) = match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) => of_struct(fields.named.iter())?,
-            other => return Err(syn::Error::new(other.span(), "a configuration has named fields")),
+            other => {
+                return Err(syn::Error::new(
+                    other.span(),
+                    "a configuration has named fields",
+                ));
+            }
         },
         Data::Enum(data) => of_enum(data)?,
-        Data::Union(_) => return Err(syn::Error::new(input.span(), "a configuration is a struct or an enum")),
+        Data::Union(_) => {
+            return Err(syn::Error::new(
+                input.span(),
+                "a configuration is a struct or an enum",
+            ));
+        }
     };
     Ok(quote! {
         impl ::trainyard_sdk::Setting for #name {
@@ -46,25 +61,35 @@ struct Options {
     bounds: Vec<String>,
 }
 
-fn of_struct<'f>(fields: impl Iterator<Item = &'f Field>) -> syn::Result<(TokenStream, TokenStream)> {
+fn of_struct<'f>(
+    fields: impl Iterator<Item = &'f Field>,
+) -> syn::Result<(TokenStream, TokenStream)> {
     let (mut properties, mut required, mut reads) = (Vec::new(), Vec::new(), Vec::new());
     for field in fields {
         let Some(ident) = &field.ident else { continue };
         let options = options(field)?;
-        let name = options.name.clone().unwrap_or_else(|| camel_case(&ident.to_string()));
+        let name = options
+            .name
+            .clone()
+            .unwrap_or_else(|| camel_case(&ident.to_string()));
         let (shape, inner) = shape(&field.ty);
         if matches!(shape, Shape::One) && options.default.is_none() {
             required.push(json_text(&name));
         }
         let separator = if properties.is_empty() { "" } else { "," };
         let open = format!("{separator}{}:{{", json_text(&name));
-        let description = description(field).map(|text| format!("\"description\":{},", json_text(&text)));
+        let description =
+            description(field).map(|text| format!("\"description\":{},", json_text(&text)));
         let (before, after) = match shape {
             Shape::One | Shape::Optional => ("", ""),
             Shape::List => (r#""type":"array","items":{"#, "}"),
             Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
         };
-        let mut tail: String = options.bounds.iter().map(|bound| format!(",{bound}")).collect();
+        let mut tail: String = options
+            .bounds
+            .iter()
+            .map(|bound| format!(",{bound}"))
+            .collect();
         if let Some(default) = &options.default {
             tail.push_str(&format!(",\"default\":{default}"));
         }
@@ -74,27 +99,41 @@ fn of_struct<'f>(fields: impl Iterator<Item = &'f Field>) -> syn::Result<(TokenS
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let pointer = quote!(&::std::format!("{at}{}", #pointer));
         reads.push(match shape {
-            Shape::One => quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)?),
-            Shape::Optional => quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)),
+            Shape::One => {
+                quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)?)
+            }
+            Shape::Optional => {
+                quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer))
+            }
             Shape::List => quote!(#ident: ::trainyard_sdk::read_list(document, #pointer)),
             Shape::Map => quote!(#ident: ::trainyard_sdk::read_map(document, #pointer)),
         });
     }
-    let required = if required.is_empty() { String::new() } else { format!(",\"required\":[{}]", required.join(",")) };
+    let required = if required.is_empty() {
+        String::new()
+    } else {
+        format!(",\"required\":[{}]", required.join(","))
+    };
     let body = quote! {
         r#""type":"object","additionalProperties":false,"properties":{"#,
         #(#properties)*
         "}",
         #required
     };
-    Ok((body, quote!(::core::option::Option::Some(Self { #(#reads),* }))))
+    Ok((
+        body,
+        quote!(::core::option::Option::Some(Self { #(#reads),* })),
+    ))
 }
 
 fn of_enum(data: &syn::DataEnum) -> syn::Result<(TokenStream, TokenStream)> {
     let (mut names, mut arms) = (Vec::new(), Vec::new());
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
-            return Err(syn::Error::new(variant.span(), "a configuration's enum has unit variants only"));
+            return Err(syn::Error::new(
+                variant.span(),
+                "a configuration's enum has unit variants only",
+            ));
         }
         let (ident, name) = (&variant.ident, camel_case(&variant.ident.to_string()));
         names.push(json_text(&name));
@@ -112,7 +151,11 @@ fn of_enum(data: &syn::DataEnum) -> syn::Result<(TokenStream, TokenStream)> {
 
 fn options(field: &Field) -> syn::Result<Options> {
     let mut options = Options::default();
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("config")) {
+    for attribute in field
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("config"))
+    {
         attribute.parse_nested_meta(|meta| {
             let key = meta.path.require_ident()?.to_string();
             match key.as_str() {
@@ -137,7 +180,12 @@ fn options(field: &Field) -> syn::Result<Options> {
 
 /// A literal as JSON.
 fn literal(expression: &Expr) -> syn::Result<String> {
-    let wrong = || syn::Error::new(expression.span(), "a string, an integer or a boolean is expected");
+    let wrong = || {
+        syn::Error::new(
+            expression.span(),
+            "a string, an integer or a boolean is expected",
+        )
+    };
     match expression {
         Expr::Lit(lit) => match &lit.lit {
             Lit::Str(text) => Ok(json_text(&text.value())),
@@ -145,7 +193,9 @@ fn literal(expression: &Expr) -> syn::Result<String> {
             Lit::Bool(value) => Ok(value.value.to_string()),
             _ => Err(wrong()),
         },
-        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => Ok(format!("-{}", literal(&unary.expr)?)),
+        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Neg(_)) => {
+            Ok(format!("-{}", literal(&unary.expr)?))
+        }
         _ => Err(wrong()),
     }
 }
@@ -161,13 +211,23 @@ enum Shape {
 
 /// The shape of a type, and the type of its values.
 fn shape(ty: &Type) -> (Shape, &Type) {
-    let Type::Path(path) = ty else { return (Shape::One, ty) };
-    let Some(last) = path.path.segments.last() else { return (Shape::One, ty) };
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return (Shape::One, ty) };
-    let inner = arguments.args.iter().rev().find_map(|argument| match argument {
-        GenericArgument::Type(ty) => Some(ty),
-        _ => None,
-    });
+    let Type::Path(path) = ty else {
+        return (Shape::One, ty);
+    };
+    let Some(last) = path.path.segments.last() else {
+        return (Shape::One, ty);
+    };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return (Shape::One, ty);
+    };
+    let inner = arguments
+        .args
+        .iter()
+        .rev()
+        .find_map(|argument| match argument {
+            GenericArgument::Type(ty) => Some(ty),
+            _ => None,
+        });
     match (last.ident.to_string().as_str(), inner) {
         ("Option", Some(inner)) => (Shape::Optional, inner),
         ("Vec", Some(inner)) => (Shape::List, inner),
@@ -182,13 +242,15 @@ fn description(field: &Field) -> Option<String> {
         .attrs
         .iter()
         .filter(|attribute| attribute.path().is_ident("doc"))
-        .filter_map(|attribute| match &attribute.meta.require_name_value().ok()?.value {
-            Expr::Lit(lit) => match &lit.lit {
-                Lit::Str(text) => Some(text.value().trim().to_owned()),
+        .filter_map(
+            |attribute| match &attribute.meta.require_name_value().ok()?.value {
+                Expr::Lit(lit) => match &lit.lit {
+                    Lit::Str(text) => Some(text.value().trim().to_owned()),
+                    _ => None,
+                },
                 _ => None,
             },
-            _ => None,
-        })
+        )
         .collect();
     (!lines.is_empty()).then(|| lines.join(" "))
 }
