@@ -394,9 +394,16 @@ impl MockContainer {
         self.load(Field::Image, "", image.into())
     }
 
-    /// Its command.
+    /// Its command, as the runtime has it.
     #[must_use]
-    pub fn command(self, command: &[&str]) -> Self {
+    pub fn command(mut self, command: &[&str]) -> Self {
+        self.0.runtime_command = Some(command.iter().map(|&item| item.into()).collect());
+        self.command_override(command)
+    }
+
+    /// Its command, as the TrainJob overrides it.
+    #[must_use]
+    pub fn command_override(self, command: &[&str]) -> Self {
         let command: Vec<String> = command.iter().map(|&item| item.to_owned()).collect();
         self.load(Field::Command, "", command.as_slice().into())
     }

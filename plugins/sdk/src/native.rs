@@ -43,6 +43,12 @@ pub enum NativeError {
     /// `manifest.json` is no JSON object.
     #[error("manifest.json: {0}")]
     Json(#[from] serde_json::Error),
+    /// `manifest.json` has a key that the code decides.
+    #[error("manifest.json has `{key}`, which comes from the code: take it out of manifest.json")]
+    Double {
+        /// The key.
+        key: String,
+    },
     /// The manifest is refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -57,10 +63,14 @@ impl PluginParts {
     /// # Errors
     /// What is wrong with `manifest.json`.
     pub fn manifest(&self) -> Result<Manifest, NativeError> {
-        let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.parts)?;
-        manifest.extend(serde_json::from_str::<serde_json::Map<_, _>>(
-            self.manifest,
-        )?);
+        let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.manifest)?;
+        for (key, value) in serde_json::from_str::<serde_json::Map<_, _>>(self.parts)? {
+            if !manifest.contains_key(&key) {
+                manifest.insert(key, value);
+            } else if key != "name" {
+                return Err(NativeError::Double { key });
+            }
+        }
         Ok(Manifest::parse(&serde_json::to_vec(&manifest)?)?)
     }
 }

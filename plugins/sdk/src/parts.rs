@@ -13,6 +13,24 @@ pub struct PluginParts {
     pub phases: crate::native::Phases,
 }
 
+/// The name of a plugin whose manifest has none: its package's, without `trainyard-plugin-`.
+#[doc(hidden)]
+#[must_use]
+pub const fn plugin_name(package: &'static str) -> &'static str {
+    let mut rest = package.as_bytes();
+    let mut prefix = b"trainyard-plugin-".as_slice();
+    while let ([first, more @ ..], [expected, others @ ..]) = (rest, prefix) {
+        if *first != *expected {
+            return package;
+        }
+        (rest, prefix) = (more, others);
+    }
+    if !prefix.is_empty() {
+        return package;
+    }
+    package.split_at(package.len() - rest.len()).1
+}
+
 /// Makes a plugin of a type: exports the phases that are named, and no others, and embeds the manifest.
 ///
 /// ```ignore
@@ -20,7 +38,7 @@ pub struct PluginParts {
 /// trainyard_sdk::plugin!(Tracer: transform, build; config = TracerConfig; operator_config = Collector);
 /// ```
 ///
-/// `manifest.json` beside `Cargo.toml` holds the rest: name, description, what switches the plugin on, its claims. The
+/// `manifest.json` beside `Cargo.toml` holds the rest: description, what switches the plugin on, its claims. The
 /// macro also defines `PLUGIN`, which native tests and hosts run.
 #[macro_export]
 macro_rules! plugin {
@@ -29,7 +47,8 @@ macro_rules! plugin {
         pub const PLUGIN: $crate::PluginParts = $crate::PluginParts {
             manifest: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/manifest.json")),
             parts: $crate::const_format::concatcp!(
-                r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#"","contract":"1.0.0","phases":["#,
+                r#"{"name":""#, $crate::plugin_name(env!("CARGO_PKG_NAME")),
+                r#"","version":""#, env!("CARGO_PKG_VERSION"), r#"","contract":"1.0.0","phases":["#,
                 $crate::__phases!($($phase),+), "]"
                 $(, r#","configSchema":"#, <$config as $crate::Config>::SCHEMA)?
                 $(, r#","operatorConfigSchema":"#, <$operator as $crate::Config>::SCHEMA)?

@@ -31,7 +31,7 @@ impl Transform for Torch {
             )
             .at("spec.template.spec.replicatedJobs"));
         };
-        refuse_torchtune(&node)?;
+        refuse_torchtune(&pod_set, &node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set(ctx, &node);
         ctx.because("the nodes meet on this port");
@@ -51,19 +51,29 @@ fn trainer(ctx: &Context) -> Option<(PodSet, Container)> {
 }
 
 /// torchtune's recipes and their arguments are a policy of their own.
-fn refuse_torchtune(node: &Container) -> Result<(), Failure> {
+fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
+    let command = node.command();
     let line = [
-        node.command().unwrap_or_default(),
+        command.clone().unwrap_or_default(),
         node.args().unwrap_or_default(),
     ]
     .concat();
     if !line.starts_with(&["tune".to_owned(), "run".to_owned()]) {
         return Ok(());
     }
-    Err(Failure::from(
-        "`tune run` (torchtune) is not supported yet; torchrun with a script of your own is",
-    )
-    .at("spec.trainer.command"))
+    let message =
+        "`tune run` (torchtune) is not supported yet; torchrun with a script of your own is";
+    // Where the runtime's command is still there, the TrainJob's author has nothing to mend.
+    let field = if node.runtime_command() == command {
+        let path = "template.spec.template.spec.containers[node].command";
+        format!(
+            "spec.template.spec.replicatedJobs[{}].{path}",
+            pod_set.name()
+        )
+    } else {
+        "spec.trainer.command".to_owned()
+    };
+    Err(Failure::from(message).at(field))
 }
 
 /// What every node is told.
@@ -94,6 +104,7 @@ impl Environment {
         container.put_env_field("PET_NODE_RANK", RANK);
         ctx.because("the first pod of the trainer's replicated job");
         container.put_env("PET_MASTER_ADDR", &self.master);
+        ctx.because("the port on which the nodes meet");
         container.put_env("PET_MASTER_PORT", &PORT.to_string());
     }
 }

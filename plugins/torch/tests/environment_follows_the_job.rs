@@ -83,13 +83,17 @@ fn a_port_of_the_runtime_stays() {
 }
 
 #[test]
-fn torchtune_is_refused() {
-    let error = job(|c| c.command(&["tune", "run", "lora"]))
-        .transform(&PLUGIN)
-        .unwrap_err()
-        .to_string();
+fn torchtune_is_refused_where_its_author_can_mend_it() {
+    let tune = ["tune", "run", "lora"];
+    let refused = |job: MockJob| job.transform(&PLUGIN).unwrap_err().to_string();
+    let error = refused(job(|c| c.command(&["torchrun"]).command_override(&tune)));
     assert!(
         error.contains("spec.trainer.command") && error.contains("torchtune"),
+        "{error}"
+    );
+    let error = refused(job(|c| c.command(&tune)));
+    assert!(
+        error.contains("replicatedJobs[node].template.spec.template.spec.containers[node].command"),
         "{error}"
     );
 }

@@ -72,8 +72,9 @@ fn of_struct<'f>(
             .name
             .clone()
             .unwrap_or_else(|| camel_case(&ident.to_string()));
-        let (shape, inner) = shape(&field.ty);
-        if matches!(shape, Shape::One) && options.default.is_none() {
+        let (optional, ty) = optional(&field.ty);
+        let (shape, inner) = shape(ty);
+        if matches!(shape, Shape::One) && !optional && options.default.is_none() {
             required.push(json_text(&name));
         }
         let separator = if properties.is_empty() { "" } else { "," };
@@ -81,7 +82,7 @@ fn of_struct<'f>(
         let description =
             description(field).map(|text| format!("\"description\":{},", json_text(&text)));
         let (before, after) = match shape {
-            Shape::One | Shape::Optional => ("", ""),
+            Shape::One => ("", ""),
             Shape::List => (r#""type":"array","items":{"#, "}"),
             Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
         };
@@ -98,15 +99,17 @@ fn of_struct<'f>(
         properties.push(quote!(#open, #description, #before, <#inner as ::trainyard_sdk::Setting>::BODY, #after, #tail,));
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let pointer = quote!(&::std::format!("{at}{}", #pointer));
-        reads.push(match shape {
-            Shape::One => {
-                quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer)?)
+        let read = match shape {
+            Shape::One => quote!(<#inner as ::trainyard_sdk::Setting>::read(document, #pointer)),
+            Shape::List => quote!(::trainyard_sdk::read_list(document, #pointer)),
+            Shape::Map => quote!(::trainyard_sdk::read_map(document, #pointer)),
+        };
+        reads.push(match (shape, optional) {
+            (Shape::One, true) | (Shape::List | Shape::Map, false) => quote!(#ident: #read),
+            (Shape::One, false) => quote!(#ident: #read?),
+            (Shape::List | Shape::Map, true) => {
+                quote!(#ident: document.kind(#pointer).map(|_| #read))
             }
-            Shape::Optional => {
-                quote!(#ident: <#inner as ::trainyard_sdk::Setting>::read(document, #pointer))
-            }
-            Shape::List => quote!(#ident: ::trainyard_sdk::read_list(document, #pointer)),
-            Shape::Map => quote!(#ident: ::trainyard_sdk::read_map(document, #pointer)),
         });
     }
     let required = if required.is_empty() {
@@ -204,21 +207,33 @@ fn literal(expression: &Expr) -> syn::Result<String> {
 #[derive(Clone, Copy)]
 enum Shape {
     One,
-    Optional,
     List,
     Map,
 }
 
+/// Whether a type is an `Option`, and what is in it.
+fn optional(ty: &Type) -> (bool, &Type) {
+    match generic(ty) {
+        Some((name, inner)) if name == "Option" => (true, inner),
+        _ => (false, ty),
+    }
+}
+
 /// The shape of a type, and the type of its values.
 fn shape(ty: &Type) -> (Shape, &Type) {
-    let Type::Path(path) = ty else {
-        return (Shape::One, ty);
-    };
-    let Some(last) = path.path.segments.last() else {
-        return (Shape::One, ty);
-    };
+    match generic(ty) {
+        Some((name, inner)) if name == "Vec" => (Shape::List, inner),
+        Some((name, inner)) if name == "BTreeMap" => (Shape::Map, inner),
+        _ => (Shape::One, ty),
+    }
+}
+
+/// The name of a generic type and its last type argument.
+fn generic(ty: &Type) -> Option<(&syn::Ident, &Type)> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else {
-        return (Shape::One, ty);
+        return None;
     };
     let inner = arguments
         .args
@@ -228,12 +243,7 @@ fn shape(ty: &Type) -> (Shape, &Type) {
             GenericArgument::Type(ty) => Some(ty),
             _ => None,
         });
-    match (last.ident.to_string().as_str(), inner) {
-        ("Option", Some(inner)) => (Shape::Optional, inner),
-        ("Vec", Some(inner)) => (Shape::List, inner),
-        ("BTreeMap", Some(inner)) => (Shape::Map, inner),
-        _ => (Shape::One, ty),
-    }
+    Some((&last.ident, inner?))
 }
 
 /// The doc comment of a field in one line.
