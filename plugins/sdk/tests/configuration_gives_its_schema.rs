@@ -1,0 +1,159 @@
+//! `#[derive(Config)]`: the schema says what the struct can read, and the struct reads what the schema lets through.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use serde_json::{Value, json};
+use trainyard_sdk::{
+    Config, Context, Failure, PluginParts, Setting, Transform,
+    mock::{MockError, MockJob},
+    native::Phases,
+};
+
+/// How the nodes talk.
+#[derive(Config, Clone, Debug, PartialEq)]
+enum Mode {
+    Ring,
+    DoubleTree,
+}
+
+#[derive(Config, Clone, Debug, PartialEq)]
+struct Retry {
+    #[config(minimum = -1, maximum = 9)]
+    attempts: i32,
+    #[config(rename = "back-off/ms", default = 250)]
+    back_off: u32,
+}
+
+#[derive(Config, Clone, Debug, PartialEq)]
+struct Everything {
+    /// Says "hello"
+    /// to all.
+    #[config(default = true)]
+    verbose: bool,
+    #[config(min_length = 1, max_length = 8, pattern = "^[a-z]+$")]
+    host_name: String,
+    #[config(default = "ring")]
+    mode: Mode,
+    retry: Option<Retry>,
+    retries: Vec<Retry>,
+    #[config(max_items = 2, unique_items)]
+    names: Option<Vec<String>>,
+    weights: BTreeMap<String, u16>,
+    big: Option<i64>,
+}
+
+thread_local! {
+    static READ: RefCell<Option<Everything>> = const { RefCell::new(None) };
+}
+
+struct Reader;
+
+impl Transform for Reader {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        READ.set(Everything::read(&ctx.job().config(), ""));
+        Ok(())
+    }
+}
+
+fn read(config: Value) -> Result<Everything, MockError> {
+    let parts = format!(
+        r#"{{"version":"1.0.0","contract":"1.0.0","phases":["transform"],"configSchema":{}}}"#,
+        Everything::SCHEMA
+    );
+    let plugin = PluginParts {
+        manifest: r#"{"name":"reader","activeWhen":"plugins"}"#,
+        parts: parts.leak(),
+        phases: Phases {
+            transform: Some(Reader::transform),
+            ..Phases::NONE
+        },
+    };
+    MockJob::new("job").config(config).transform(&plugin)?;
+    Ok(READ.take().unwrap())
+}
+
+#[test]
+fn a_whole_configuration_is_read() {
+    let read = read(json!({
+        "verbose": false,
+        "hostName": "alpha",
+        "mode": "doubleTree",
+        "retry": {"attempts": -1, "back-off/ms": 10},
+        "retries": [{"attempts": 1}, {"attempts": 9}],
+        "names": ["b", "a"],
+        "weights": {"nvidia.com/gpu": 3, "a~b": 65535},
+        "big": i64::MIN,
+    }))
+    .unwrap();
+    let retry = |attempts, back_off| Retry { attempts, back_off };
+    let weights = [("nvidia.com/gpu", 3), ("a~b", 65535)].map(|(key, n)| (key.to_owned(), n));
+    let expected = Everything {
+        verbose: false,
+        host_name: "alpha".to_owned(),
+        mode: Mode::DoubleTree,
+        retry: Some(retry(-1, 10)),
+        retries: vec![retry(1, 250), retry(9, 250)],
+        names: Some(vec!["b".to_owned(), "a".to_owned()]),
+        weights: weights.into(),
+        big: Some(i64::MIN),
+    };
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn what_is_left_out_is_its_default_or_nothing() {
+    let least = read(json!({"hostName": "a"})).unwrap();
+    assert!(least.verbose);
+    assert_eq!(least.mode, Mode::Ring);
+    assert_eq!((least.retry, least.names, least.big), (None, None, None));
+    assert!(least.retries.is_empty() && least.weights.is_empty());
+    let empty = read(json!({"hostName": "a", "names": []})).unwrap();
+    assert_eq!(
+        empty.names,
+        Some(Vec::new()),
+        "an empty list is not an absent one"
+    );
+}
+
+#[test]
+fn each_bound_refuses_with_its_pointer() {
+    for (config, pointer) in [
+        (json!({}), "hostName"),
+        (json!({"hostName": ""}), "/hostName"),
+        (json!({"hostName": "abcdefghi"}), "/hostName"),
+        (json!({"hostName": "A"}), "/hostName"),
+        (json!({"hostName": "a", "verbose": "yes"}), "/verbose"),
+        (json!({"hostName": "a", "mode": "star"}), "/mode"),
+        (json!({"hostName": "a", "retry": {}}), "attempts"),
+        (
+            json!({"hostName": "a", "retry": {"attempts": -2}}),
+            "/retry/attempts",
+        ),
+        (
+            json!({"hostName": "a", "retries": [{"attempts": 10}]}),
+            "/retries/0/attempts",
+        ),
+        (json!({"hostName": "a", "names": ["a", "b", "c"]}), "/names"),
+        (json!({"hostName": "a", "names": ["a", "a"]}), "/names"),
+        (
+            json!({"hostName": "a", "weights": {"x": 65536}}),
+            "/weights/x",
+        ),
+        (json!({"hostName": "a", "unknown": 1}), "unknown"),
+    ] {
+        let error = read(config.clone()).unwrap_err();
+        assert!(matches!(error, MockError::Config(_)), "{config}: {error}");
+        assert!(error.to_string().contains(pointer), "{config}: {error}");
+    }
+}
+
+#[test]
+fn doc_comments_are_descriptions() {
+    let schema: Value = serde_json::from_str(Everything::SCHEMA).unwrap();
+    let description = schema.pointer("/properties/verbose/description");
+    assert_eq!(description, Some(&json!("Says \"hello\" to all.")));
+    assert_eq!(schema.pointer("/required"), Some(&json!(["hostName"])));
+    assert_eq!(schema.pointer("/additionalProperties"), Some(&json!(false)));
+}
