@@ -1,0 +1,86 @@
+//! What docs/write-a-plugin.md says, done word by word in a new folder, gives a plugin that works.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// The files of the guide, by the name in the comment before each block.
+fn files() -> Vec<(String, String)> {
+    let guide = fs::read_to_string(root().join("docs/write-a-plugin.md")).unwrap();
+    let blocks = guide.split("<!-- file: ").skip(1).map(|rest| {
+        let (name, rest) = rest.split_once(" -->").unwrap();
+        let (_, rest) = rest.split_once("```").unwrap();
+        let (_, rest) = rest.split_once('\n').unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
+        (name.to_owned(), text.to_owned())
+    });
+    blocks.collect()
+}
+
+/// The first block of shell commands below a heading.
+fn commands(heading: &str) -> String {
+    let guide = fs::read_to_string(root().join("docs/write-a-plugin.md")).unwrap();
+    let (_, rest) = guide.split_once(heading).unwrap();
+    let (_, rest) = rest.split_once("```sh\n").unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+fn shell(script: &str, folder: &Path) -> Output {
+    let binaries = Path::new(env!("CARGO_BIN_EXE_trainyard")).parent().unwrap();
+    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("bash");
+    // The crate is an author's, not one of the cargo that runs this test.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG")) {
+        command.env_remove(name);
+    }
+    let output = command
+        .args(["-euc", script])
+        .current_dir(folder)
+        .env("TRAINYARD", root())
+        .env("PATH", path)
+        .env("NO_COLOR", "1")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{script}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+#[test]
+fn word_by_word() {
+    let folder = tempfile::tempdir().unwrap();
+    shell(&commands("## 1. A crate"), folder.path());
+    let tracer = folder.path().join("tracer");
+    for (name, text) in files() {
+        let path = tracer.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    shell(&commands("## 4. A test"), &tracer);
+    shell(&commands("## 5. A component"), &tracer);
+    let output = shell("trainyard render -f job.yaml --plugin tracer.wasm", &tracer);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let objects: Vec<_> = trainyard_api::yaml::read(&text).into_iter().map(|d| d.unwrap().value).collect();
+    assert_eq!(objects.len(), 2, "{text}");
+    assert_eq!(objects[0]["metadata"]["name"], "bert-tracer");
+    assert_eq!(objects[0]["data"]["tracer.yaml"], "service: bert\nsampling: 10\n");
+    let pod = &objects[1]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][0]["configMap"]["name"], "bert-tracer");
+    let env = pod["containers"][0]["env"].as_array().unwrap();
+    assert!(env.iter().any(|e| e["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT" && e["value"] == "http://collector.tracing:4317"));
+    let explained = shell("trainyard explain -f job.yaml --plugin tracer.wasm", &tracer).stdout;
+    assert!(String::from_utf8(explained).unwrap().contains("the endpoint in the ConfigMap `tracing`"));
+}
