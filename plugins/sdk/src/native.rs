@@ -17,13 +17,16 @@ use trainyard_model::{
 
 use crate::{Context, Failure, PluginParts};
 
+/// A phase that writes: transform or build.
+pub type Writing = fn(&Context) -> Result<(), Failure>;
+
 /// The phases of a plugin as functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Phases {
     /// Its transform.
-    pub transform: Option<fn(&Context) -> Result<(), Failure>>,
+    pub transform: Option<Writing>,
     /// Its build.
-    pub build: Option<fn(&Context) -> Result<(), Failure>>,
+    pub build: Option<Writing>,
     /// Its check.
     pub check: Option<fn(&Context)>,
 }
