@@ -1,0 +1,192 @@
+//! What two plugins mean for each other's order.
+
+use super::{Because, Edge, PlanError, PossibleClash};
+use crate::{
+    claims::{ClaimPath, Key, PodSets, Scope, Touch, Variables},
+    plugin::Plugin,
+    record::Field,
+};
+
+/// Two plugins that can be active for one TrainJob.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) a: &'a Plugin,
+    pub(super) b: &'a Plugin,
+}
+
+impl<'a> Pair<'a> {
+    /// None where the two are never active together.
+    pub(super) fn of(a: &'a Plugin, b: &'a Plugin) -> Option<Self> {
+        can_meet(a, b).then_some(Self { a, b })
+    }
+
+    /// A path that both write, other than by a variable, where nothing is declared.
+    pub(super) fn shared_write(self) -> Option<String> {
+        if !self.declared().is_empty() {
+            return None;
+        }
+        self.shared_writes()
+            .find(|(x, y)| !has_variable(x) && !has_variable(y))
+            .map(|(x, _)| x.to_string())
+    }
+
+    /// A path that both write by the values of one TrainJob's variables, where nothing is declared.
+    pub(super) fn clash(self, of_a: &Variables, of_b: &Variables) -> Option<String> {
+        if !self.declared().is_empty() {
+            return None;
+        }
+        self.shared_writes()
+            .filter(|(x, y)| has_variable(x) || has_variable(y))
+            .find_map(|(x, y)| {
+                let (x, y) = (resolve(x, of_a)?, resolve(y, of_b)?);
+                x.overlaps(&y).then(|| x.to_string())
+            })
+    }
+
+    /// The paths that both may turn out to write.
+    pub(super) fn possible_clashes(self) -> Vec<PossibleClash> {
+        if !self.declared().is_empty() {
+            return Vec::new();
+        }
+        self.shared_writes()
+            .filter(|(x, y)| has_variable(x) || has_variable(y))
+            .map(|(x, y)| PossibleClash {
+                first: self.a.id.name.clone(),
+                first_path: x.to_string(),
+                second: self.b.id.name.clone(),
+                second_path: y.to_string(),
+            })
+            .collect()
+    }
+
+    pub(super) fn conflict(self, path: String) -> PlanError {
+        PlanError::Conflict {
+            first: self.a.id.name.clone(),
+            second: self.b.id.name.clone(),
+            path,
+        }
+    }
+
+    /// What orders the two. Both directions make a cycle.
+    pub(super) fn edges(self) -> Vec<Edge> {
+        let declared = self.declared();
+        let is_declared = !declared.is_empty();
+        let derived = [
+            derived_order(self.a, self.b, is_declared),
+            derived_order(self.b, self.a, is_declared),
+        ];
+        declared
+            .into_iter()
+            .chain(derived.into_iter().flatten())
+            .collect()
+    }
+
+    /// The order that `after` and `before` declare: what the operator says counts before what manifests say.
+    fn declared(self) -> Vec<Edge> {
+        let by_operator = self.declared_in(|plugin| {
+            let settings = &plugin.settings;
+            (&settings.after, &settings.before)
+        });
+        if by_operator.is_empty() {
+            self.declared_in(|plugin| (&plugin.manifest.after, &plugin.manifest.before))
+        } else {
+            by_operator
+        }
+    }
+
+    fn declared_in(self, lists: impl Fn(&Plugin) -> (&Vec<String>, &Vec<String>)) -> Vec<Edge> {
+        let names = |list: &[String], plugin: &Plugin| list.iter().any(|n| **n == *plugin.id.name);
+        let in_order = |first: &Plugin, then: &Plugin| {
+            (names(lists(then).0, first) || names(lists(first).1, then))
+                .then(|| edge(first, then, Because::Declared))
+        };
+        [in_order(self.a, self.b), in_order(self.b, self.a)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// What both write or create, as each claims it.
+    fn shared_writes(self) -> impl Iterator<Item = (&'a ClaimPath, &'a ClaimPath)> {
+        writes_of(self.a).flat_map(move |(_, x)| {
+            writes_of(self.b)
+                .filter(|(_, y)| x.overlaps(y))
+                .map(move |(_, y)| (x, y))
+        })
+    }
+}
+
+/// Whether two plugins can be active for one TrainJob.
+pub(super) fn can_meet(a: &Plugin, b: &Plugin) -> bool {
+    let union = a.manifest.active_when.union();
+    union.is_none() || union != b.manifest.active_when.union()
+}
+
+fn edge(first: &Plugin, then: &Plugin, because: Because) -> Edge {
+    Edge {
+        first: first.id.name.clone(),
+        then: then.id.name.clone(),
+        because,
+    }
+}
+
+/// What a plugin creates and writes.
+fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+    let claims = plugin.manifest.claims.iter();
+    claims.filter(|(touch, _)| *touch != Touch::Read)
+}
+
+/// Why `first` runs before `then`, by what they claim in transform. A declared order stands in for the derived one on
+/// what both write.
+fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edge> {
+    let in_transform =
+        |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
+    let seen_by_then = |touch: Touch, made: &ClaimPath| {
+        let mut theirs = then.manifest.claims.iter();
+        theirs.find_map(|(their_touch, path)| {
+            let sees = match touch {
+                Touch::Create => made.creates_around(path) && their_touch != Touch::Create,
+                _ => their_touch == Touch::Read && path.sees_write(made),
+            };
+            let both_write =
+                || writes_of(then).any(|(_, own)| own.covers(made) || own.covers(path));
+            (sees && !(is_declared && touch == Touch::Write && both_write()))
+                .then(|| path.to_string())
+        })
+    };
+    writes_of(first)
+        .filter(|(_, path)| in_transform(path))
+        .find_map(|(touch, made)| {
+            let path = seen_by_then(touch, made)?;
+            Some(edge(first, then, Because::Path { first: touch, path }))
+        })
+}
+
+/// The keys of a path, those of its scope included.
+fn keys_mut(path: &mut ClaimPath) -> impl Iterator<Item = &mut Key> {
+    let (pod_sets, name) = match &mut path.scope {
+        Scope::Job => (None, None),
+        Scope::PodSet(pod_sets) => (Some(pod_sets), None),
+        Scope::Container { pod_sets, name, .. } => (Some(pod_sets), Some(name)),
+    };
+    let pod_set = pod_sets.and_then(|pod_sets| match pod_sets {
+        PodSets::Named(key) => Some(key),
+        PodSets::Ancestor(_) => None,
+    });
+    pod_set.into_iter().chain(name).chain(path.key.as_mut())
+}
+
+fn has_variable(path: &ClaimPath) -> bool {
+    keys_mut(&mut path.clone()).any(|key| matches!(key, Key::Variable(_)))
+}
+
+/// The path with this job's values. None where a variable has none: the claim then means nothing.
+fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
+    let mut out = path.clone();
+    for key in keys_mut(&mut out) {
+        if let Key::Variable(variable) = key {
+            *key = Key::Literal(variables.value(variable)?.into());
+        }
+    }
+    Some(out)
+}
