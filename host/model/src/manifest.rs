@@ -244,6 +244,7 @@ impl Manifest {
             );
         }
         let mut phases = self.phases.clone();
+        phases.sort_unstable();
         phases.dedup();
         if phases.len() != self.phases.len() {
             return wrong("phases", "names a phase twice");

@@ -137,6 +137,10 @@ impl Session {
         let Finished { call, end } = policy.run(phase, Box::new(Call::new(phase, record, inputs)));
         let mut result = call.finish();
         let id = plugin.id.clone();
+        if let Err(Ended::Fault(Fault::Missing(_)) | Ended::Busy(_)) = &end {
+            // The same call is made again, and would say all of it twice.
+            result.log.clear();
+        }
         self.log.extend(result.log.into_iter().map(|line| Logged {
             plugin: id.clone(),
             phase,
@@ -215,7 +219,7 @@ impl Session {
         &self.errors
     }
 
-    /// What the plugins logged, also in calls that failed.
+    /// What the plugins logged, also in calls that failed; not in those that are made again.
     #[must_use]
     pub fn log(&self) -> &[Logged] {
         &self.log

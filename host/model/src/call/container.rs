@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::{Call, Fault, Target, wrong};
 use crate::{
     claims::{Grant, Touch},
-    object::object_name,
     quantity::Quantity as Amount,
     record::{Container, ContainerId, Datum, Field, Owner, PlaceScope},
     value::{Mount, Port, Quantity},
@@ -237,13 +236,8 @@ impl Call {
                 .iter()
                 .any(|reserved| reserved == name)
         {
-            let place = crate::record::Place {
-                scope: target.scope,
-                field: Field::Env,
-                key: name.into(),
-            };
             return Err(Fault::NotReserved {
-                path: self.record.path(&place).to_string(),
+                path: self.path(target.scope, Field::Env, name),
                 owner: owner.name(),
             });
         }
@@ -319,9 +313,8 @@ impl Call {
         suffix: &str,
         key: &str,
     ) -> Result<(), Fault> {
-        self.meter.text(suffix)?;
         self.meter.text(key)?;
-        let object = object_name(&self.inputs.job.name, "", suffix, None);
+        let object = self.own_config_map(suffix)?;
         self.set_env(
             rep,
             name,

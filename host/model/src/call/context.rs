@@ -86,6 +86,7 @@ impl Call {
 
     /// `context.log`
     pub fn context_log(&mut self, _: u32, level: &str, line: &str) -> Result<(), Fault> {
+        self.meter.text(level)?;
         self.meter.text(line)?;
         self.meter.log_line()?;
         if !matches!(level, "error" | "warn" | "info" | "debug" | "trace") {
@@ -151,12 +152,14 @@ impl Call {
 
     /// `job.label`
     pub fn job_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.labels.get(key).map(String::as_str))
     }
 
     /// `job.annotation`
     pub fn job_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.annotations.get(key).map(String::as_str))
     }
@@ -175,12 +178,14 @@ impl Call {
 
     /// `job.runtime-label`
     pub fn job_runtime_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.runtime.labels.get(key).map(String::as_str))
     }
 
     /// `job.runtime-annotation`
     pub fn job_runtime_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.runtime.annotations.get(key).map(String::as_str))
     }

@@ -34,11 +34,11 @@ impl Call {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, Fault> {
         self.meter.text(at)?;
-        if !at.is_empty() && !at.starts_with('/') {
+        if !is_pointer(at) {
             return Err(Fault::Argument {
                 method: "document",
                 problem: format!(
-                    "`{}` is no RFC 6901 pointer: it begins with `/` or is empty",
+                    "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
                     crate::text::clean(at)
                 ),
             });
@@ -60,10 +60,7 @@ impl Call {
                 )
                 .is_none()
         {
-            return Err(Fault::NotClaimed {
-                touch: Touch::Read,
-                path: format!("job[{at}]"),
-            });
+            return Err(self.not_claimed(Touch::Read, PlaceScope::Job, Field::JobSpec, at));
         }
         Ok(value.pointer(at).and_then(read))
     }
@@ -122,4 +119,13 @@ impl Call {
         self.meter.text(json.as_deref().unwrap_or_default())?;
         Ok(json)
     }
+}
+
+/// RFC 6901, section 3.
+fn is_pointer(text: &str) -> bool {
+    (text.is_empty() || text.starts_with('/'))
+        && text
+            .split('~')
+            .skip(1)
+            .all(|after| after.starts_with(['0', '1']))
 }

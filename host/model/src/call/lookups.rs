@@ -19,13 +19,27 @@ impl Call {
         }
         | LookupKey::All { api_version, kind }
         | LookupKey::Served { api_version, kind }) = &key;
+        if !is_api_version(api_version) || !is_kind(kind) {
+            return wrong(
+                "lookups",
+                "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`",
+            );
+        }
+        if let LookupKey::Object { name, .. } = &key
+            && !is_object_name(name)
+        {
+            return wrong("lookups", "the name is no object's name");
+        }
         if api_version == "v1" && kind == "Secret" {
             return wrong("lookups", "Secrets are never given to a plugin");
         }
         if !self.may_look_up(&claim_key, &key) {
-            return Err(Fault::NotClaimed {
-                touch: Touch::Read,
-                path: format!("lookups[{claim_key}]"),
+            return Err(match key {
+                LookupKey::All { .. } => Fault::NotClaimed {
+                    touch: Touch::Read,
+                    path: format!("lookups[{claim_key}]"),
+                },
+                _ => self.not_claimed(Touch::Read, PlaceScope::Job, Field::Lookups, &claim_key),
             });
         }
         match self.inputs.lookups.get(&key) {
@@ -103,4 +117,33 @@ impl Call {
         })?;
         Ok(matches!(answer, LookupAnswer::Served(true)))
     }
+}
+
+/// As `v1` or `resource.k8s.io/v1`. What is checked here can't pass for another key of a claim, or for another path of
+/// the API server.
+fn is_api_version(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
+    };
+    match text.split_once('/') {
+        Some((group, version)) => part(group) && part(version),
+        None => part(text),
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// What the API server takes as a segment of a path; `*` and `#` mean other things in a claim.
+fn is_object_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && !matches!(text, "." | "..")
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b'%' | b'*' | b'#'))
 }

@@ -220,7 +220,10 @@ impl Call {
             .find(&self.record, Touch::Read, target.scope, field, key)
         {
             Some(_) => Ok(()),
-            None => Err(self.not_claimed(Touch::Read, target.scope, field, key.unwrap_or("#"))),
+            None => Err(match key {
+                Some(key) => self.not_claimed(Touch::Read, target.scope, field, key),
+                None => self.pattern_not_claimed(target.scope, field, "#"),
+            }),
         }
     }
 
@@ -230,7 +233,7 @@ impl Call {
         if free || self.access.covers_all(&self.record, target.scope, field) {
             return Ok(());
         }
-        Err(self.not_claimed(Touch::Read, target.scope, field, "*"))
+        Err(self.pattern_not_claimed(target.scope, field, "*"))
     }
 
     /// Checks a write by phase, claims and meter. The grant says how far it reaches.
@@ -325,17 +328,29 @@ impl Call {
     }
 
     fn not_claimed(&self, touch: Touch, scope: PlaceScope, field: Field, key: &str) -> Fault {
-        let path = self
-            .record
-            .path(&Place {
-                scope,
-                field,
-                key: key.into(),
-            })
-            .to_string();
-        // The set of keys and the whole are patterns, not literal keys.
-        let path = path.replace("[\"#\"]", "[#]").replace("[\"*\"]", "[*]");
-        Fault::NotClaimed { touch, path }
+        Fault::NotClaimed {
+            touch,
+            path: self.path(scope, field, key),
+        }
+    }
+
+    /// The same for a read of the set of keys (`#`) or of all of them (`*`).
+    fn pattern_not_claimed(&self, scope: PlaceScope, field: Field, pattern: &str) -> Fault {
+        let path = self.path(scope, field, "");
+        let stem = path.strip_suffix("[\"\"]").unwrap_or(&path);
+        Fault::NotClaimed {
+            touch: Touch::Read,
+            path: format!("{stem}[{pattern}]"),
+        }
+    }
+
+    fn path(&self, scope: PlaceScope, field: Field, key: &str) -> String {
+        let place = Place {
+            scope,
+            field,
+            key: key.into(),
+        };
+        self.record.path(&place).to_string()
     }
 
     fn pod_set_target(&self, rep: u32) -> Result<(Target, u32), Fault> {

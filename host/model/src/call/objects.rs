@@ -21,11 +21,34 @@ impl Call {
         for text in [api_version, kind, suffix, content.unwrap_or_default()] {
             self.meter.text(text)?;
         }
+        if (api_version, kind) != ("v1", "ConfigMap") {
+            return wrong("objects.name", "objects are ConfigMaps of `v1`");
+        }
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
         if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
             let problem = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
             return wrong("objects.name", problem);
         }
+        Ok(name)
+    }
+
+    /// Checks an emission by the claims.
+    fn may_emit(&mut self, key: &str) -> Result<(), Fault> {
+        let (scope, field) = (PlaceScope::Job, Field::Objects);
+        match self
+            .access
+            .find(&self.record, Touch::Write, scope, field, Some(key))
+        {
+            Some(_) => Ok(()),
+            None => Err(self.not_claimed(Touch::Write, scope, field, key)),
+        }
+    }
+
+    /// The name of the ConfigMap that this plugin emits under a suffix: one that it may emit, so that no other's comes
+    /// into its pods under the name of its own.
+    pub(super) fn own_config_map(&mut self, suffix: &str) -> Result<String, Fault> {
+        let name = self.object_name("v1", "ConfigMap", suffix, None)?;
+        self.may_emit(&format!("v1/ConfigMap/{suffix}"))?;
         Ok(name)
     }
 
@@ -61,22 +84,7 @@ impl Call {
         let claim = format!("{api_version}/{kind}/{suffix}");
         self.meter.write()?;
         self.meter.add_handles(1)?;
-        if self
-            .access
-            .find(
-                &self.record,
-                Touch::Write,
-                PlaceScope::Job,
-                Field::Objects,
-                Some(&claim),
-            )
-            .is_none()
-        {
-            return Err(Fault::NotClaimed {
-                touch: Touch::Write,
-                path: format!("objects[{claim}]"),
-            });
-        }
+        self.may_emit(&claim)?;
         if self
             .objects
             .iter()
@@ -106,6 +114,10 @@ impl Call {
     fn object(&mut self, rep: u32, bytes: usize) -> Result<&mut Object, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
+        self.emitted(rep)
+    }
+
+    fn emitted(&mut self, rep: u32) -> Result<&mut Object, Fault> {
         self.objects
             .get_mut(rep as usize)
             .ok_or(Fault::DeadHandle { what: "object" })
@@ -113,7 +125,7 @@ impl Call {
 
     /// `object.name`
     pub fn object_name_of(&mut self, rep: u32) -> Result<String, Fault> {
-        let name = self.object(rep, 0)?.name.clone();
+        let name = self.emitted(rep)?.name.clone();
         self.give(&name)
     }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{Call, Fault, Target, handle, wrong};
 use crate::{
     claims::{Grant, Touch},
-    object::object_name,
-    record::{Container, Datum, Field, Fields, NODE_CONTAINER, PlaceScope},
+    policy::Phase,
+    record::{Container, ContainerId, Datum, Field, Fields, NODE_CONTAINER, Owner, PlaceScope},
     text::is_dns_label,
     value::{Dependency, Devices, KeyFile},
 };
@@ -184,11 +184,27 @@ impl Call {
     pub fn pod_set_container(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
         self.meter.text(name)?;
         let (target, at) = self.pod_set_target(rep)?;
-        let found = self
-            .record_of(target.base)
-            .container_named(at, name)
+        let record = self.record_of(target.base);
+        let named: Vec<ContainerId> = [Field::Containers, Field::InitContainers]
+            .into_iter()
+            .flat_map(|list| record.containers(at, list))
+            .filter(|id| record.container(*id).is_some_and(|c| *c.name == *name))
+            .collect();
+        let found = named
+            .into_iter()
+            .find(|id| target.base || self.is_in_sight(*id))
             .map(|id| handle(id.0, target.base));
         self.give_handle(found)
+    }
+
+    /// Whether this plugin may know that the container is there. One that another plugin added is out of sight where no
+    /// claim makes this plugin run after it: the answer would depend on the order.
+    fn is_in_sight(&mut self, id: ContainerId) -> bool {
+        let of_another = self
+            .record
+            .container(id)
+            .is_some_and(|c| matches!(c.home, Owner::Plugin(_)) && c.home != self.owner());
+        self.phase != Phase::Transform || !of_another || self.access.knows(&self.record, id)
     }
 
     /// `pod-set.add-container`
@@ -223,13 +239,10 @@ impl Call {
         self.meter.text(image)?;
         let (target, at) = self.pod_set_target(rep)?;
         if !is_dns_label(name) {
-            return wrong(
-                method,
-                "the name is no DNS label: at most 63 of a-z, 0-9 and `-`",
-            );
+            return wrong(method, NO_LABEL);
         }
         self.may_write(target, Touch::Create, list, name)?;
-        if self.record.container_named(at, name).is_some() {
+        if self.is_taken(target, list, name) {
             return wrong(method, format!("there is a container `{name}` already"));
         }
         self.meter.add_handles(1)?;
@@ -250,6 +263,18 @@ impl Call {
             Some(image.into()),
         );
         Ok(id.0)
+    }
+
+    /// Whether a new container of that name is this plugin's own mistake. Two plugins that add one to each list under one
+    /// name do not know of each other; both are named once the record is frozen.
+    fn is_taken(&self, target: Target, list: Field, name: &str) -> bool {
+        [Field::Containers, Field::InitContainers]
+            .into_iter()
+            .any(|other| {
+                let entry = self.record.entry(target.scope, other, name);
+                let of_another = |owner| matches!(owner, Owner::Plugin(_)) && owner != self.owner();
+                entry.is_some_and(|entry| other == list || !of_another(entry.owner))
+            })
     }
 
     /// `pod-set.volumes`
@@ -314,14 +339,10 @@ impl Call {
         default_mode: Option<u32>,
         items: &[KeyFile],
     ) -> Result<(), Fault> {
-        self.meter.text(suffix)?;
         self.meter
             .add_bytes(items.iter().map(|i| i.key.len() + i.path.len() + 16).sum())?;
         let mut source = Map::new();
-        source.insert(
-            "name".to_owned(),
-            object_name(&self.inputs.job.name, "", suffix, None).into(),
-        );
+        source.insert("name".to_owned(), self.own_config_map(suffix)?.into());
         source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
         if !items.is_empty() {
             source.insert("items".to_owned(), items.iter().map(key_file).collect());
@@ -339,6 +360,9 @@ impl Call {
         let method = "pod-set.put-raw-volume";
         self.meter.text(source)?;
         let (target, _) = self.pod_set_target(rep)?;
+        if !is_dns_label(name) {
+            return wrong(method, NO_LABEL);
+        }
         let mut volume = Map::new();
         volume.insert("name".to_owned(), name.into());
         match serde_json::from_str::<Value>(source) {
@@ -374,10 +398,7 @@ impl Call {
     fn put_volume(&mut self, rep: u32, name: &str, kind: &str, source: Value) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(rep)?;
         if !is_dns_label(name) {
-            return wrong(
-                "pod-set.put-volume",
-                "the name is no DNS label: at most 63 of a-z, 0-9 and `-`",
-            );
+            return wrong("pod-set.put-volume", NO_LABEL);
         }
         self.own_volume_only(target, name, "over a volume that it did not put")?;
         let volume = json!({ "name": name, kind: source });
@@ -412,13 +433,8 @@ impl Call {
         what: &'static str,
         allowed: &'static str,
     ) -> Fault {
-        let place = crate::record::Place {
-            scope: target.scope,
-            field,
-            key: key.into(),
-        };
         Fault::NotGranted {
-            path: self.record.path(&place).to_string(),
+            path: self.path(target.scope, field, key),
             what,
             allowed,
         }
@@ -552,6 +568,8 @@ impl Call {
         self.set_text(target, Field::SchedulerName, "", name)
     }
 }
+
+const NO_LABEL: &str = "the name is no DNS label: at most 63 of a-z, 0-9 and `-`";
 
 /// What the default grant of volumes allows.
 const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objects";

@@ -90,7 +90,7 @@ impl Access {
                 (None, _) => true,
                 (Some(pattern), None) => *pattern == Key::Set,
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
-                    covers_pointer(pattern, key)
+                    covers_pointer(pattern, key, self.variables.of_key(pattern))
                 }
                 (Some(pattern), Some(key)) => pattern.matches(key, self.variables.of_key(pattern)),
             };
@@ -114,6 +114,22 @@ impl Access {
                     .get(at)
                     .is_some_and(|(path, _)| matches!(path.key, Some(Key::Any)))
             })
+    }
+
+    /// Whether any claim speaks of the container: of the container itself, of its list's keys, or of what is in it. The
+    /// plan then has this plugin run after whoever adds it.
+    pub fn knows(&mut self, record: &Record, id: ContainerId) -> bool {
+        let Some((scope, list, name)) = record
+            .container(id)
+            .map(|c| (PlaceScope::PodSet(c.pod_set), c.list, c.name.clone()))
+        else {
+            return false;
+        };
+        self.container_mask(record, id) != 0
+            || self
+                .find(record, Touch::Read, scope, list, Some(&name))
+                .is_some()
+            || self.find(record, Touch::Read, scope, list, None).is_some()
     }
 
     fn scope_mask(&mut self, record: &Record, scope: PlaceScope) -> u128 {
@@ -160,13 +176,15 @@ impl Access {
 }
 
 /// A claim of a pointer includes what stands below it.
-fn covers_pointer(pattern: &Key, pointer: &str) -> bool {
-    match pattern {
-        Key::Literal(claimed) => pointer
-            .strip_prefix(&**claimed)
-            .is_some_and(|below| below.is_empty() || below.starts_with('/')),
-        other => other.matches(pointer, None),
-    }
+fn covers_pointer(pattern: &Key, pointer: &str, value: Option<&str>) -> bool {
+    let claimed = match pattern {
+        Key::Literal(claimed) => Some(&**claimed),
+        Key::Variable(_) => value,
+        other => return other.matches(pointer, None),
+    };
+    claimed
+        .and_then(|claimed| pointer.strip_prefix(claimed))
+        .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
 fn select(claims: &Compiled, among: u128, mut wanted: impl FnMut(&ClaimPath) -> bool) -> u128 {

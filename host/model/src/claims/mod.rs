@@ -14,7 +14,7 @@ pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
     compiled::{ClaimError, Compiled, Grant, Grants, MAX_CLAIMS},
-    path::{ClaimPath, Key, PathError, PodSets, Scope, Variable},
+    path::{ClaimPath, Key, MAX_PATH, PathError, PodSets, Scope, Variable},
 };
 
 /// How a place is touched.
@@ -102,7 +102,7 @@ impl JsonSchema for ClaimPath {
             "type": "string",
             "description": "A path in the info record, as `pod-sets[@trainer].containers[node].env[PET_*]`.",
             "minLength": 1,
-            "maxLength": 512
+            "maxLength": MAX_PATH
         })
     }
 }

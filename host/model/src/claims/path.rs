@@ -10,6 +10,9 @@ use thiserror::Error;
 
 use crate::record::{Field, Level};
 
+/// The longest path, in bytes.
+pub const MAX_PATH: usize = 512;
+
 /// A value that is known once a TrainJob is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
@@ -117,13 +120,18 @@ impl FromStr for ClaimPath {
     type Err = PathError;
 
     fn from_str(path: &str) -> Result<Self, PathError> {
-        let segments = segments(path)?;
-        let mut rest = segments.into_iter();
-        let mut next = || rest.next();
         let syntax = |problem| PathError::Syntax {
-            path: path.to_owned(),
+            path: crate::text::clean(path),
             problem,
         };
+        if path.len() > MAX_PATH {
+            return Err(syntax("a path has at most 512 bytes"));
+        }
+        if crate::text::clean(path) != path {
+            return Err(syntax("it holds control characters"));
+        }
+        let mut rest = segments(path)?.into_iter();
+        let mut next = || rest.next();
         let (first, key) = next().ok_or_else(|| syntax("a path is empty"))?;
         let (scope, field, key) = if first == "pod-sets" {
             let pod_sets = match key {
@@ -133,10 +141,7 @@ impl FromStr for ClaimPath {
                         field: "pod-sets",
                     });
                 }
-                Some(RawKey::Plain(text)) if text.starts_with('@') => {
-                    PodSets::Ancestor(text.trim_start_matches('@').into())
-                }
-                Some(key) => PodSets::Named(key.parse(path)?),
+                Some(key) => key.pod_sets(path)?,
             };
             let (name, key) =
                 next().ok_or_else(|| syntax("a field must follow `pod-sets[...]`"))?;
@@ -152,7 +157,7 @@ impl FromStr for ClaimPath {
                     let scope = Scope::Container {
                         pod_sets,
                         list: field,
-                        name: name.parse(path)?,
+                        name: name.name(path)?,
                     };
                     (scope, named(Level::Container, &inner, path)?, inner_key)
                 }
@@ -210,6 +215,35 @@ enum RawKey {
 }
 
 impl RawKey {
+    /// As a name: what stands below the set of keys is nothing.
+    fn name(self, path: &str) -> Result<Key, PathError> {
+        match self.parse(path)? {
+            Key::Set => Err(PathError::Syntax {
+                path: path.to_owned(),
+                problem: "`#` is the set of keys, which holds nothing; `*` means every one",
+            }),
+            key => Ok(key),
+        }
+    }
+
+    /// As the key of `pod-sets`: `@` stands before an ancestor.
+    fn pod_sets(self, path: &str) -> Result<PodSets, PathError> {
+        match &self {
+            Self::Plain(text) if text.starts_with('@') => {
+                let ancestor = text.trim_start_matches('@');
+                if ancestor.is_empty() || ancestor.len() + 1 != text.len() || ancestor.contains('*')
+                {
+                    return Err(PathError::Syntax {
+                        path: path.to_owned(),
+                        problem: "an ancestor is one whole label value, as `@trainer`",
+                    });
+                }
+                Ok(PodSets::Ancestor(ancestor.into()))
+            }
+            _ => self.name(path).map(PodSets::Named),
+        }
+    }
+
     fn parse(self, path: &str) -> Result<Key, PathError> {
         let syntax = |problem| PathError::Syntax {
             path: path.to_owned(),

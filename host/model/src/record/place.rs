@@ -101,7 +101,7 @@ impl Record {
     }
 }
 
-/// A place by names: how errors, `explain` and people speak of it.
+/// A place by names: how errors, `explain` and people speak of it. Keys come from guests, and are printed cleaned.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     /// The pod set's name.
@@ -118,7 +118,7 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keyed = |f: &mut fmt::Formatter<'_>, name: &str, key: &str| {
             write!(f, "{name}[")?;
-            crate::claims::write_literal(f, key)?;
+            crate::claims::write_literal(f, &crate::text::clean(key))?;
             f.write_str("]")
         };
         if let Some(pod_set) = &self.pod_set {
