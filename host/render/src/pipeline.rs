@@ -60,8 +60,8 @@ pub(crate) fn run(
     for step in plan.iter().filter(|step| step.plugin().manifest.has(phase)) {
         match call(session, phase, step, namespace, fetch) {
             Ok(()) => {}
-            Err(problem) if phase == Phase::Check => problems.push(problem),
-            Err(problem) => return Err(vec![problem]),
+            Err(problem) if phase == Phase::Check => problems.push(*problem),
+            Err(problem) => return Err(vec![*problem]),
         }
     }
     problems.extend(
@@ -85,7 +85,7 @@ fn call(
     step: &Step<'_>,
     namespace: &str,
     fetch: &dyn Fetch,
-) -> Result<(), Problem> {
+) -> Result<(), Box<Problem>> {
     let (mut rounds, mut busy) = (0, 0);
     loop {
         let error = match session.call(step.policy, phase, step.rank, step.config.clone()) {
@@ -97,32 +97,32 @@ fn call(
             continue;
         }
         let Some(key) = error.missing().cloned() else {
-            return Err(match error.cause {
+            return Err(Box::new(match error.cause {
                 trainyard_model::policy::Ended::Refused(failure) => Problem::Refused {
                     plugin: error.plugin,
                     phase,
                     failure,
                 },
                 _ => Problem::Call(error),
-            });
+            }));
         };
         rounds += 1;
         if rounds == MAX_LOOKUP_ROUNDS {
-            return Err(Problem::TooManyLookups {
+            return Err(Box::new(Problem::TooManyLookups {
                 plugin: error.plugin,
                 phase,
                 rounds,
-            });
+            }));
         }
         match fetch.fetch(namespace, &key) {
             Some(answer) => session.learn(key, answer),
             None => {
-                return Err(Problem::NotGiven {
+                return Err(Box::new(Problem::NotGiven {
                     plugin: error.plugin,
                     phase,
                     key,
                     namespace: namespace.to_owned(),
-                });
+                }));
             }
         }
     }

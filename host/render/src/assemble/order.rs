@@ -1,6 +1,6 @@
 //! Orders that Kubernetes gives a meaning: env vars that name others, and init containers that asked for a place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use trainyard_model::record::{ContainerId, Entry, Field, Owner, PlaceScope, Record};
@@ -8,33 +8,28 @@ use trainyard_model::record::{ContainerId, Entry, Field, Owner, PlaceScope, Reco
 /// Moves an env var that another one's `$(NAME)` names before it, where one of the two came after the runtime: what the
 /// runtime's author ordered stays. Kubernetes expands only what stands before. Names that name each other stay.
 pub(super) fn references_first(list: Vec<Value>, entries: &[Entry]) -> Vec<Value> {
-    let names: Vec<String> = list
+    let added: BTreeSet<&str> = entries
         .iter()
-        .map(|item| text(item, "name").to_owned())
+        .filter(|entry| entry.home != Owner::Runtime)
+        .map(|entry| &*entry.key)
         .collect();
-    let added = |name: &str| {
-        entries
-            .iter()
-            .any(|e| *e.key == *name && e.home != Owner::Runtime)
-    };
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, item) in list.iter().enumerate() {
+        places.entry(text(item, "name")).or_insert(at);
+    }
     let needs: Vec<Vec<usize>> = list
         .iter()
-        .zip(&names)
-        .map(|(item, name)| {
-            let referenced = references(text(item, "value"));
-            let found = |n: &&str| names.iter().position(|other| other == n);
-            referenced
-                .iter()
-                .filter(|n| added(n) || added(name))
-                .filter_map(found)
-                .collect()
+        .map(|item| {
+            let is_added = added.contains(text(item, "name"));
+            let referenced: BTreeSet<&str> = references(text(item, "value")).collect();
+            let found = referenced
+                .into_iter()
+                .filter(|name| is_added || added.contains(name))
+                .filter_map(|name| places.get(name).copied());
+            found.collect::<BTreeSet<_>>().into_iter().collect()
         })
         .collect();
-    let mut order = Vec::with_capacity(list.len());
-    let mut seen = BTreeSet::new();
-    for at in 0..list.len() {
-        visit(at, &needs, &mut seen, &mut order);
-    }
+    let order = needed_first(&needs);
     let mut items: Vec<Option<Value>> = list.into_iter().map(Some).collect();
     order
         .into_iter()
@@ -42,13 +37,30 @@ pub(super) fn references_first(list: Vec<Value>, entries: &[Entry]) -> Vec<Value
         .collect()
 }
 
-fn visit(at: usize, needs: &[Vec<usize>], seen: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
-    if seen.insert(at) {
-        for needed in needs.get(at).into_iter().flatten() {
-            visit(*needed, needs, seen, order);
+/// The positions in their order, but each behind those that it needs. A plugin may chain thousands, so that the way down
+/// stands in a list and not on the stack.
+fn needed_first(needs: &[Vec<usize>]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(needs.len());
+    let mut seen = vec![false; needs.len()];
+    for start in 0..needs.len() {
+        let mut way = vec![(start, 0)];
+        while let Some((at, next)) = way.last_mut() {
+            let (here, needed) = (*at, needs.get(*at).and_then(|all| all.get(*next)).copied());
+            *next += 1;
+            let was_seen = seen
+                .get_mut(here)
+                .is_none_or(|seen| std::mem::replace(seen, true));
+            match needed {
+                _ if was_seen && *next == 1 => drop(way.pop()),
+                Some(needed) => way.push((needed, 0)),
+                None => {
+                    order.push(here);
+                    way.pop();
+                }
+            }
         }
-        order.push(at);
     }
+    order
 }
 
 fn text<'v>(item: &'v Value, key: &str) -> &'v str {
@@ -56,25 +68,25 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
 }
 
 /// The names in `$(NAME)`; `$$(NAME)` is an escape.
-fn references(value: &str) -> Vec<&str> {
-    let mut out = Vec::new();
+fn references(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
-    while let Some((_, after)) = rest.split_once('$') {
-        rest = match after.strip_prefix('$') {
-            Some(escaped) => escaped,
-            None => match after
-                .strip_prefix('(')
-                .and_then(|inner| inner.split_once(')'))
-            {
-                Some((name, after)) => {
-                    out.push(name);
-                    after
-                }
-                None => after,
-            },
-        };
-    }
-    out
+    std::iter::from_fn(move || {
+        loop {
+            let (_, after) = rest.split_once('$')?;
+            rest = match after.strip_prefix('$') {
+                Some(escaped) => escaped,
+                None => match after.strip_prefix('(') {
+                    Some(inner) => {
+                        // Without an end here there is none further on.
+                        let (name, behind) = inner.split_once(')')?;
+                        rest = behind;
+                        return Some(name);
+                    }
+                    None => after,
+                },
+            };
+        }
+    })
 }
 
 /// Wishes for a place that can't be met together.
@@ -85,7 +97,8 @@ pub(crate) struct Unsolvable {
 }
 
 /// The order of a pod set's init containers: those of the runtime as they were, additions last or where they asked to
-/// be, ties by name. None where nobody asked.
+/// be; where wishes leave a choice, as the record has them, by plugin name and then as each plugin wrote them. None where
+/// nobody asked.
 pub(crate) fn place_init_containers(
     record: &Record,
     pod_set: u32,
@@ -107,11 +120,7 @@ pub(crate) fn place_init_containers(
                 .iter()
                 .any(|other| other.id != c.id && other.precedes(c))
         };
-        let Some(next) = waiting
-            .iter()
-            .filter(ready)
-            .min_by_key(|c| (c.runtime.unwrap_or(usize::MAX), &c.name))
-        else {
+        let Some(next) = waiting.iter().filter(ready).min_by_key(|c| c.at) else {
             return Err(Unsolvable {
                 names: waiting.iter().map(|c| c.name.clone()).collect(),
             });
@@ -127,8 +136,9 @@ pub(crate) fn place_init_containers(
 struct Placed {
     id: ContainerId,
     name: String,
-    /// Its position, where the runtime has it.
-    runtime: Option<usize>,
+    /// Its position in the record: the runtime's first.
+    at: usize,
+    is_runtimes: bool,
     wishes: Vec<String>,
 }
 
@@ -137,8 +147,7 @@ impl Placed {
     fn precedes(&self, other: &Self) -> bool {
         let wishes = |c: &Self, wish: &str| c.wishes.iter().any(|w| w == wish);
         let is_first = |c: &Self| wishes(c, "first");
-        let in_runtime_order = matches!((self.runtime, other.runtime), (Some(a), Some(b)) if a < b);
-        in_runtime_order
+        (self.is_runtimes && other.is_runtimes && self.at < other.at)
             || (is_first(self) && !is_first(other))
             || wishes(self, &format!("before/{}", other.name))
             || wishes(other, &format!("after/{}", self.name))
@@ -153,7 +162,8 @@ fn placed(record: &Record, id: ContainerId, at: usize) -> Option<Placed> {
     Some(Placed {
         id,
         name: container.name.to_string(),
-        runtime: (container.home == Owner::Runtime).then_some(at),
+        at,
+        is_runtimes: container.home == Owner::Runtime,
         wishes: wishes.iter().map(|wish| wish.key.to_string()).collect(),
     })
 }
@@ -164,6 +174,7 @@ mod tests {
 
     #[test]
     fn finds_references_and_leaves_escapes() {
-        assert_eq!(references("$(A)-$$(B)-$(C)$(unclosed"), ["A", "C"]);
+        let found: Vec<_> = references("$(A)-$$(B)-$(C)$(unclosed").collect();
+        assert_eq!(found, ["A", "C"]);
     }
 }

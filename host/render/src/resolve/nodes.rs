@@ -69,7 +69,10 @@ impl Overrides<'_> {
                     "is {nodes}, and {other_nodes} of them are taken: {} is the least",
                     other_nodes + 1
                 );
-                self.problems.push(Problem::job(path, message));
+                self.problems.push(match owner {
+                    Owner::TrainJob => Problem::job(path, message),
+                    _ => Problem::runtime(path, message),
+                });
             }
         }
         (nodes, Vec::new())
@@ -77,7 +80,8 @@ impl Overrides<'_> {
 
     /// The positions of the pod sets that `numNodes` counts: the active plugins', else those with the trainer ancestor.
     fn node_sets(&self, active: &[Active]) -> Vec<u32> {
-        let declared: Vec<u32> = active
+        let mut declared: Vec<u32> = Vec::new();
+        let named = active
             .iter()
             .flat_map(|active| {
                 active
@@ -92,8 +96,13 @@ impl Overrides<'_> {
                     active.config.pointer(at) == Some(&serde_json::Value::Bool(true))
                 })
             })
-            .filter_map(|(_, set)| self.record.pod_set_named(&set.pod_set))
-            .collect();
+            .filter_map(|(_, set)| self.record.pod_set_named(&set.pod_set));
+        for set in named {
+            // Two plugins may name one pod set; it counts once.
+            if !declared.contains(&set) {
+                declared.push(set);
+            }
+        }
         if !declared.is_empty() {
             return declared;
         }
