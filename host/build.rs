@@ -5,6 +5,7 @@ use std::{
     error::Error,
     fmt::Write as _,
     path::{Path, PathBuf},
+    process::ExitCode,
 };
 
 use trainyard_componentize::build::{self, Messages, Options};
@@ -12,18 +13,30 @@ use trainyard_componentize::build::{self, Messages, Options};
 /// The folders of the built-in plugins, below `plugins/`.
 const BUILT_INS: &[&str] = &["torch"];
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match embed() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the built-in plugins can't be built: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn embed() -> Result<(), Box<dyn Error>> {
     let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?)
         .join("..")
         .canonicalize()?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let options = Options {
-        target_dir: Some(root.join("target/guest")),
+        target_dir: target_dir(),
         locked: true,
         messages: Messages::Keep,
     };
     let mut table =
         String::from("/// The built-in plugins.\npub(crate) static BUILT_INS: &[BuiltIn] = &[\n");
+    // The SDK reads the contract from there; nothing that cargo says of the crates names it.
+    watch(&root.join("wit"));
     for name in BUILT_INS {
         let built = build::build(&root.join("plugins").join(name), &options)?;
         let file = out.join(format!("{name}.wasm"));
@@ -32,11 +45,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             table,
             "    BuiltIn {{ name: {name:?}, component: include_bytes!({file:?}) }},"
         )?;
-        for source in &built.sources {
-            println!("cargo::rerun-if-changed={}", source.display());
-        }
+        built.sources.iter().for_each(|source| watch(source));
     }
     table.push_str("];\n");
     std::fs::write(out.join("built_ins.rs"), table)?;
     Ok(())
+}
+
+/// A folder of its own beside what this cargo builds: it outlives `OUT_DIR`, since the first build of a guest takes long.
+fn target_dir() -> Option<PathBuf> {
+    let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    set.filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join("guest"))
+}
+
+fn watch(path: &Path) {
+    println!("cargo::rerun-if-changed={}", path.display());
 }
