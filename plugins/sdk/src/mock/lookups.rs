@@ -1,0 +1,62 @@
+//! The cluster of a test.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use trainyard_model::lookup::{LookupAnswer, LookupKey};
+
+/// The objects that a test gave, and the kinds that are not served.
+#[derive(Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) objects: Vec<Value>,
+    /// By API version and kind.
+    pub(super) not_served: Vec<(String, String)>,
+}
+
+impl Cluster {
+    /// The answer to a lookup; none for an object that was not given, which a host has to fetch first.
+    pub(super) fn answer(&self, key: &LookupKey) -> Option<LookupAnswer> {
+        match key {
+            LookupKey::Object {
+                api_version, kind, ..
+            } if !self.serves(api_version, kind) => Some(LookupAnswer::NotServed),
+            LookupKey::Object {
+                api_version,
+                kind,
+                name,
+            } => self
+                .of_kind(api_version, kind)
+                .find(|object| text(object, "/metadata/name") == name)
+                .map(|object| LookupAnswer::Object(Arc::new(object.clone()))),
+            LookupKey::All { api_version, kind } => {
+                let mut found: Vec<_> = self.of_kind(api_version, kind).collect();
+                found.sort_by_key(|object| text(object, "/metadata/name"));
+                let found = found.into_iter().map(|object| Arc::new(object.clone()));
+                Some(LookupAnswer::All(found.collect()))
+            }
+            LookupKey::Served { api_version, kind } => {
+                Some(LookupAnswer::Served(self.serves(api_version, kind)))
+            }
+        }
+    }
+
+    fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let is = |(version, name): &(String, String)| version == api_version && name == kind;
+        !self.not_served.iter().any(is)
+    }
+
+    fn of_kind<'a>(
+        &'a self,
+        api_version: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = &'a Value> {
+        self.objects.iter().filter(move |object| {
+            text(object, "/apiVersion") == api_version && text(object, "/kind") == kind
+        })
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let value = object.pointer(pointer).and_then(Value::as_str);
+    value.unwrap_or_default()
+}

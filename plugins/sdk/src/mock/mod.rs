@@ -1,0 +1,293 @@
+//! A mock host: the host's own record and rules behind the same handles, for unit tests of a plugin.
+//!
+//! ```
+//! # use trainyard_sdk::{mock::MockJob, Context, Failure, Transform};
+//! # struct Greeter;
+//! # impl Transform for Greeter {
+//! #     fn transform(ctx: &Context) -> Result<(), Failure> {
+//! #         ctx.info().with_ancestor("trainer")[0].container("node").unwrap().put_env("GREETING", "hello");
+//! #         Ok(())
+//! #     }
+//! # }
+//! # mod plugin {
+//! #     use trainyard_sdk::{native::Phases, PluginParts, Transform};
+//! #     pub const PLUGIN: PluginParts = PluginParts {
+//! #         manifest: r#"{"name":"greeter","activeWhen":"plugins","claims":{"writes":["pod-sets[@trainer].containers[node].env[GREETING]"]}}"#,
+//! #         parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform"]}"#,
+//! #         phases: Phases { transform: Some(super::Greeter::transform), ..Phases::NONE },
+//! #     };
+//! # }
+//! # use plugin::PLUGIN;
+//! # fn main() {
+//! let outcome = MockJob::new("llama")
+//!     .pod_set("node", |set| set.ancestor("trainer").count(4).container("node", |c| c.image("torch")))
+//!     .transform(&PLUGIN)
+//!     .expect("the plugin accepts the job");
+//! assert_eq!(outcome.value("pod-sets[node].containers[node].env[GREETING]"), Some("hello".into()));
+//! # }
+//! ```
+
+mod lookups;
+mod outcome;
+mod pods;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_model::{
+    job::Job,
+    plugin::Settings,
+    policy::{Phase, Policy},
+    record::{Field, Record},
+    session::{CallError, Session},
+};
+
+use self::lookups::Cluster;
+pub use self::{
+    outcome::Outcome,
+    pods::{MockContainer, MockPodSet},
+};
+
+use crate::{
+    PluginParts,
+    native::{NativeError, NativePolicy},
+};
+
+/// A TrainJob for a test.
+#[derive(Debug)]
+pub struct MockJob {
+    job: Job,
+    record: Record,
+    config: Value,
+    settings: Settings,
+    cluster: Cluster,
+}
+
+/// Why a call counts for nothing: the host's own error, or a plugin that no host would load.
+#[derive(Debug, thiserror::Error)]
+pub enum MockError {
+    /// How the call ended.
+    #[error(transparent)]
+    Call(#[from] Box<CallError>),
+    /// The plugin is not loaded.
+    #[error(transparent)]
+    Plugin(#[from] NativeError),
+    /// Its configuration fails its schema.
+    #[error("the configuration is refused: {0}")]
+    Config(String),
+}
+
+impl MockJob {
+    /// A TrainJob of that name with one node, and no pod sets yet.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let job = Job {
+            name: name.into(),
+            namespace: "default".into(),
+            uid: "00000000-0000-0000-0000-000000000000".into(),
+            nodes: 1,
+            spec: Arc::new(json!({})),
+            ..Job::default()
+        };
+        Self {
+            job,
+            record: Record::new(name, name, "cluster.local"),
+            config: json!({}),
+            settings: Settings::default(),
+            cluster: Cluster::default(),
+        }
+    }
+
+    /// The TrainJob's `spec`, which plugins read by claims `job[POINTER]`.
+    #[must_use]
+    pub fn spec(mut self, spec: Value) -> Self {
+        self.job.spec = Arc::new(spec);
+        self
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.job.nodes = nodes;
+        self
+    }
+
+    /// An explicit number of processes per node.
+    #[must_use]
+    pub fn processes_per_node(mut self, processes: u32) -> Self {
+        self.job.processes_per_node = Some(processes);
+        self
+    }
+
+    /// Its namespace; `default` where nothing is said.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.job.namespace = namespace.into();
+        self
+    }
+
+    /// Its UID, which goes into hashed names.
+    #[must_use]
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.job.uid = uid.into();
+        self
+    }
+
+    /// It is suspended.
+    #[must_use]
+    pub fn suspended(mut self) -> Self {
+        self.job.suspended = true;
+        self
+    }
+
+    /// A label of the TrainJob.
+    #[must_use]
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.job.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// An annotation of the TrainJob.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.job
+            .annotations
+            .insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// The runtime that it names, as `ClusterTrainingRuntime` and `torch-distributed`.
+    #[must_use]
+    pub fn runtime(mut self, kind: &str, name: &str) -> Self {
+        self.job.runtime.kind = kind.into();
+        self.job.runtime.name = name.into();
+        self
+    }
+
+    /// A label of the runtime.
+    #[must_use]
+    pub fn runtime_label(mut self, key: &str, value: &str) -> Self {
+        let labels = &mut self.job.runtime.labels;
+        labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// An annotation of the runtime.
+    #[must_use]
+    pub fn runtime_annotation(mut self, key: &str, value: &str) -> Self {
+        let annotations = &mut self.job.runtime.annotations;
+        annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// A label that the JobSet has.
+    #[must_use]
+    pub fn job_set_label(mut self, key: &str, value: &str) -> Self {
+        self.record.fields.load(Field::Labels, key, value.into());
+        self
+    }
+
+    /// An annotation that the JobSet has.
+    #[must_use]
+    pub fn job_set_annotation(mut self, key: &str, value: &str) -> Self {
+        let fields = &mut self.record.fields;
+        fields.load(Field::Annotations, key, value.into());
+        self
+    }
+
+    /// The plugin's configuration in the runtime.
+    #[must_use]
+    pub fn config(mut self, config: Value) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// What the operator sets for the plugin in the policy file's `config`.
+    #[must_use]
+    pub fn operator_config(mut self, config: Value) -> Self {
+        self.settings.operator_config = Arc::new(config);
+        self
+    }
+
+    /// All that the operator sets: grants, limits, configuration. Without it the plugin has the grants of any foreign
+    /// plugin; [`Settings::built_in`] grants all that it claims.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The DNS subdomain of the pods.
+    #[must_use]
+    pub fn subdomain(mut self, subdomain: &str) -> Self {
+        self.record.subdomain = subdomain.into();
+        self
+    }
+
+    /// A pod set.
+    #[must_use]
+    pub fn pod_set(mut self, name: &str, build: impl FnOnce(MockPodSet) -> MockPodSet) -> Self {
+        build(MockPodSet::new(name)).load(&mut self.record);
+        self
+    }
+
+    /// An object that the plugin can look up.
+    #[must_use]
+    pub fn object(mut self, object: Value) -> Self {
+        self.cluster.objects.push(object);
+        self
+    }
+
+    /// The cluster does not serve the kind: a lookup of it gives none.
+    #[must_use]
+    pub fn not_served(mut self, api_version: &str, kind: &str) -> Self {
+        let kind = (api_version.to_owned(), kind.to_owned());
+        self.cluster.not_served.push(kind);
+        self
+    }
+
+    /// Runs transform alone.
+    ///
+    /// # Errors
+    /// How the call ended.
+    pub fn transform(self, plugin: &PluginParts) -> Result<Outcome, MockError> {
+        self.run(plugin, &[Phase::Transform])
+    }
+
+    /// Runs every phase that the plugin has, in the order of a TrainJob.
+    ///
+    /// # Errors
+    /// How the first call that failed ended.
+    pub fn all_phases(self, plugin: &PluginParts) -> Result<Outcome, MockError> {
+        self.run(plugin, &Phase::ALL)
+    }
+
+    fn run(self, plugin: &PluginParts, phases: &[Phase]) -> Result<Outcome, MockError> {
+        let policy = NativePolicy::new(plugin, self.settings)?;
+        let config = policy.plugin().config(self.config).map_err(|errors| {
+            MockError::Config(
+                errors
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            )
+        })?;
+        let mut session = Session::new(Arc::new(self.job), self.record);
+        for phase in phases
+            .iter()
+            .filter(|phase| policy.plugin().manifest.has(**phase))
+        {
+            while let Err(error) = session.call(&policy, *phase, 0, config.clone()) {
+                let answer = error
+                    .missing()
+                    .and_then(|key| Some((key.clone(), self.cluster.answer(key)?)));
+                match answer {
+                    Some((key, answer)) => session.learn(key, answer),
+                    None => return Err(error.into()),
+                }
+            }
+        }
+        Ok(Outcome::new(session))
+    }
+}

@@ -1,0 +1,95 @@
+//! What is left of the calls of a test.
+
+use serde_json::Value;
+use trainyard_model::{
+    object::Object,
+    record::{Change, Datum},
+    session::{Said, Session},
+};
+
+/// What a plugin did to a TrainJob.
+#[derive(Debug)]
+pub struct Outcome {
+    session: Session,
+}
+
+impl Outcome {
+    pub(super) const fn new(session: Session) -> Self {
+        Self { session }
+    }
+
+    /// The value at a path of the record (`pod-sets[node].containers[node].env[NAME]`) that the plugin wrote; none where
+    /// it wrote nothing there, or removed it.
+    #[must_use]
+    pub fn value(&self, path: &str) -> Option<Value> {
+        self.last(path)?.new.as_ref().and_then(Datum::to_json)
+    }
+
+    /// Why it wrote there, in its words: what `trainyard explain` shows.
+    #[must_use]
+    pub fn reason(&self, path: &str) -> Option<String> {
+        self.last(path)?.reason.as_deref().map(str::to_owned)
+    }
+
+    /// Everything that the plugin wrote, in its order; none is a removal or a new container.
+    #[must_use]
+    pub fn writes(&self) -> Vec<(String, Option<Value>)> {
+        self.changes()
+            .map(|change| {
+                let value = change.new.as_ref().and_then(Datum::to_json);
+                (self.path(change), value)
+            })
+            .collect()
+    }
+
+    fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        self.session
+            .committed()
+            .iter()
+            .flat_map(|committed| &committed.changes)
+    }
+
+    fn path(&self, change: &Change) -> String {
+        self.session.record().path(&change.place).to_string()
+    }
+
+    fn last(&self, path: &str) -> Option<&Change> {
+        self.changes()
+            .rev()
+            .find(|change| self.path(change) == path)
+    }
+
+    /// The objects that it emitted.
+    #[must_use]
+    pub fn objects(&self) -> Vec<&Object> {
+        self.session
+            .emitted()
+            .iter()
+            .map(|emitted| &emitted.object)
+            .collect()
+    }
+
+    /// What it warned of, each with its field.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        sentences(self.session.warnings())
+    }
+
+    /// What it refuses the TrainJob for by [`Context::error`](crate::Context::error), each with its field.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        sentences(self.session.errors())
+    }
+
+    /// The lines that it logged, as `LEVEL: LINE`.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        let log = self.session.log().iter();
+        log.map(|logged| format!("{}: {}", logged.line.level, logged.line.line))
+            .collect()
+    }
+}
+
+fn sentences(said: &[Said]) -> Vec<String> {
+    said.iter().map(|said| said.failure.to_string()).collect()
+}

@@ -1,0 +1,268 @@
+//! The pods of a test's TrainJob.
+
+use serde_json::{Map, Value, json};
+use trainyard_model::{
+    record::{Container, Datum, Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
+    value::Dependency,
+};
+
+/// A pod set for a test.
+#[derive(Debug)]
+pub struct MockPodSet {
+    set: PodSet,
+    containers: Vec<MockContainer>,
+}
+
+impl MockPodSet {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            set: PodSet::new(name),
+            containers: Vec::new(),
+        }
+    }
+
+    /// Puts it into the record, as resolve does with a runtime and a TrainJob.
+    pub(super) fn load(self, record: &mut Record) {
+        let position = u32::try_from(record.pod_sets.len()).unwrap_or(u32::MAX);
+        let mut set = self.set;
+        set.counts_nodes = set.ancestor.as_deref() == Some("trainer");
+        record.pod_sets.push(set);
+        for mock in self.containers {
+            let mut container = mock.container;
+            let (list, name) = (container.list, container.name.clone());
+            container.pod_set = position;
+            let id = record.new_container(container);
+            if let Some(set) = record.pod_sets.get_mut(position as usize) {
+                set.fields.load(list, &name, Datum::Container(id));
+            }
+            for (field, key, datum) in mock.overrides {
+                let place = Place {
+                    scope: PlaceScope::Container(id),
+                    field,
+                    key: key.as_str().into(),
+                };
+                record.write(place, Some(datum), Owner::TrainJob, None);
+            }
+        }
+    }
+
+    /// Its ancestor label, as `trainer`.
+    #[must_use]
+    pub fn ancestor(mut self, ancestor: &str) -> Self {
+        self.set.ancestor = Some(ancestor.into());
+        self
+    }
+
+    /// Pods in each of its jobs.
+    #[must_use]
+    pub fn count(mut self, count: u32) -> Self {
+        self.set.count = count;
+        self
+    }
+
+    /// Its jobs.
+    #[must_use]
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.set.replicas = replicas;
+        self
+    }
+
+    /// A pod set that it waits for, until it is `Ready` or `Complete`.
+    #[must_use]
+    pub fn depends_on(mut self, pod_set: &str, status: &str) -> Self {
+        self.set.depends_on.push(Dependency {
+            pod_set: pod_set.to_owned(),
+            status: status.to_owned(),
+        });
+        self
+    }
+
+    /// A container.
+    #[must_use]
+    pub fn container(self, name: &str, build: impl FnOnce(MockContainer) -> MockContainer) -> Self {
+        self.add(Field::Containers, name, build)
+    }
+
+    /// An init container.
+    #[must_use]
+    pub fn init_container(
+        self,
+        name: &str,
+        build: impl FnOnce(MockContainer) -> MockContainer,
+    ) -> Self {
+        self.add(Field::InitContainers, name, build)
+    }
+
+    /// A volume, by its source as in a pod spec: `json!({"emptyDir": {}})`.
+    #[must_use]
+    pub fn volume(self, name: &str, source: Value) -> Self {
+        let mut volume = Map::from_iter([("name".to_owned(), name.into())]);
+        if let Value::Object(source) = source {
+            volume.extend(source);
+        }
+        self.field(Field::Volumes, name, Value::Object(volume).into())
+    }
+
+    /// A label of the pods.
+    #[must_use]
+    pub fn pod_label(self, key: &str, value: &str) -> Self {
+        self.field(Field::PodLabels, key, value.into())
+    }
+
+    /// An annotation of the pods.
+    #[must_use]
+    pub fn pod_annotation(self, key: &str, value: &str) -> Self {
+        self.field(Field::PodAnnotations, key, value.into())
+    }
+
+    /// A label that the pods' machines must have.
+    #[must_use]
+    pub fn node_selector(self, key: &str, value: &str) -> Self {
+        self.field(Field::NodeSelector, key, value.into())
+    }
+
+    /// Devices of a resource claim, as a DRA policy leaves them.
+    #[must_use]
+    pub fn claimed_devices(self, claim: &str, count: Option<u32>) -> Self {
+        let devices = json!({ "count": count, "accelerator": true });
+        self.field(Field::Devices, &format!("claim/{claim}"), devices.into())
+    }
+
+    fn field(mut self, field: Field, key: &str, datum: Datum) -> Self {
+        self.set.fields.load(field, key, datum);
+        self
+    }
+
+    fn add(
+        mut self,
+        list: Field,
+        name: &str,
+        build: impl FnOnce(MockContainer) -> MockContainer,
+    ) -> Self {
+        let container = Container {
+            name: name.into(),
+            pod_set: 0,
+            list,
+            home: Owner::Runtime,
+            runtime_command: None,
+            runtime_args: None,
+            fields: Fields::default(),
+        };
+        self.containers.push(build(MockContainer {
+            container,
+            overrides: Vec::new(),
+        }));
+        self
+    }
+}
+
+/// A container for a test: what the runtime has, and what the TrainJob puts over it.
+#[derive(Debug)]
+pub struct MockContainer {
+    container: Container,
+    overrides: Vec<(Field, String, Datum)>,
+}
+
+impl MockContainer {
+    /// Its image.
+    #[must_use]
+    pub fn image(self, image: &str) -> Self {
+        self.runtime(Field::Image, "", image.into())
+    }
+
+    /// Its command in the runtime.
+    #[must_use]
+    pub fn command(mut self, command: &[&str]) -> Self {
+        let command = list(command);
+        self.container.runtime_command = command.as_list().map(Into::into);
+        self.runtime(Field::Command, "", command)
+    }
+
+    /// Its arguments in the runtime.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Self {
+        let args = list(args);
+        self.container.runtime_args = args.as_list().map(Into::into);
+        self.runtime(Field::Args, "", args)
+    }
+
+    /// An env var of the runtime.
+    #[must_use]
+    pub fn env(self, name: &str, value: &str) -> Self {
+        self.runtime(Field::Env, name, value.into())
+    }
+
+    /// An env var of the runtime whose value has a source: `json!({"fieldRef": {...}})`.
+    #[must_use]
+    pub fn env_source(self, name: &str, source: Value) -> Self {
+        self.runtime(Field::Env, name, source.into())
+    }
+
+    /// A port of the runtime.
+    #[must_use]
+    pub fn port(self, number: u16, protocol: &str, name: Option<&str>) -> Self {
+        let mut port = json!({ "containerPort": number, "protocol": protocol });
+        if let (Some(name), Value::Object(port)) = (name, &mut port) {
+            port.insert("name".to_owned(), name.into());
+        }
+        self.runtime(Field::Ports, &format!("{number}/{protocol}"), port.into())
+    }
+
+    /// A mount of the runtime.
+    #[must_use]
+    pub fn mount(self, volume: &str, path: &str) -> Self {
+        let mount = json!({ "name": volume, "mountPath": path });
+        self.runtime(Field::Mounts, path, mount.into())
+    }
+
+    /// `Always` makes a sidecar of an init container.
+    #[must_use]
+    pub fn restart_policy(self, policy: &str) -> Self {
+        self.runtime(Field::RestartPolicy, "", policy.into())
+    }
+
+    /// A resource request.
+    #[must_use]
+    pub fn request(self, resource: &str, amount: &str) -> Self {
+        self.runtime(Field::Requests, resource, amount.into())
+    }
+
+    /// A resource limit.
+    #[must_use]
+    pub fn limit(self, resource: &str, amount: &str) -> Self {
+        self.runtime(Field::Limits, resource, amount.into())
+    }
+
+    /// The command that the TrainJob puts over the runtime's.
+    #[must_use]
+    pub fn train_job_command(self, command: &[&str]) -> Self {
+        self.train_job(Field::Command, "", list(command))
+    }
+
+    /// The arguments that the TrainJob puts over the runtime's.
+    #[must_use]
+    pub fn train_job_args(self, args: &[&str]) -> Self {
+        self.train_job(Field::Args, "", list(args))
+    }
+
+    /// An env var of the TrainJob.
+    #[must_use]
+    pub fn train_job_env(self, name: &str, value: &str) -> Self {
+        self.train_job(Field::Env, name, value.into())
+    }
+
+    fn runtime(mut self, field: Field, key: &str, datum: Datum) -> Self {
+        self.container.fields.load(field, key, datum);
+        self
+    }
+
+    fn train_job(mut self, field: Field, key: &str, datum: Datum) -> Self {
+        self.overrides.push((field, key.to_owned(), datum));
+        self
+    }
+}
+
+fn list(items: &[&str]) -> Datum {
+    let items: Vec<String> = items.iter().map(|&item| item.to_owned()).collect();
+    items.as_slice().into()
+}

@@ -1,0 +1,201 @@
+//! The mock host gives an author what the host would: its errors with the claim that is missing, its grants, lookups,
+//! objects and warnings.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+use trainyard_model::plugin::Settings;
+use trainyard_sdk::{
+    Build, Check, Context, Failure, KeyFile, Mount, PluginParts, Port, Transform,
+    mock::{MockJob, Outcome},
+    native::Phases,
+};
+
+struct Scripts;
+
+impl Transform for Scripts {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        let topology = ctx.lookups().get("v1", "ConfigMap", "topology");
+        let zone = topology.and_then(|map| map.text("/data/zone"));
+        ctx.because("the topology says so");
+        for pod_set in ctx.info().nodes() {
+            let node = pod_set.container("node").ok_or("no node")?;
+            node.default_env("ZONE", &zone.clone().unwrap_or_default());
+            node.put_port(&Port::tcp(9000).named("metrics"));
+            let files = [KeyFile::new("run.sh", "bin/run.sh").mode(0o555)];
+            pod_set.put_own_config_map("scripts", "-scripts", Some(0o444), &files);
+            node.put_mount(
+                &Mount::new("scripts", "/scripts")
+                    .sub_path("bin")
+                    .read_only(),
+            );
+        }
+        ctx.log("debug", "done");
+        Ok(())
+    }
+}
+
+impl Build for Scripts {
+    fn build(ctx: &Context) -> Result<(), Failure> {
+        let map = ctx.objects().emit("v1", "ConfigMap", "-scripts", None);
+        map.append("run.sh", "echo ");
+        map.append("run.sh", &ctx.job().nodes().to_string());
+        Ok(())
+    }
+}
+
+impl Check for Scripts {
+    fn check(ctx: &Context) {
+        if ctx.job().nodes() > 2 {
+            ctx.warn("many nodes", Some("spec.trainer.numNodes"));
+        }
+        if ctx.job().suspended() {
+            ctx.error("can't wait", None);
+        }
+    }
+}
+
+const CLAIMS: &str = r#"{"name":"scripts","activeWhen":"plugins","claims":{
+    "reads":["lookups[v1/ConfigMap/topology]"],
+    "writes":["pod-sets[*].containers[node].env[ZONE]","pod-sets[*].containers[node].ports[9000/TCP]",
+        "pod-sets[*].containers[node].mounts[/scripts]","pod-sets[*].volumes[scripts]","objects[v1/ConfigMap/-scripts]"]}}"#;
+
+const fn plugin(manifest: &'static str) -> PluginParts {
+    PluginParts {
+        manifest,
+        parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform","build","check"]}"#,
+        phases: Phases {
+            transform: Some(Scripts::transform),
+            build: Some(Scripts::build),
+            check: Some(Scripts::check),
+        },
+    }
+}
+
+fn job() -> MockJob {
+    MockJob::new("bert").nodes(3).pod_set("node", |set| {
+        set.ancestor("trainer")
+            .count(3)
+            .container("node", |c| c.image("busybox"))
+    })
+}
+
+fn topology() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology"}, "data": {"zone": "a"}})
+}
+
+fn node(outcome: &Outcome, field: &str) -> Option<serde_json::Value> {
+    outcome.value(&format!("pod-sets[node].containers[node].{field}"))
+}
+
+#[test]
+fn writes_objects_warnings_and_log() {
+    let outcome = job()
+        .object(topology())
+        .all_phases(&plugin(CLAIMS))
+        .unwrap();
+    assert_eq!(node(&outcome, "env[ZONE]"), Some(json!("a")));
+    assert_eq!(
+        node(&outcome, "ports[9000/TCP]"),
+        Some(json!({"name": "metrics", "containerPort": 9000}))
+    );
+    assert_eq!(
+        node(&outcome, "mounts[/scripts]"),
+        Some(
+            json!({"name": "scripts", "mountPath": "/scripts", "subPath": "bin", "readOnly": true})
+        )
+    );
+    let volume = outcome.value("pod-sets[node].volumes[scripts]").unwrap();
+    assert_eq!(
+        volume.pointer("/configMap/items"),
+        Some(&json!([{"key": "run.sh", "path": "bin/run.sh", "mode": 0o555}]))
+    );
+    assert_eq!(
+        outcome
+            .reason("pod-sets[node].containers[node].env[ZONE]")
+            .as_deref(),
+        Some("the topology says so")
+    );
+    let texts: Vec<_> = outcome
+        .objects()
+        .iter()
+        .filter_map(|object| object.data.get("run.sh").cloned())
+        .collect();
+    assert_eq!(texts, ["echo 3"]);
+    assert_eq!(outcome.warnings(), ["spec.trainer.numNodes: many nodes"]);
+    assert_eq!(outcome.errors(), Vec::<String>::new());
+    assert_eq!(outcome.log(), ["debug: done"]);
+}
+
+#[test]
+fn an_error_of_check_is_told_beside_what_was_written() {
+    let outcome = job()
+        .suspended()
+        .object(topology())
+        .all_phases(&plugin(CLAIMS))
+        .unwrap();
+    assert_eq!(outcome.errors(), ["can't wait"]);
+    assert!(!outcome.writes().is_empty());
+}
+
+#[test]
+fn what_the_train_job_set_stays_under_a_default() {
+    let outcome = MockJob::new("bert")
+        .object(topology())
+        .pod_set("node", |set| {
+            set.ancestor("trainer")
+                .container("node", |c| c.train_job_env("ZONE", "b"))
+        })
+        .transform(&plugin(CLAIMS))
+        .unwrap();
+    assert_eq!(node(&outcome, "env[ZONE]"), None);
+}
+
+#[test]
+fn a_missing_object_is_named() {
+    let error = job().transform(&plugin(CLAIMS)).unwrap_err().to_string();
+    assert!(
+        error.contains("scripts 0.1.0") && error.contains("ConfigMap `topology`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_kind_that_is_not_served_reads_as_none() {
+    let outcome = job()
+        .not_served("v1", "ConfigMap")
+        .transform(&plugin(CLAIMS))
+        .unwrap();
+    assert_eq!(node(&outcome, "env[ZONE]"), Some(json!("")));
+}
+
+#[test]
+fn a_missing_claim_is_printed_as_the_manifest_needs_it() {
+    let manifest = r#"{"name":"scripts","activeWhen":"plugins","claims":{"reads":["lookups[v1/ConfigMap/topology]"]}}"#;
+    let error = job()
+        .object(topology())
+        .transform(&plugin(manifest))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`pod-sets[node].containers[node].env[ZONE]` in `claims.writes`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_claim_beyond_the_default_grants_needs_the_operator() {
+    let manifest = r#"{"name":"scripts","activeWhen":"plugins","claims":{"writes":["pod-sets[*].containers[node].image"]}}"#;
+    let error = job().transform(&plugin(manifest)).unwrap_err().to_string();
+    assert!(
+        error.contains("grants") && error.contains("image"),
+        "{error}"
+    );
+    // Granted, it comes as far as its first touch without a claim.
+    let error = job()
+        .settings(Settings::built_in())
+        .transform(&plugin(manifest))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("lookups[v1/ConfigMap/topology]"), "{error}");
+}

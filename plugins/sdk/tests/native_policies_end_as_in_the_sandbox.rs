@@ -1,0 +1,138 @@
+//! A native policy ends a call as the sandbox does: a fault and a panic end it, nothing of it counts, and the next call is
+//! as if it had never been.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use trainyard_model::{
+    call::Fault,
+    job::Job,
+    plugin::Settings,
+    policy::{Ended, Phase, Policy},
+    record::Record,
+    session::Session,
+};
+use trainyard_sdk::{
+    Context, Failure, PluginParts, Transform,
+    native::{NativePolicy, Phases},
+};
+
+struct Labels;
+
+/// What the job asks for by a label: every way in which a call can end.
+impl Transform for Labels {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        ctx.info().set_label("mine/first", "written");
+        match ctx.job().label("end").as_deref() {
+            Some("refuse") => {
+                return Err(Failure::from("no\u{1b}[31m").at("spec.trainer"));
+            }
+            Some("fault") => ctx.info().set_label("other", "not claimed"),
+            Some("panic") => panic!("lost at {}", ctx.job().name()),
+            Some("swallow") => {
+                let _ = std::panic::catch_unwind(|| panic!("the plugin's own business"));
+            }
+            _ => {}
+        }
+        ctx.info().set_label("mine/last", "written");
+        Ok(())
+    }
+}
+
+fn policy(claim: &str) -> Arc<dyn Policy> {
+    let manifest = format!(
+        r#"{{"name":"labels","activeWhen":"plugins","claims":{{"writes":["labels[{claim}]"]}}}}"#
+    );
+    let parts = PluginParts {
+        manifest: manifest.leak(),
+        parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform"]}"#,
+        phases: Phases {
+            transform: Some(Labels::transform),
+            ..Phases::NONE
+        },
+    };
+    Arc::new(NativePolicy::new(&parts, Settings::default()).unwrap())
+}
+
+/// How a call ends, and the labels that count after it.
+fn call(policy: &dyn Policy, end: &str) -> (Result<(), Ended>, usize) {
+    let job = Job {
+        name: "bert".into(),
+        labels: [("end".to_owned(), end.to_owned())].into(),
+        ..Job::default()
+    };
+    let mut session = Session::new(Arc::new(job), Record::new("bert", "bert", "cluster.local"));
+    let result = session.call(policy, Phase::Transform, 0, Arc::default());
+    let labels = session
+        .record()
+        .fields
+        .all(trainyard_model::record::Field::Labels);
+    assert_eq!(session.committed().len(), usize::from(result.is_ok()));
+    (result.map_err(|error| error.cause), labels.len())
+}
+
+#[test]
+fn a_call_that_ends_well_counts() {
+    let policy = policy("mine/*");
+    assert!(matches!(call(&*policy, ""), (Ok(()), 2)));
+}
+
+#[test]
+fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
+    let (end, labels) = call(&*policy("mine/*"), "refuse");
+    let Err(Ended::Refused(failure)) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(failure.field.as_deref(), Some("spec.trainer"));
+    assert!(
+        !failure.message.chars().any(char::is_control),
+        "{failure:?}"
+    );
+    assert_eq!(labels, 0);
+}
+
+#[test]
+fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
+    let (end, labels) = call(&*policy("mine/*"), "fault");
+    let Err(Ended::Fault(fault @ Fault::NotClaimed { .. })) = end else {
+        panic!("{end:?}");
+    };
+    let said = fault.to_string();
+    assert!(
+        said.contains("`labels[other]` in `claims.writes`"),
+        "{said}"
+    );
+    assert_eq!(labels, 0);
+}
+
+#[test]
+fn a_panic_is_a_trap_with_its_message() {
+    let (end, labels) = call(&*policy("mine/*"), "panic");
+    let Err(Ended::Trap { message, .. }) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(message.as_deref(), Some("lost at bert"));
+    assert_eq!(labels, 0);
+}
+
+#[test]
+fn one_policy_runs_on_many_threads_and_after_every_end() {
+    let policy = policy("mine/*");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for end in ["panic", "", "fault", "refuse", "swallow"] {
+                    let (result, labels) = call(&*policy, end);
+                    let well = ["", "swallow"].contains(&end);
+                    assert_eq!((result.is_ok(), labels), (well, if well { 2 } else { 0 }));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_claim_that_covers_the_write_lets_it_pass() {
+    assert!(matches!(call(&*policy("*"), "fault"), (Ok(()), 3)));
+}
