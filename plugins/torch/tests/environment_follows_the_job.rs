@@ -86,7 +86,7 @@ fn a_port_of_the_runtime_stays() {
 fn torchtune_is_refused_where_its_author_can_mend_it() {
     let tune = ["tune", "run", "lora"];
     let refused = |job: MockJob| job.transform(&PLUGIN).unwrap_err().to_string();
-    let error = refused(job(|c| c.command(&["torchrun"]).command_override(&tune)));
+    let error = refused(job(|c| c.command(&["torchrun"]).train_job_command(&tune)));
     assert!(
         error.contains("spec.trainer.command") && error.contains("torchtune"),
         "{error}"
