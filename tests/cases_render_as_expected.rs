@@ -4,7 +4,7 @@
 //! `expected.txt` (standard error of a refusal); warnings beside objects stand in `warnings.txt`. With
 //! `UPDATE_EXPECTED=1` the expected files are written anew, to be read in the diff.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::{
     collections::BTreeMap,

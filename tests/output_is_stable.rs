@@ -1,6 +1,6 @@
 //! What `render` prints is the same byte for byte from run to run, in both formats, from files, folders and standard input.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     io::Write,

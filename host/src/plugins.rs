@@ -1,6 +1,10 @@
 //! Plugins of one run: the built-in ones, those given as files, and `trainyard plugin`.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -154,7 +158,7 @@ struct Inspected {
     imports: Vec<String>,
 }
 
-fn inspect(file: &PathBuf, format: ReportFormat) -> Result<(), Failure> {
+fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
     let name = file.display().to_string();
     let limits = LoadLimits::default();
     let screened = screen::read(file, &limits)
@@ -206,7 +210,7 @@ impl Inspected {
     }
 }
 
-fn build(dir: &std::path::Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failure> {
+fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failure> {
     let options = build::Options {
         locked,
         ..build::Options::default()
