@@ -16,6 +16,9 @@ use crate::loader::Vouched;
 /// Bytes of the key and of an authenticator.
 const KEY_BYTES: usize = 32;
 
+/// The largest entry that is read: a plugin of the largest size that may be loaded is compiled to less.
+const MAX_ENTRY: u64 = 1 << 30;
+
 /// Where the cache and its key are.
 #[derive(Clone, Debug)]
 pub struct CachePaths {
@@ -52,10 +55,19 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Opens the cache; makes its folder and key where they are missing.
+    ///
+    /// # Errors
+    /// A folder or the key can't be made, or is not the user's own: then nothing in it can be trusted.
     pub(crate) fn open(paths: &CachePaths) -> io::Result<Self> {
         private_folder(&paths.folder)?;
         if let Some(parent) = paths.key.parent() {
             private_folder(parent)?;
+        }
+        if inside(&paths.key, &paths.folder)? {
+            return Err(io::Error::other(format!(
+                "the key {} lies in the folder that it protects",
+                paths.key.display()
+            )));
         }
         Ok(Self {
             folder: paths.folder.clone(),
@@ -79,7 +91,7 @@ impl Cache {
     /// The entry of that name, if it is there and nobody changed it.
     pub(crate) fn get(&self, name: &str) -> Option<Vouched> {
         let path = self.path(name);
-        let mut entry = fs::read(&path).ok()?;
+        let mut entry = regular_file(&path)?;
         let tag_at = entry.len().checked_sub(KEY_BYTES);
         let authentic = tag_at
             .and_then(|at| entry.split_at_checked(at))
@@ -113,22 +125,55 @@ impl Cache {
     }
 }
 
+/// The bytes of a file, and of nothing else: who can write to the folder could put a pipe there, or an endless device.
+fn regular_file(path: &Path) -> Option<Vec<u8>> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > MAX_ENTRY {
+        tracing::warn!(path = %path.display(), "a cached plugin is no file that this host wrote; it is compiled again");
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 /// Makes a folder that only its user can enter, if it is not there.
+///
+/// # Errors
+/// It can't be made; or others own it or may write to it, and so could take the place of what is in it.
 fn private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(path)
+        .create(path)?;
+    if !is_own(&fs::metadata(path)?, 0o022) {
+        return Err(io::Error::other(format!(
+            "{} belongs to another user, or others may write to it; `chmod go-w` mends the latter",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
-/// Reads the key, or makes one. One that others can read or write is replaced: then every entry is compiled again.
+/// Whether it is the user's own, and gives others none of those permissions.
+fn is_own(metadata: &fs::Metadata, others: u32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & others == 0
+}
+
+/// Whether a file's folder is that folder or lies in it.
+fn inside(file: &Path, folder: &Path) -> io::Result<bool> {
+    let parent = file.parent().unwrap_or_else(|| Path::new("."));
+    Ok(fs::canonicalize(parent)?.starts_with(fs::canonicalize(folder)?))
+}
+
+/// Reads the key, or makes one. One that is damaged or that others know is replaced: then every entry is compiled again.
 fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
-    use std::os::unix::fs::PermissionsExt;
     let mut key = [0; KEY_BYTES];
-    if let Ok(mut file) = fs::File::open(path) {
-        let private = file.metadata()?.permissions().mode() & 0o077 == 0;
-        if private && file.read_exact(&mut key).is_ok() {
+    if fs::symlink_metadata(path).is_ok() {
+        if stored_key(path, &mut key).unwrap_or(false) {
             return Ok(key);
         }
         tracing::warn!(path = %path.display(), "the key of the compiled cache is damaged or open to others; a new one is made");
@@ -141,11 +186,19 @@ fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     // Another process may have been faster: then its key counts.
     match file.persist_noclobber(path) {
         Ok(_) => Ok(key),
-        Err(_) => {
-            fs::File::open(path)?.read_exact(&mut key)?;
-            Ok(key)
-        }
+        Err(_) if stored_key(path, &mut key)? => Ok(key),
+        Err(error) => Err(error.error),
     }
+}
+
+/// Reads a key; false where the file is no such key, or not the user's alone.
+fn stored_key(path: &Path, key: &mut [u8; KEY_BYTES]) -> io::Result<bool> {
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_file() || metadata.len() != KEY_BYTES as u64 || !is_own(&metadata, 0o077) {
+        return Ok(false);
+    }
+    fs::File::open(path)?.read_exact(key)?;
+    Ok(true)
 }
 
 /// The name of an entry: the content's digest and the engine that the code is for.

@@ -17,6 +17,9 @@ use crate::{engine, loader::Vouched, screen::LoadLimits};
 /// The child's exit code for a component that the compiler refuses.
 const REFUSED: u8 = 3;
 
+/// Bytes of the child's message that are kept.
+const MAX_MESSAGE: u64 = 16 << 10;
+
 /// The program that compiles: one whose main calls [`child_main`].
 #[derive(Clone, Debug)]
 pub struct CompilerCommand {
@@ -71,8 +74,9 @@ pub(crate) fn in_child(
         scope.spawn(move || {
             stdin.map(|mut pipe| pipe.write_all(&header).and_then(|()| pipe.write_all(bytes)))
         });
-        let code = scope.spawn(move || read_all(stdout));
-        let message = scope.spawn(move || read_all(stderr));
+        // Code can't be larger than the memory that it was made in.
+        let code = scope.spawn(move || read_all(stdout, limits.compile_memory_bytes));
+        let message = scope.spawn(move || read_all(stderr, MAX_MESSAGE));
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
@@ -92,10 +96,12 @@ pub(crate) fn in_child(
     })
 }
 
-fn read_all(pipe: Option<impl Read>) -> Vec<u8> {
+/// Reads a pipe to its end, and keeps so many bytes of it.
+fn read_all(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
-        let _ = pipe.read_to_end(&mut bytes);
+        let _ = pipe.by_ref().take(most).read_to_end(&mut bytes);
+        let _ = std::io::copy(&mut pipe, &mut std::io::sink());
     }
     bytes
 }

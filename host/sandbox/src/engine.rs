@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures,
+};
 
 /// How often the clock ticks. A wall-clock limit is kept to within two ticks.
 const TICK: Duration = Duration::from_millis(10);
@@ -19,11 +21,14 @@ pub(crate) const MAX_MEMORY_BYTES: usize = 256 << 20;
 
 /// Memories and tables of one component.
 pub(crate) const MAX_MEMORIES: u32 = 4;
-pub(crate) const MAX_TABLES: u32 = 8;
-/// Core instances of one component: its module, and the shims of its imports.
-pub(crate) const MAX_CORE_INSTANCES: u32 = 8;
-/// Elements of one table.
-const MAX_TABLE_ELEMENTS: usize = 20_000;
+pub(crate) const MAX_TABLES: u32 = 16;
+/// Core instances of one component: its module, and the shims of its imports; an interpreter comes in a dozen modules.
+pub(crate) const MAX_CORE_INSTANCES: u32 = 32;
+/// Elements of one table: an interpreter has some ten thousand functions.
+const MAX_TABLE_ELEMENTS: usize = 65_536;
+/// Memories that are kept ready at least. A memory that was used by a component is ready for the same one again, so
+/// that each loaded component should find its own on each thread. Address space, not memory.
+const MIN_MEMORIES: u32 = 128;
 /// Bytes that the host keeps for one instance.
 const MAX_INSTANCE_BYTES: usize = 1 << 20;
 /// Bytes of a used memory that are cleared by hand rather than given back: most guests touch no more.
@@ -44,6 +49,9 @@ pub(crate) fn config() -> Config {
         .wasm_backtrace_max_frames(None)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_tail_call(false)
+        .wasm_features(WasmFeatures::FUNCTION_REFERENCES, false)
         .wasm_component_model(true);
     config
 }
@@ -61,7 +69,7 @@ impl RunningEngine {
         let mut pool = PoolingAllocationConfig::default();
         pool.total_component_instances(calls)
             .total_core_instances(calls * MAX_CORE_INSTANCES)
-            .total_memories(calls * MAX_MEMORIES)
+            .total_memories((calls * MAX_MEMORIES).max(MIN_MEMORIES))
             .total_tables(calls * MAX_TABLES)
             .max_core_instances_per_component(MAX_CORE_INSTANCES)
             .max_memories_per_component(MAX_MEMORIES)

@@ -6,14 +6,14 @@
 //!
 //! [`Call`]: trainyard_model::call::Call
 
-use trainyard_model::text::clean;
+use trainyard_model::text::{MAX_TEXT, clean};
 use wasmtime::{
     StoreContextMut,
     component::{Linker, LinkerInstance, Resource, ResourceType},
 };
 
 use crate::{
-    state::{State, host},
+    state::{State, charge, host},
     types::{
         Container, Context, Dependency, Devices, Document, Give, Info, Job, KeyFile, Lookups,
         Mount, Object, Objects, PodSet, Port, Quantity,
@@ -50,8 +50,9 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     panics.func_wrap(
         "message",
         |mut store: StoreContextMut<'_, State>, (text,): (String,)| {
-            store.data_mut().panic_message = Some(clean(&text));
-            Ok(())
+            let head = text.floor_char_boundary(MAX_TEXT * 4);
+            store.data_mut().panic_message = text.get(..head).map(clean);
+            charge(&mut store, text.len() as u64)
         },
     )
 }

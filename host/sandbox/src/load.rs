@@ -9,16 +9,20 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::{Plugin, PluginError, PluginId, Settings},
     policy::Ended,
+    text::clean,
 };
+use wasmtime::component::{Component, Linker};
 
 use crate::{
     cache::{Cache, CachePaths, entry_name},
     compile::{self, CompileError, CompilerCommand},
     engine::RunningEngine,
+    link,
     loader::{self, Vouched},
     policy::{LinkError, SandboxedPolicy},
     pool::Pool,
     screen::{self, LoadLimits, ScreenError, Screened},
+    state::State,
 };
 
 /// How plugins are loaded.
@@ -38,6 +42,7 @@ pub struct LoaderOptions {
 pub struct Loader {
     options: LoaderOptions,
     engine: Arc<RunningEngine>,
+    linker: Linker<State>,
     cache: Option<Cache>,
     pool: Pool,
 }
@@ -54,7 +59,7 @@ pub struct LoadError {
     /// The file, or the name of a built-in plugin.
     pub file: String,
     /// Why.
-    pub problem: LoadProblem,
+    pub problem: Box<LoadProblem>,
 }
 
 /// Why a plugin file is refused.
@@ -64,8 +69,13 @@ pub enum LoadProblem {
     #[error(transparent)]
     Screen(#[from] ScreenError),
     /// It is not compiled.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
+    #[error("plugin {id}: {problem}")]
+    Compile {
+        /// The plugin.
+        id: PluginId,
+        /// Why.
+        problem: CompileError,
+    },
     /// Its claims or configuration are refused.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -86,8 +96,13 @@ pub enum LoadProblem {
         cause: Ended,
     },
     /// The compiled code does not load.
-    #[error("its compiled code does not load: {0}")]
-    Code(String),
+    #[error("plugin {id}: its compiled code does not load: {problem}")]
+    Code {
+        /// The plugin.
+        id: PluginId,
+        /// Why.
+        problem: String,
+    },
 }
 
 impl Loader {
@@ -101,6 +116,8 @@ impl Loader {
         // One more than threads call: a plugin may be tried out while all are busy.
         let calls = u32::try_from(threads + 1).map_err(|error| setup(&error))?;
         let engine = RunningEngine::new(calls).map_err(|error| setup(&format!("{error:#}")))?;
+        let mut linker = Linker::new(&engine.engine);
+        link::add_to_linker(&mut linker).map_err(|error| setup(&format!("{error:#}")))?;
         let pool = Pool::new(threads).map_err(|error| setup(&error))?;
         let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths) {
             Ok(cache) => Some(cache),
@@ -112,6 +129,7 @@ impl Loader {
         Ok(Self {
             options,
             engine: Arc::new(engine),
+            linker,
             cache,
             pool,
         })
@@ -137,7 +155,10 @@ impl Loader {
             let bytes = screen::read(path, &self.options.limits)?;
             self.load_foreign(bytes, settings)
         };
-        load().map_err(|problem| LoadError { file, problem })
+        load().map_err(|problem: LoadProblem| LoadError {
+            file,
+            problem: Box::new(problem),
+        })
     }
 
     /// Loads a component that nobody vouches for.
@@ -153,13 +174,8 @@ impl Loader {
         let policy = self.link(screened, settings, |bytes| {
             compile::in_child(&self.options.compiler, bytes, &self.options.limits)
         })?;
-        match policy.try_out() {
-            Ok(()) => Ok(policy),
-            Err(cause) => Err(LoadProblem::Instantiate {
-                id: policy.id().clone(),
-                cause,
-            }),
-        }
+        policy.try_out()?;
+        Ok(policy)
     }
 
     /// Loads a plugin that is part of this program.
@@ -178,9 +194,9 @@ impl Loader {
                 compile::here(&self.engine.engine, bytes)
             })
         };
-        load().map_err(|problem| LoadError {
+        load().map_err(|problem: LoadProblem| LoadError {
             file: format!("built-in {name}"),
-            problem,
+            problem: Box::new(problem),
         })
     }
 
@@ -198,21 +214,21 @@ impl Loader {
         } = screened;
         let settings = settings(&manifest);
         let plugin = Arc::new(Plugin::new(manifest, &digest, settings)?);
-        let component = self.component(&digest, &bytes, compile)?;
+        let component = self.component(&plugin.id, &bytes, compile)?;
         let id = plugin.id.clone();
-        SandboxedPolicy::new(self.engine.clone(), &component, plugin)
+        SandboxedPolicy::new(self.engine.clone(), &self.linker, &component, plugin)
             .map_err(|problem| LoadProblem::Link { id, problem })
     }
 
     /// The compiled component, from the cache or by compiling.
     fn component(
         &self,
-        digest: &str,
+        id: &PluginId,
         bytes: &[u8],
         compile: impl FnOnce(&[u8]) -> Result<Vouched, CompileError>,
-    ) -> Result<wasmtime::component::Component, LoadProblem> {
+    ) -> Result<Component, LoadProblem> {
         let engine = &self.engine.engine;
-        let name = entry_name(digest, compatibility(engine));
+        let name = entry_name(&id.digest, compatibility(engine));
         if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
             match loader::deserialize(engine, &code) {
                 Ok(component) => return Ok(component),
@@ -221,9 +237,13 @@ impl Loader {
                 }
             }
         }
-        let code = compile(bytes)?;
-        let component = loader::deserialize(engine, &code).map_err(|error| {
-            LoadProblem::Code(trainyard_model::text::clean(&format!("{error:#}")))
+        let code = compile(bytes).map_err(|problem| LoadProblem::Compile {
+            id: id.clone(),
+            problem,
+        })?;
+        let component = loader::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
+            id: id.clone(),
+            problem: clean(&format!("{error:#}")),
         })?;
         if let Some(cache) = &self.cache {
             cache.put(&name, &code);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
-    plugin::{Plugin, PluginId},
+    plugin::Plugin,
     policy::{Busy, Ended, Finished, Limit, Phase, Policy},
     record::Record,
     text::clean,
@@ -17,7 +17,7 @@ use wasmtime::{
 
 use crate::{
     engine::{RunningEngine, STACK_BYTES, ticks},
-    link,
+    load::LoadProblem,
     state::{OutOfMemory, State},
     types::{Context, Failure},
 };
@@ -41,15 +41,18 @@ pub enum LinkError {
     PhaseMissing(Phase),
 }
 
+/// What does not fit, by wasmtime's own words.
+fn types(error: wasmtime::Error) -> LinkError {
+    LinkError::Types(clean(&format!("{error:#}")))
+}
+
 impl SandboxedPolicy {
     pub(crate) fn new(
         engine: Arc<RunningEngine>,
+        linker: &Linker<State>,
         component: &Component,
         plugin: Arc<Plugin>,
     ) -> Result<Self, LinkError> {
-        let types = |error: wasmtime::Error| LinkError::Types(clean(&format!("{error:#}")));
-        let mut linker = Linker::new(&engine.engine);
-        link::add_to_linker(&mut linker).map_err(types)?;
         let pre = linker.instantiate_pre(component).map_err(types)?;
         let mut exports = BTreeMap::new();
         for phase in &plugin.manifest.phases {
@@ -68,17 +71,16 @@ impl SandboxedPolicy {
         })
     }
 
-    /// Who it is.
-    pub(crate) fn id(&self) -> &PluginId {
-        &self.plugin.id
-    }
-
     /// A store under the plugin's limits, which hold before anything of the guest runs.
     fn store(&self, call: Box<Call>) -> (Store<State>, wasmtime::Result<()>) {
         let limits = &self.plugin.settings.limits;
         let mut store = Store::new(&self.engine.engine, State::new(call, limits.memory_bytes));
         store.limiter(|state| &mut state.memory);
         store.set_epoch_deadline(ticks(limits.wall_clock_ms));
+        // What one import may copy before the call's own meter sees it: one text can't be longer than the memory that
+        // it stands in, and a list can't name the same text over and over.
+        let copied = limits.memory_bytes.max(limits.import_bytes);
+        store.set_hostcall_fuel(usize::try_from(copied).unwrap_or(usize::MAX));
         let fueled = store.set_fuel(limits.fuel);
         (store, fueled)
     }
@@ -86,8 +88,8 @@ impl SandboxedPolicy {
     /// Instantiates the component once under its limits, and checks the types of its exports.
     ///
     /// # Errors
-    /// How it misbehaved.
-    pub(crate) fn try_out(&self) -> Result<(), Ended> {
+    /// How it misbehaved, or what is of another type than the contract says.
+    pub(crate) fn try_out(&self) -> Result<(), LoadProblem> {
         let inputs = CallInputs {
             plugin: self.plugin.clone(),
             rank: 0,
@@ -98,23 +100,31 @@ impl SandboxedPolicy {
         };
         let call = Box::new(Call::new(Phase::Check, Record::new("", "", ""), inputs));
         let (mut store, fueled) = self.store(call);
-        let tried = fueled
-            .and_then(|()| self.pre.instantiate(&mut store))
-            .and_then(|instance| {
-                self.exports
-                    .iter()
-                    .try_for_each(|(phase, export)| match phase {
-                        Phase::Check => instance
-                            .get_typed_func::<(Resource<Context>,), ()>(&mut store, export)
-                            .map(drop),
-                        Phase::Transform | Phase::Build => instance
-                            .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(
-                                &mut store, export,
-                            )
-                            .map(drop),
-                    })
-            });
-        tried.map_err(|error| self.ended(&error, store.into_data().panic_message))
+        let id = || self.plugin.id.clone();
+        let instance = match fueled.and_then(|()| self.pre.instantiate(&mut store)) {
+            Ok(instance) => instance,
+            Err(error) => {
+                let cause = self.ended(&error, store.into_data().panic_message);
+                return Err(LoadProblem::Instantiate { id: id(), cause });
+            }
+        };
+        for (phase, export) in &self.exports {
+            let typed = match phase {
+                Phase::Check => instance
+                    .get_typed_func::<(Resource<Context>,), ()>(&mut store, export)
+                    .map(drop),
+                Phase::Transform | Phase::Build => instance
+                    .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(
+                        &mut store, export,
+                    )
+                    .map(drop),
+            };
+            typed.map_err(|error| LoadProblem::Link {
+                id: id(),
+                problem: types(error.context(format!("its export `{phase}`"))),
+            })?;
+        }
+        Ok(())
     }
 
     fn call(

@@ -15,6 +15,11 @@ impl Pool {
             .map(Self)
     }
 
+    /// Runs `run` on one of the pool's threads, and waits for it.
+    pub fn run<R: Send>(&self, run: impl FnOnce() -> R + Send) -> R {
+        self.0.install(run)
+    }
+
     /// Runs `run` for each item on the pool's threads; results stand in the order of the items.
     pub fn run_each<T: Sync, R: Send>(&self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
         self.0.install(|| items.par_iter().map(&run).collect())

@@ -14,9 +14,8 @@ use trainyard_model::{
     policy::Phase,
     text::{clean, hex},
 };
-use wasmparser::{Encoding, Parser, Payload};
-use wit_component::DecodedWasm;
-use wit_parser::{Resolve, UnresolvedPackageGroup, WorldItem, WorldKey};
+use wasmparser::{Encoding, Parser, Payload, Validator, component_types::ComponentEntityType};
+use wit_parser::{Resolve, UnresolvedPackageGroup, WorldItem};
 
 /// What a plugin file may be made of. Beyond it, a file is refused before it is compiled.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +28,7 @@ pub struct LoadLimits {
     pub locals: u64,
     /// Bytes of one function's body. Default 512 KiB.
     pub body_bytes: usize,
-    /// Core modules and nested components. Default 16.
+    /// Core modules and nested components. Default 64: an interpreter comes in a dozen modules.
     pub modules: u32,
     /// Bytes of memory while it compiles. Default 2 GiB.
     pub compile_memory_bytes: u64,
@@ -44,7 +43,7 @@ impl Default for LoadLimits {
             functions: 100_000,
             locals: 2_000,
             body_bytes: 512 << 10,
-            modules: 16,
+            modules: 64,
             compile_memory_bytes: 2 << 30,
             compile_seconds: 60,
         }
@@ -203,8 +202,6 @@ pub(crate) fn screen_vouched(bytes: &[u8]) -> Result<Screened, ScreenError> {
 
 /// Walks the sections: counts what compiling costs, and finds the manifest.
 fn walk<'b>(bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [u8], ScreenError> {
-    let malformed =
-        |error: wasmparser::BinaryReaderError| ScreenError::Malformed(clean(&error.to_string()));
     let too_much = |what, allowed| Err(ScreenError::TooMuch { what, allowed });
     let (mut depth, mut modules, mut functions) = (0u32, 0u32, 0u32);
     let mut manifests = Vec::new();
@@ -252,73 +249,82 @@ fn walk<'b>(bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [u8], ScreenErro
     }
 }
 
-/// What a component imports of the contract, and the phases that it exports.
+/// What a component imports of the contract, and the phases that it exports, by the types that validation gives: it is
+/// made for hostile bytes, as a reader of WIT is not.
 fn surface(bytes: &[u8]) -> Result<(Vec<String>, BTreeSet<Phase>), ScreenError> {
-    let malformed =
-        |error: &dyn std::fmt::Display| ScreenError::Malformed(clean(&error.to_string()));
-    let decoded = wit_component::decode(bytes).map_err(|error| malformed(&format!("{error:#}")))?;
-    let DecodedWasm::Component(resolve, world) = decoded else {
-        return Err(malformed(&"it is a WIT package"));
-    };
-    let world = resolve
-        .worlds
-        .get(world)
-        .ok_or_else(|| malformed(&"it has no world"))?;
+    let types = Validator::new().validate_all(bytes).map_err(malformed)?;
+    let (import_names, export_names) = names(bytes)?;
     let (mut imports, mut unknown) = (Vec::new(), Vec::new());
-    for (key, item) in &world.imports {
-        let (name, functions) = item_functions(&resolve, key, item);
-        match CONTRACT.get(&name) {
-            None => unknown.push(name),
-            Some(known) => {
-                for function in functions {
-                    let whole = format!("{name}#{function}");
-                    if known.contains(&function) {
-                        imports.push(whole)
-                    } else {
-                        unknown.push(whole)
-                    }
-                }
+    for name in import_names {
+        let item = types.as_ref().component_item_for_import(name);
+        let (Some(known), Some(ComponentEntityType::Instance(id))) =
+            (CONTRACT.get(name), item.map(|item| item.ty))
+        else {
+            unknown.push(clean(name));
+            continue;
+        };
+        for (member, item) in &types[id].exports {
+            let whole = format!("{name}#{member}");
+            if !known.contains(member) {
+                unknown.push(clean(&whole));
+            } else if matches!(item.ty, ComponentEntityType::Func(_)) {
+                imports.push(whole);
             }
         }
     }
     if !unknown.is_empty() {
-        return Err(ScreenError::Imports(
-            unknown.iter().map(|name| clean(name)).collect(),
-        ));
+        unknown.truncate(MAX_NAMES);
+        return Err(ScreenError::Imports(unknown));
     }
     let (mut phases, mut others) = (BTreeSet::new(), Vec::new());
-    for (key, item) in &world.exports {
-        let (name, _) = item_functions(&resolve, key, item);
+    for name in export_names {
         match Phase::ALL
             .into_iter()
             .find(|phase| name == format!("trainyard:policy/{phase}@1.0.0"))
         {
             Some(phase) => drop(phases.insert(phase)),
-            None => others.push(clean(&name)),
+            None => others.push(clean(name)),
         }
     }
     if !others.is_empty() {
+        others.truncate(MAX_NAMES);
         return Err(ScreenError::Exports(others));
     }
     imports.sort();
     Ok((imports, phases))
 }
 
-/// The name of a world's item, and its functions.
-fn item_functions(resolve: &Resolve, key: &WorldKey, item: &WorldItem) -> (String, Vec<String>) {
-    let name = resolve.name_world_key(key);
-    let functions = match item {
-        WorldItem::Interface { id, .. } => resolve
-            .interfaces
-            .get(*id)
-            .map(|i| i.functions.keys().cloned().collect())
-            .unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    (name, functions)
+/// The names of a component's own imports and exports.
+fn names(bytes: &[u8]) -> Result<(Vec<&str>, Vec<&str>), ScreenError> {
+    let (mut depth, mut imports, mut exports) = (0u32, Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(malformed)? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    imports.push(import.map_err(malformed)?.name.name);
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    exports.push(export.map_err(malformed)?.name.name);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((imports, exports))
 }
 
-/// The functions of the contract that a component may import, by interface.
+fn malformed(error: wasmparser::BinaryReaderError) -> ScreenError {
+    ScreenError::Malformed(clean(&error.to_string()))
+}
+
+/// The most names that an error lists.
+const MAX_NAMES: usize = 20;
+
+/// The functions and types of the contract that a component may import, by interface.
 static CONTRACT: LazyLock<BTreeMap<String, BTreeSet<String>>> =
     LazyLock::new(|| contract().unwrap_or_default());
 
@@ -337,11 +343,15 @@ fn contract() -> Option<BTreeMap<String, BTreeSet<String>>> {
         .iter()
         .find(|(_, world)| world.name == "plugin")?
         .1;
-    let items = world.imports.iter().map(|(key, item)| {
-        let (name, functions) = item_functions(&resolve, key, item);
-        (name, functions.into_iter().collect())
+    let interfaces = world.imports.iter().filter_map(|(key, item)| {
+        let WorldItem::Interface { id, .. } = item else {
+            return None;
+        };
+        let interface = resolve.interfaces.get(*id)?;
+        let members = interface.functions.keys().chain(interface.types.keys());
+        Some((resolve.name_world_key(key), members.cloned().collect()))
     });
-    Some(items.collect())
+    Some(interfaces.collect())
 }
 
 /// The contract's files.
@@ -360,7 +370,7 @@ const WIT: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     #[test]

@@ -1,0 +1,399 @@
+//! Whatever a plugin does in a call: the call ends with a typed error that names the plugin, nothing of it counts, and
+//! the next TrainJob in the same process renders.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod common;
+
+use common::{
+    PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
+};
+use trainyard_model::{
+    call::Fault,
+    limits::Limits,
+    plugin::Settings,
+    policy::{Busy, Ended, Limit},
+};
+
+/// Limits that a test reaches fast.
+fn small() -> Limits {
+    Limits {
+        memory_bytes: 4 << 20,
+        import_bytes: 64 << 10,
+        handles: 1000,
+        writes: 100,
+        log_lines: 10,
+        ..Limits::default()
+    }
+}
+
+fn limit_of(ended: Ended) -> Limit {
+    match ended {
+        Ended::Limit { limit } | Ended::Fault(Fault::Limit { limit }) => limit,
+        other => panic!("no limit: {other:?}"),
+    }
+}
+
+fn trap_of(ended: Ended) -> (String, Option<String>) {
+    match ended {
+        Ended::Trap { kind, message } => (kind, message),
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+/// A loop around `body`, for ever.
+fn forever(body: &str) -> String {
+    format!("(loop $again {body} (br $again))")
+}
+
+#[test]
+fn a_plugin_that_behaves_works() {
+    common::next_job_renders(&loader());
+}
+
+#[test]
+fn an_endless_loop_runs_out_of_fuel() {
+    let ended = contained(&loader(), transform("", &forever("")), small());
+    assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
+}
+
+#[test]
+fn an_endless_loop_with_endless_fuel_meets_the_clock_and_is_worth_another_try() {
+    let limits = Limits {
+        fuel: u64::MAX,
+        wall_clock_ms: 50,
+        ..small()
+    };
+    let ended = contained(&loader(), transform("", &forever("")), limits);
+    assert!(ended.is_transient());
+    assert!(
+        matches!(ended, Ended::Busy(Busy::WallClock(50))),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn an_endless_loop_of_cheap_imports_runs_out_of_fuel_long_before_the_clock() {
+    let body = forever("(call $panic (i32.const 0) (i32.const 0))");
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
+}
+
+#[test]
+fn panic_messages_without_end_run_out_of_fuel() {
+    let body = forever("(call $panic (i32.const 2048) (i32.const 200000))");
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
+}
+
+#[test]
+fn a_memory_bomb_meets_its_limit() {
+    let body = forever("(drop (memory.grow (i32.const 1)))");
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Memory(small().memory_bytes));
+}
+
+#[test]
+fn a_table_bomb_meets_the_same_limit() {
+    let table = "(table $t 1 60000 funcref)";
+    let body = forever("(drop (table.grow $t (ref.null func) (i32.const 1000)))");
+    let limits = Limits {
+        memory_bytes: 512 << 10,
+        ..small()
+    };
+    let ended = contained(&loader(), transform(table, &body), limits);
+    assert_eq!(limit_of(ended), Limit::Memory(limits.memory_bytes));
+}
+
+#[test]
+fn deep_recursion_meets_the_end_of_its_stack() {
+    let deep = "(func $deep (param i32) (result i32) (i32.add (call $deep (i32.add (local.get 0) (i32.const 1))) (local.get 0)))";
+    let ended = contained(
+        &loader(),
+        transform(deep, "(drop (call $deep (i32.const 0)))"),
+        small(),
+    );
+    assert!(matches!(limit_of(ended), Limit::Stack(_)));
+}
+
+#[test]
+fn a_panic_is_told_in_its_own_words_without_control_characters() {
+    let body = "(call $panic (i32.const 1104) (i32.const 38)) unreachable";
+    let (kind, message) = trap_of(contained(&loader(), transform("", body), small()));
+    assert!(kind.contains("unreachable"), "{kind}");
+    assert_eq!(
+        message.as_deref(),
+        Some("index out of bounds: [2Jthe len is 3")
+    );
+}
+
+#[test]
+fn a_huge_panic_message_is_cut() {
+    let body = "(call $panic (i32.const 2048) (i32.const 200000)) unreachable";
+    let fill = r#"(start $fill) (func $fill (memory.fill (i32.const 2048) (i32.const 97) (i32.const 200000)))"#;
+    let (_, message) = trap_of(contained(&loader(), transform(fill, body), small()));
+    assert!(message.unwrap().chars().count() < 1100);
+}
+
+#[test]
+fn a_division_by_zero_is_a_trap_by_name() {
+    let body = "(drop (i32.div_u (i32.const 1) (local.get $i)))";
+    let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
+    assert!(kind.contains("divide by zero"), "{kind}");
+}
+
+#[test]
+fn a_huge_text_in_a_write_meets_the_meter() {
+    let body = "(call $put_env (call $node (local.get $ctx)) (i32.const 1040) (i32.const 10) (i32.const 2048) (i32.const 200000))";
+    let ended = contained(&loader(), transform("", body), small());
+    assert_eq!(limit_of(ended), Limit::ImportBytes(small().import_bytes));
+}
+
+#[test]
+fn a_list_that_names_one_huge_text_over_and_over_copies_little() {
+    // 16,384 items of 200,000 bytes each: 3 GB on the host, were they all copied.
+    let body = r#"
+      (local.set $i (i32.const 0))
+      (loop $fill
+        (i32.store (i32.add (i32.const 65536) (i32.mul (local.get $i) (i32.const 8))) (i32.const 2048))
+        (i32.store (i32.add (i32.const 65540) (i32.mul (local.get $i) (i32.const 8))) (i32.const 200000))
+        (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if $fill (i32.lt_u (local.get $i) (i32.const 16384))))
+      (call $set_command (call $node (local.get $ctx)) (i32.const 65536) (i32.const 16384))"#;
+    let claims = r#"{"writes":["pod-sets[*].containers[node].command"]}"#;
+    let ended = contained(&loader(), transform_claiming(claims, "", body), small());
+    assert!(
+        matches!(
+            ended,
+            Ended::Trap { .. } | Ended::Limit { .. } | Ended::Fault(Fault::Limit { .. })
+        ),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_flood_of_writes_meets_its_limit() {
+    let body = format!(
+        "(local.set $i (call $node (local.get $ctx))) {}",
+        forever(
+            "(call $put_env (local.get $i) (i32.const 1040) (i32.const 10) (i32.const 1072) (i32.const 4))"
+        )
+    );
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Writes(small().writes));
+}
+
+#[test]
+fn a_flood_of_handles_meets_its_limit() {
+    let body = forever("(drop (call $info (local.get $ctx)))");
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Handles(small().handles));
+}
+
+#[test]
+fn a_flood_of_handles_that_are_dropped_meets_the_same_limit() {
+    let body = forever("(call $drop_container (call $node (local.get $ctx)))");
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::Handles(small().handles));
+}
+
+#[test]
+fn a_flood_of_log_lines_meets_its_limit() {
+    let body = forever(
+        "(call $log (local.get $ctx) (i32.const 1088) (i32.const 4) (i32.const 1072) (i32.const 4))",
+    );
+    let ended = contained(&loader(), transform("", &body), small());
+    assert_eq!(limit_of(ended), Limit::LogLines(small().log_lines));
+}
+
+#[test]
+fn bad_utf_8_ends_the_call() {
+    let body = "(call $because (local.get $ctx) (i32.const 1200) (i32.const 3))";
+    let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
+    assert!(kind.contains("utf-8"), "{kind}");
+}
+
+#[test]
+fn bad_utf_8_in_a_refusal_ends_the_call() {
+    let body = r#"
+      (i32.store8 (i32.const 64) (i32.const 1))
+      (i32.store (i32.const 68) (i32.const 1200))
+      (i32.store (i32.const 72) (i32.const 3))"#;
+    let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
+    assert!(kind.contains("utf-8"), "{kind}");
+}
+
+#[test]
+fn texts_beyond_the_memory_end_the_call() {
+    let body = "(call $because (local.get $ctx) (i32.const 262140) (i32.const 100))";
+    let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
+    assert!(kind.contains("out of bounds"), "{kind}");
+}
+
+#[test]
+fn a_handle_that_was_never_given_ends_the_call() {
+    let body = "(call $put_env (i32.const 77) (i32.const 1040) (i32.const 10) (i32.const 1072) (i32.const 4))";
+    trap_of(contained(&loader(), transform("", body), small()));
+}
+
+#[test]
+fn a_refusal_is_cleaned_and_is_no_crash() {
+    let body = r#"
+      (i32.store8 (i32.const 64) (i32.const 1))
+      (i32.store (i32.const 68) (i32.const 1104))
+      (i32.store (i32.const 72) (i32.const 38))"#;
+    match contained(&loader(), transform("", body), small()) {
+        Ended::Refused(failure) => {
+            assert_eq!(failure.message, "index out of bounds: [2Jthe len is 3");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_write_outside_the_claims_names_the_claim_that_is_missing() {
+    let body = "(call $put_env (call $node (local.get $ctx)) (i32.const 1056) (i32.const 4) (i32.const 1072) (i32.const 4))";
+    let ended = contained(&loader(), transform("", body), small());
+    let text = ended.to_string();
+    assert!(
+        matches!(ended, Ended::Fault(Fault::NotClaimed { .. })),
+        "{ended:?}"
+    );
+    assert!(
+        text.contains("EVIL") && text.contains("claims.writes"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
+    let body = "(call $args (call $node (local.get $ctx)) (i32.const 256))";
+    let ended = contained(&loader(), transform("", body), small());
+    let text = ended.to_string();
+    assert!(
+        matches!(ended, Ended::Fault(Fault::NotClaimed { .. })),
+        "{ended:?}"
+    );
+    assert!(
+        text.contains("args") && text.contains("claims.reads"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_write_inside_the_claims_but_outside_the_grants_is_refused() {
+    // A mount of a volume that is not the plugin's own: `/` of the volume `node`.
+    let body = r#"(call $put_mount (call $node (local.get $ctx))
+        (i32.const 1024) (i32.const 4) (i32.const 1500) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"#;
+    let claims = r#"{"writes":["pod-sets[*].containers[node].mounts[*]"]}"#;
+    let loader = loader();
+    let policy = loader
+        .load_foreign(
+            transform_claiming(claims, r#"(data (i32.const 1500) "/")"#, body),
+            |_| Settings::default(),
+        )
+        .unwrap();
+    let error = call(&policy).unwrap_err();
+    assert!(
+        matches!(error.cause, Ended::Fault(Fault::NotGranted { .. })),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("mole 0.3.1"), "{error}");
+    common::next_job_renders(&loader);
+}
+
+#[test]
+fn a_claim_that_no_grant_allows_is_refused_when_it_is_loaded() {
+    let claims = r#"{"writes":["pod-sets[*].containers[node].image"]}"#;
+    let loader = loader();
+    let problem = loader
+        .load_foreign(transform_claiming(claims, "", ""), |_| Settings::default())
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        problem.contains("mole 0.3.1") && problem.contains("image"),
+        "{problem}"
+    );
+    common::next_job_renders(&loader);
+}
+
+#[test]
+fn nothing_is_left_of_a_call_for_the_next_one() {
+    // A guest that counts its calls in a global, and would stop setting the env var after the first.
+    let items = "(global $calls (mut i32) (i32.const 0))";
+    let body = format!(
+        "(if (global.get $calls) (then unreachable)) (global.set $calls (i32.const 1)) {PUT_NNODES}"
+    );
+    let loader = loader();
+    let policy = load(&loader, transform(items, &body)).unwrap();
+    for _ in 0..20 {
+        call(&policy).unwrap();
+    }
+}
+
+#[test]
+fn memory_of_one_plugin_never_reaches_another() {
+    // One plugin fills its memory with ones; the other traps where it sees anything in memory that it never wrote.
+    let loader = loader();
+    let writer = load(
+        &loader,
+        transform(
+            "",
+            "(memory.fill (i32.const 65536) (i32.const 1) (i32.const 196608))",
+        ),
+    )
+    .unwrap();
+    let body = r#"
+      (local.set $i (i32.const 65536))
+      (loop $look
+        (if (i32.load (local.get $i)) (then unreachable))
+        (local.set $i (i32.add (local.get $i) (i32.const 4)))
+        (br_if $look (i32.lt_u (local.get $i) (i32.const 262144))))"#;
+    let reader = load(&loader, transform("", body)).unwrap();
+    for _ in 0..50 {
+        call(&writer).unwrap();
+        call(&reader).unwrap();
+    }
+}
+
+#[test]
+fn calls_on_many_threads_do_not_meet() {
+    let loader = loader();
+    let policy = load(&loader, good()).unwrap();
+    let jobs: Vec<u32> = (0..200).collect();
+    let results = loader.pool().run_each(&jobs, |_| call(&policy).is_ok());
+    assert!(results.into_iter().all(|ok| ok));
+    assert!(loader.pool().run(|| call(&policy).is_ok()));
+}
+
+#[test]
+fn more_calls_than_there_is_room_for_are_the_hosts_load() {
+    // The host's pool has room for three calls; these run outside of it, and each takes 300 ms.
+    let loader = loader();
+    let limits = Limits {
+        fuel: u64::MAX,
+        wall_clock_ms: 300,
+        ..Limits::default()
+    };
+    let policy = loader
+        .load_foreign(transform("", &forever("")), |_| settings(limits))
+        .unwrap();
+    let ends: Vec<Ended> = std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| call(&policy).unwrap_err().cause))
+            .collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert!(ends.iter().all(Ended::is_transient), "{ends:?}");
+    assert!(
+        ends.iter()
+            .any(|end| matches!(end, Ended::Busy(Busy::Pool))),
+        "{ends:?}"
+    );
+    common::next_job_renders(&loader);
+}

@@ -1,0 +1,127 @@
+//! A component that misbehaves while it is instantiated is refused when it is loaded, within its limits, with the
+//! plugin's name and the reason; the next one in the same process works.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod common;
+
+use common::{good, loader, next_job_renders, settings, transform, with_instances};
+use trainyard_model::{
+    limits::Limits,
+    policy::{Ended, Limit},
+};
+use trainyard_sandbox::LoadProblem;
+
+/// Loads a component that must be refused, and gives why.
+fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
+    let loader = loader();
+    let problem = match loader.load_foreign(bytes, |_| settings(limits)) {
+        Ok(_) => panic!("it was loaded"),
+        Err(problem) => problem,
+    };
+    let text = problem.to_string();
+    assert!(text.contains("mole 0.3.1 (sha256:"), "{text}");
+    next_job_renders(&loader);
+    problem
+}
+
+fn cause(problem: LoadProblem) -> Ended {
+    match problem {
+        LoadProblem::Instantiate { cause, .. } => cause,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn an_endless_start_function_runs_out_of_fuel() {
+    let start = "(func $start (loop $again (br $again))) (start $start)";
+    let ended = cause(refused(transform(start, ""), Limits::default()));
+    assert!(
+        matches!(
+            ended,
+            Ended::Limit {
+                limit: Limit::Fuel(_)
+            }
+        ),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_start_function_that_crashes_is_told() {
+    let start = "(func $start unreachable) (start $start)";
+    match cause(refused(transform(start, ""), Limits::default())) {
+        Ended::Trap { kind, .. } => assert!(kind.contains("unreachable"), "{kind}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_start_function_that_grows_memory_meets_its_limit() {
+    let start = "(func $start (loop $again (drop (memory.grow (i32.const 16))) (br $again))) (start $start)";
+    let limits = Limits {
+        memory_bytes: 2 << 20,
+        ..Limits::default()
+    };
+    let ended = cause(refused(transform(start, ""), limits));
+    assert!(
+        matches!(ended, Ended::Limit { limit: Limit::Memory(n) } if n == 2 << 20),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn data_beyond_the_memory_is_told() {
+    let data = r#"(data (i32.const 262143) "four")"#;
+    let ended = cause(refused(transform(data, ""), Limits::default()));
+    assert!(matches!(ended, Ended::Trap { .. }), "{ended:?}");
+}
+
+#[test]
+fn many_memories_are_counted_together() {
+    // Three memories of 12 MiB: each is within the limit of 32 MiB, together they are not.
+    let many = with_instances(good(), "(module (memory 192))", 3);
+    let ended = cause(refused(many, Limits::default()));
+    assert!(
+        matches!(
+            ended,
+            Ended::Limit {
+                limit: Limit::Memory(_)
+            }
+        ),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn more_memories_than_a_component_may_have_are_refused() {
+    let many = with_instances(good(), "(module (memory 1))", 20);
+    let text = refused(many, Limits::default()).to_string();
+    assert!(text.contains("memories"), "{text}");
+}
+
+#[test]
+fn more_tables_and_instances_than_a_component_may_have_are_refused() {
+    let tables = with_instances(good(), "(module (table 1 funcref))", 20);
+    let text = refused(tables, Limits::default()).to_string();
+    assert!(text.contains("tables"), "{text}");
+    let instances = with_instances(good(), "(module)", 200);
+    let text = refused(instances, Limits::default()).to_string();
+    assert!(text.contains("instances"), "{text}");
+}
+
+#[test]
+fn a_huge_table_is_refused() {
+    let table = "(table 100000000 funcref)";
+    refused(transform(table, ""), Limits::default());
+}
+
+#[test]
+fn a_memory_larger_than_the_limit_is_refused() {
+    let huge = with_instances(good(), "(module (memory 65536))", 1);
+    refused(huge, Limits::default());
+}

@@ -1,0 +1,50 @@
+//! However the bytes of a component are damaged, screening ends with an answer, and never with a crash of the host.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod common;
+
+use common::good;
+use trainyard_sandbox::{LoadLimits, screen::screen};
+
+/// A sequence of numbers that is the same on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below as u64) as usize
+    }
+}
+
+#[test]
+fn of_bytes() {
+    let whole = good();
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let limits = LoadLimits::default();
+    let mut refused = 0;
+    for _ in 0..6000 {
+        let mut bytes = whole.clone();
+        for _ in 0..=numbers.next(3) {
+            let at = numbers.next(bytes.len());
+            bytes[at] = numbers.next(256) as u8;
+        }
+        refused += u32::from(screen(bytes, &limits).is_err());
+    }
+    assert!(refused > 1000, "{refused}");
+}
+
+#[test]
+fn of_length() {
+    let whole = good();
+    let limits = LoadLimits::default();
+    for length in 0..whole.len() {
+        assert!(screen(whole[..length].to_vec(), &limits).is_err());
+    }
+}
