@@ -9,7 +9,10 @@ use std::{
 };
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// The files of the guide, by the name in the comment before each block.
@@ -38,7 +41,9 @@ fn shell(script: &str, folder: &Path) -> Output {
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
     // The crate is an author's, not one of the cargo that runs this test.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG"))
+    {
         command.env_remove(name);
     }
     let output = command
@@ -73,14 +78,32 @@ fn word_by_word() {
     shell(&commands("## 5. A component"), &tracer);
     let output = shell("trainyard render -f job.yaml --plugin tracer.wasm", &tracer);
     let text = String::from_utf8(output.stdout).unwrap();
-    let objects: Vec<_> = trainyard_api::yaml::read(&text).into_iter().map(|d| d.unwrap().value).collect();
+    let objects: Vec<_> = trainyard_api::yaml::read(&text)
+        .into_iter()
+        .map(|d| d.unwrap().value)
+        .collect();
     assert_eq!(objects.len(), 2, "{text}");
     assert_eq!(objects[0]["metadata"]["name"], "bert-tracer");
-    assert_eq!(objects[0]["data"]["tracer.yaml"], "service: bert\nsampling: 10\n");
+    assert_eq!(
+        objects[0]["data"]["tracer.yaml"],
+        "service: bert\nsampling: 10\n"
+    );
     let pod = &objects[1]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
     assert_eq!(pod["volumes"][0]["configMap"]["name"], "bert-tracer");
     let env = pod["containers"][0]["env"].as_array().unwrap();
-    assert!(env.iter().any(|e| e["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT" && e["value"] == "http://collector.tracing:4317"));
-    let explained = shell("trainyard explain -f job.yaml --plugin tracer.wasm", &tracer).stdout;
-    assert!(String::from_utf8(explained).unwrap().contains("the endpoint in the ConfigMap `tracing`"));
+    assert!(
+        env.iter()
+            .any(|e| e["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT"
+                && e["value"] == "http://collector.tracing:4317")
+    );
+    let explained = shell(
+        "trainyard explain -f job.yaml --plugin tracer.wasm",
+        &tracer,
+    )
+    .stdout;
+    assert!(
+        String::from_utf8(explained)
+            .unwrap()
+            .contains("the endpoint in the ConfigMap `tracing`")
+    );
 }

@@ -62,8 +62,13 @@ impl From<std::io::Error> for Failure {
 /// Sends what the libraries log to standard error: warnings and errors, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_to_stderr() {
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let filter =
+        EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
 }
 
 /// Says what is wrong and gives the exit code.
