@@ -13,6 +13,7 @@ use crate::{
     plugin::PluginId,
     policy::{Ended, Finished, Phase, Policy},
     record::{Change, Record},
+    text::clean,
     value::Failure,
 };
 
@@ -56,9 +57,10 @@ pub struct Logged {
     pub line: LogLine,
 }
 
-/// A call that counts for nothing, with everything that is known of it.
+/// A call that counts for nothing, with everything that is known of it. A cause may hold the guest's own texts, as the
+/// key of a write: they are cleaned and cut.
 #[derive(Debug, Error)]
-#[error("plugin {plugin} in {phase}: {cause}")]
+#[error("plugin {plugin} in {phase}: {}", clean(&cause.to_string()))]
 pub struct CallError {
     /// The plugin.
     pub plugin: PluginId,

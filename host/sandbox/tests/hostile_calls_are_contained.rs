@@ -270,6 +270,44 @@ fn a_write_outside_the_claims_names_the_claim_that_is_missing() {
 }
 
 #[test]
+fn a_huge_key_with_control_characters_does_not_reach_the_error() {
+    // 60,000 bytes of ESC, of `a` and of `"`, as the name of an env var that no claim allows.
+    for byte in [27, 97, 34] {
+        let body = format!(
+            r#"(memory.fill (i32.const 65536) (i32.const {byte}) (i32.const 60000))
+            (call $put_env (call $node (local.get $ctx)) (i32.const 65536) (i32.const 60000) (i32.const 1072) (i32.const 4))"#
+        );
+        let ended = contained(&loader(), transform("", &body), small());
+        assert!(
+            matches!(
+                ended,
+                Ended::Fault(Fault::NotClaimed { .. } | Fault::Argument { .. })
+            ),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_text_that_the_host_multiplies_is_paid_for_before_it_is_built() {
+    // The names of 1,000 pods with 60,000 bytes between each two: 60 MB, were they joined.
+    let import = r#"(import "trainyard:policy/pod-set-info@1.0.0" "[method]pod-set.joined-addresses" (func $joined (param i32 i32 i32 i32 i32 i32)))"#;
+    let body = r#"
+      (drop (call $node (local.get $ctx)))
+      (call $joined (i32.load (i32.const 132)) (i32.const 0) (i32.const 1000) (i32.const 65536) (i32.const 60000) (i32.const 256))"#;
+    let core =
+        common::transform_core("", body).replacen("(module", &format!("(module {import}"), 1);
+    let component = common::component_in(&common::contract(), "transformer", &core);
+    let component = common::with_custom(
+        component,
+        "trainyard:manifest",
+        common::manifest("transform", common::ENV_CLAIMS).as_bytes(),
+    );
+    let ended = contained(&loader(), component, small());
+    assert_eq!(limit_of(ended), Limit::ImportBytes(small().import_bytes));
+}
+
+#[test]
 fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
     let body = "(call $args (call $node (local.get $ctx)) (i32.const 256))";
     let ended = contained(&loader(), transform("", body), small());

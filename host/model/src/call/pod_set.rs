@@ -103,7 +103,7 @@ impl Call {
         max: u32,
     ) -> Result<Vec<String>, Fault> {
         let mut out = Vec::new();
-        self.each_address(rep, start, max, |address| out.push(address))?;
+        self.each_address(rep, start, max, 8, |address| out.push(address))?;
         self.give_all(out)
     }
 
@@ -117,7 +117,7 @@ impl Call {
     ) -> Result<String, Fault> {
         self.meter.text(separator)?;
         let mut out = String::new();
-        self.each_address(rep, start, max, |address| {
+        self.each_address(rep, start, max, separator.len(), |address| {
             if !out.is_empty() {
                 out.push_str(separator);
             }
@@ -127,12 +127,14 @@ impl Call {
         Ok(out)
     }
 
-    /// Gives up to `max` addresses from the one numbered `start`; refuses before it builds what the meter can't pay.
+    /// Gives up to `max` addresses from the one numbered `start`, each with `more` bytes beside it; refuses before it
+    /// builds what the meter can't pay.
     fn each_address(
         &mut self,
         rep: u32,
         start: u32,
         max: u32,
+        more: usize,
         mut give: impl FnMut(String),
     ) -> Result<(), Fault> {
         let (_, at) = self.pod_set_target(rep)?;
@@ -142,9 +144,10 @@ impl Call {
         let (count, end) = (set.count.max(1), start.saturating_add(max).min(set.pods()));
         let prefix = format!("{}-{}-", self.record.job_name, set.name);
         let each = prefix.len() + self.record.subdomain.len() + 4;
+        let whole = each.saturating_add(more);
         self.meter
             .clone()
-            .add_bytes(each.saturating_mul(end.saturating_sub(start) as usize))?;
+            .add_bytes(whole.saturating_mul(end.saturating_sub(start) as usize))?;
         for pod in start..end {
             let mut address = String::with_capacity(each + 8);
             let _ = write!(

@@ -259,7 +259,7 @@ pub fn record() -> Record {
         fields,
     });
     let mut node = PodSet::new("node");
-    node.count = 4;
+    node.count = 1000;
     node.counts_nodes = true;
     node.fields
         .load(Field::Containers, "node", Datum::Container(id));
