@@ -1,0 +1,173 @@
+//! Every method of the contract that needs a claim, with the claims that let it go, and a call of it over the record of
+//! these tests.
+
+#![allow(missing_docs, unreachable_pub)]
+
+use serde_json::json;
+use trainyard_model::{
+    call::{Call, Fault},
+    policy::Phase,
+    value::{Mount, Port},
+};
+
+use super::{container, pod_set};
+
+/// A method with its claims, as `(list, path)`.
+pub struct Method {
+    /// As the contract names it: `container.put-env`.
+    pub name: &'static str,
+    pub phase: Phase,
+    pub claims: &'static [(&'static str, &'static str)],
+    pub run: fn(&mut Call) -> Result<(), Fault>,
+}
+
+macro_rules! methods {
+    ($($name:literal $phase:ident [$($list:ident $path:literal),+] $run:expr;)+) => {
+        pub const METHODS: &[Method] = &[$(Method {
+            name: $name,
+            phase: Phase::$phase,
+            claims: &[$((stringify!($list), $path)),+],
+            run: $run,
+        },)+];
+    };
+}
+
+/// The container `node` of the pod set `node`.
+fn node(call: &mut Call) -> u32 {
+    container(call, "node", "node")
+}
+
+fn set(call: &mut Call) -> u32 {
+    pod_set(call, "node")
+}
+
+fn info(call: &mut Call) -> Result<u32, Fault> {
+    call.context_info(Call::CONTEXT)
+}
+
+fn done<T>(result: Result<T, Fault>) -> Result<(), Fault> {
+    result.map(drop)
+}
+
+methods! {
+    "job.spec" Transform [reads "job[/trainer/args]"]
+        |c| { let spec = c.job_spec(0)?; done(c.document_len(spec, "/trainer/args")) };
+    "lookups.get" Build [reads "lookups[v1/ConfigMap/known]"] |c| done(c.lookups_get(0, "v1", "ConfigMap", "known"));
+    "lookups.all" Check [reads "lookups[v1/ConfigMap/*]"] |c| done(c.lookups_all(0, "v1", "ConfigMap"));
+    "lookups.served" Transform [reads "lookups[v1/ConfigMap/#]"] |c| done(c.lookups_served(0, "v1", "ConfigMap"));
+    "objects.emit" Build [writes "objects[v1/ConfigMap/-a]"] |c| done(c.objects_emit(0, "v1", "ConfigMap", "-a", None));
+
+    "info.label" Transform [reads "labels[team]"] |c| { let i = info(c)?; done(c.info_label(i, "team")) };
+    "info.annotation" Transform [reads "annotations[x]"] |c| { let i = info(c)?; done(c.info_annotation(i, "x")) };
+    "info.set-label" Transform [writes "labels[x]"] |c| { let i = info(c)?; c.info_set_label(i, "x", "1") };
+    "info.set-annotation" Transform [writes "annotations[x]"] |c| { let i = info(c)?; c.info_set_annotation(i, "x", "1") };
+
+    "pod-set.containers" Transform [reads "pod-sets[node].containers[#]"] |c| { let s = set(c); done(c.pod_set_containers(s)) };
+    "pod-set.init-containers" Transform [reads "pod-sets[node].init-containers[#]"]
+        |c| { let s = set(c); done(c.pod_set_init_containers(s)) };
+    "pod-set.add-container" Transform [creates "pod-sets[node].containers[new]"]
+        |c| { let s = set(c); done(c.pod_set_add_container(s, "new", "image")) };
+    "pod-set.add-init-container" Transform [creates "pod-sets[node].init-containers[new]"]
+        |c| { let s = set(c); done(c.pod_set_add_init_container(s, "new", "image")) };
+    "pod-set.volumes" Transform [reads "pod-sets[node].volumes[#]"] |c| { let s = set(c); done(c.pod_set_volumes(s)) };
+    "pod-set.volume" Transform [reads "pod-sets[node].volumes[data]"] |c| { let s = set(c); done(c.pod_set_volume(s, "data")) };
+    "pod-set.remove-volume" Transform [writes "pod-sets[node].volumes[data]"] |c| { let s = set(c); c.pod_set_remove_volume(s, "data") };
+    "pod-set.put-empty-dir" Transform [writes "pod-sets[node].volumes[new]"]
+        |c| { let s = set(c); c.pod_set_put_empty_dir(s, "new", None, None) };
+    "pod-set.put-own-config-map" Transform [writes "pod-sets[node].volumes[new]", writes "objects[v1/ConfigMap/-a]"]
+        |c| { let s = set(c); c.pod_set_put_own_config_map(s, "new", "-a", None, &[]) };
+    "pod-set.put-raw-volume" Transform [writes "pod-sets[node].volumes[new]"]
+        |c| { let s = set(c); c.pod_set_put_raw_volume(s, "new", &json!({"hostPath": {"path": "/"}}).to_string()) };
+    "pod-set.devices" Transform [
+        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
+        reads "pod-sets[node].containers[node].limits[*]"
+    ] |c| { let s = set(c); done(c.pod_set_devices(s)) };
+    "pod-set.accelerators" Transform [
+        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
+        reads "pod-sets[node].containers[node].limits[*]"
+    ] |c| { let s = set(c); done(c.pod_set_accelerators(s)) };
+    "pod-set.processes" Transform [
+        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
+        reads "pod-sets[node].containers[node].limits[*]"
+    ] |c| { let s = set(c); done(c.pod_set_processes(s)) };
+    "pod-set.pod-label" Transform [reads "pod-sets[node].pod-labels[app]"] |c| { let s = set(c); done(c.pod_set_pod_label(s, "app")) };
+    "pod-set.set-pod-label" Transform [writes "pod-sets[node].pod-labels[app]"]
+        |c| { let s = set(c); c.pod_set_set_pod_label(s, "app", "x") };
+    "pod-set.remove-pod-label" Transform [writes "pod-sets[node].pod-labels[app]"]
+        |c| { let s = set(c); c.pod_set_remove_pod_label(s, "app") };
+    "pod-set.pod-annotation" Transform [reads "pod-sets[node].pod-annotations[x]"]
+        |c| { let s = set(c); done(c.pod_set_pod_annotation(s, "x")) };
+    "pod-set.set-pod-annotation" Transform [writes "pod-sets[node].pod-annotations[x]"]
+        |c| { let s = set(c); c.pod_set_set_pod_annotation(s, "x", "1") };
+    "pod-set.remove-pod-annotation" Transform [writes "pod-sets[node].pod-annotations[x]"]
+        |c| { let s = set(c); c.pod_set_remove_pod_annotation(s, "x") };
+    "pod-set.node-selector" Transform [reads "pod-sets[node].node-selector[x]"]
+        |c| { let s = set(c); done(c.pod_set_node_selector(s, "x")) };
+    "pod-set.put-node-selector" Transform [writes "pod-sets[node].node-selector[x]"]
+        |c| { let s = set(c); c.pod_set_put_node_selector(s, "x", "1") };
+    "pod-set.priority-class" Transform [reads "pod-sets[node].priority-class"]
+        |c| { let s = set(c); done(c.pod_set_priority_class(s)) };
+    "pod-set.set-priority-class" Transform [writes "pod-sets[node].priority-class"]
+        |c| { let s = set(c); c.pod_set_set_priority_class(s, "x") };
+    "pod-set.scheduler-name" Transform [reads "pod-sets[node].scheduler-name"]
+        |c| { let s = set(c); done(c.pod_set_scheduler_name(s)) };
+    "pod-set.set-scheduler-name" Transform [writes "pod-sets[node].scheduler-name"]
+        |c| { let s = set(c); c.pod_set_set_scheduler_name(s, "x") };
+
+    "container.is-sidecar" Transform [reads "pod-sets[node].init-containers[setup].restart-policy"]
+        |c| { let c_ = container(c, "node", "setup"); done(c.container_is_sidecar(c_)) };
+    "container.image" Transform [reads "pod-sets[node].containers[node].image"] |c| { let n = node(c); done(c.container_image(n)) };
+    "container.set-image" Transform [writes "pod-sets[node].containers[node].image"] |c| { let n = node(c); c.container_set_image(n, "x") };
+    "container.set-image-pull-policy" Transform [writes "pod-sets[node].containers[node].image-pull-policy"]
+        |c| { let n = node(c); c.container_set_image_pull_policy(n, "Always") };
+    "container.command" Transform [reads "pod-sets[node].containers[node].command"] |c| { let n = node(c); done(c.container_command(n)) };
+    "container.set-command" Transform [writes "pod-sets[node].containers[node].command"]
+        |c| { let n = node(c); c.container_set_command(n, &[]) };
+    "container.args" Transform [reads "pod-sets[node].containers[node].args"] |c| { let n = node(c); done(c.container_args(n)) };
+    "container.set-args" Transform [writes "pod-sets[node].containers[node].args"] |c| { let n = node(c); c.container_set_args(n, &[]) };
+    "container.clear-args" Transform [writes "pod-sets[node].containers[node].args"] |c| { let n = node(c); c.container_clear_args(n) };
+    "container.working-dir" Transform [reads "pod-sets[node].containers[node].working-dir"]
+        |c| { let n = node(c); done(c.container_working_dir(n)) };
+    "container.set-working-dir" Transform [writes "pod-sets[node].containers[node].working-dir"]
+        |c| { let n = node(c); c.container_set_working_dir(n, "/x") };
+    "container.set-restart-policy" Transform [writes "pod-sets[node].containers[node].restart-policy"]
+        |c| { let n = node(c); c.container_set_restart_policy(n, "Always") };
+    "container.env-names" Transform [reads "pod-sets[node].containers[node].env[#]"] |c| { let n = node(c); done(c.container_env_names(n)) };
+    "container.env" Transform [reads "pod-sets[node].containers[node].env[MODE]"] |c| { let n = node(c); done(c.container_env(n, "MODE")) };
+    "container.env-source" Transform [reads "pod-sets[node].containers[node].env[MODE]"]
+        |c| { let n = node(c); done(c.container_env_source(n, "MODE")) };
+    "container.env-owner" Transform [reads "pod-sets[node].containers[node].env[MODE]"]
+        |c| { let n = node(c); done(c.container_env_owner(n, "MODE")) };
+    "container.put-env" Transform [writes "pod-sets[node].containers[node].env[NEW]"] |c| { let n = node(c); c.container_put_env(n, "NEW", "1") };
+    "container.default-env" Transform [writes "pod-sets[node].containers[node].env[MODE]"]
+        |c| { let n = node(c); c.container_default_env(n, "MODE", "1") };
+    "container.put-env-field" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
+        |c| { let n = node(c); c.container_put_env_field(n, "NEW", "metadata.name") };
+    "container.put-env-resource" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
+        |c| { let n = node(c); c.container_put_env_resource(n, "NEW", None, "limits.cpu", None) };
+    "container.put-env-own-config-map" Transform [writes "pod-sets[node].containers[node].env[NEW]", writes "objects[v1/ConfigMap/-a]"]
+        |c| { let n = node(c); c.container_put_env_own_config_map(n, "NEW", "-a", "key") };
+    "container.remove-env" Transform [writes "pod-sets[node].containers[node].env[NEW]"] |c| { let n = node(c); c.container_remove_env(n, "NEW") };
+    "container.ports" Transform [reads "pod-sets[node].containers[node].ports[*]"] |c| { let n = node(c); done(c.container_ports(n)) };
+    "container.port" Transform [reads "pod-sets[node].containers[node].ports[80/TCP]"]
+        |c| { let n = node(c); done(c.container_port(n, 80, "TCP")) };
+    "container.put-port" Transform [writes "pod-sets[node].containers[node].ports[29500/TCP]"]
+        |c| { let n = node(c); c.container_put_port(n, &Port { name: None, number: 29500, protocol: "TCP".to_owned() }) };
+    "container.mounts" Transform [reads "pod-sets[node].containers[node].mounts[*]"] |c| { let n = node(c); done(c.container_mounts(n)) };
+    "container.put-mount" Transform [writes "pod-sets[node].containers[node].mounts[/new]"] |c| {
+        let n = node(c);
+        c.container_put_mount(n, &Mount { volume: "data".to_owned(), path: "/new".to_owned(), sub_path: None, read_only: true })
+    };
+    "container.remove-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"]
+        |c| { let n = node(c); c.container_remove_mount(n, "/data") };
+    "container.request" Transform [reads "pod-sets[node].containers[node].requests[cpu]", reads "pod-sets[node].containers[node].limits[cpu]"]
+        |c| { let n = node(c); done(c.container_request(n, "cpu")) };
+    "container.limit" Transform [reads "pod-sets[node].containers[node].limits[cpu]"] |c| { let n = node(c); done(c.container_limit(n, "cpu")) };
+    "container.requests" Transform [reads "pod-sets[node].containers[node].requests[*]", reads "pod-sets[node].containers[node].limits[*]"]
+        |c| { let n = node(c); done(c.container_requests(n)) };
+    "container.limits" Transform [reads "pod-sets[node].containers[node].limits[*]"] |c| { let n = node(c); done(c.container_limits(n)) };
+    "container.set-request" Transform [writes "pod-sets[node].containers[node].requests[cpu]"]
+        |c| { let n = node(c); c.container_set_request(n, "cpu", "1") };
+    "container.set-limit" Transform [writes "pod-sets[node].containers[node].limits[cpu]"]
+        |c| { let n = node(c); c.container_set_limit(n, "cpu", "1") };
+}

@@ -1,0 +1,236 @@
+//! What the tests of this crate share: a record, plugins from a few words, and a policy that is a function.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub
+)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_model::{
+    call::{Call, CallInputs, Fault},
+    claims::Grants,
+    job::Job,
+    limits::Limits,
+    lookup::{LookupAnswer, LookupKey, Lookups},
+    manifest::Manifest,
+    plugin::{Plugin, Settings},
+    policy::{Ended, Finished, Phase, Policy},
+    record::{Container, Datum, Field, Fields, Owner, PodSet, Record},
+};
+
+/// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
+pub fn manifest(name: &str, claims: &[(&str, &str)]) -> Value {
+    let list = |wanted: &str| -> Vec<&str> {
+        let of_list = claims.iter().filter(|(list, _)| *list == wanted);
+        of_list.map(|(_, path)| *path).collect()
+    };
+    json!({
+        "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins",
+        "phases": ["transform", "build", "check"],
+        "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
+    })
+}
+
+/// The manifest with more keys, or other values of some.
+pub fn with(mut manifest: Value, more: Value) -> Value {
+    for (key, value) in more.as_object().unwrap() {
+        manifest[key] = value.clone();
+    }
+    manifest
+}
+
+pub fn parsed(manifest: &Value) -> Manifest {
+    Manifest::parse(manifest.to_string().as_bytes()).unwrap()
+}
+
+/// The plugin with all that it claims granted.
+pub fn plugin(manifest: &Value) -> Arc<Plugin> {
+    plugin_under(manifest, Settings::built_in())
+}
+
+pub fn plugin_under(manifest: &Value, settings: Settings) -> Arc<Plugin> {
+    Arc::new(Plugin::new(parsed(manifest), "native", settings).unwrap())
+}
+
+/// Settings that grant those paths beside the default.
+pub fn granted(paths: &[&str]) -> Settings {
+    Settings {
+        grants: Grants::Paths(paths.iter().map(|path| path.parse().unwrap()).collect()),
+        ..Settings::default()
+    }
+}
+
+pub fn limited(limits: Limits) -> Settings {
+    Settings {
+        limits,
+        ..Settings::built_in()
+    }
+}
+
+/// A TrainJob `llama` with a pod set `node` (the trainer; containers `node` and `side`, init container `setup`) and a pod
+/// set `launcher`.
+pub fn record() -> Record {
+    let mut record = Record::new("llama", "llama", "cluster.local");
+    record.fields.load(Field::Labels, "team", "ml".into());
+    let mut node = PodSet::new("node");
+    node.ancestor = Some("trainer".into());
+    node.count = 4;
+    node.counts_nodes = true;
+    node.fields.load(Field::PodLabels, "app", "llama".into());
+    let data = json!({"name": "data", "emptyDir": {}});
+    node.fields.load(Field::Volumes, "data", data.into());
+    record.pod_sets.push(node);
+    record.pod_sets.push(PodSet::new("launcher"));
+    add_container(&mut record, 0, Field::InitContainers, "setup");
+    for (set, name) in [(0, "node"), (0, "side"), (1, "node")] {
+        add_container(&mut record, set, Field::Containers, name);
+    }
+    record
+}
+
+fn add_container(record: &mut Record, pod_set: u32, list: Field, name: &str) {
+    let mut fields = Fields::default();
+    fields.load(Field::Image, "", "registry.example.com/base:1".into());
+    fields.load(Field::Command, "", ["run".to_owned()].as_slice().into());
+    fields.load(Field::Env, "MODE", "plain".into());
+    fields.load(
+        Field::Env,
+        "NODE_NAME",
+        json!({"fieldRef": {"fieldPath": "spec.nodeName"}}).into(),
+    );
+    fields.load(Field::Ports, "80/TCP", json!({"containerPort": 80}).into());
+    let mount = json!({"name": "data", "mountPath": "/data"});
+    fields.load(Field::Mounts, "/data", mount.into());
+    fields.load(Field::Requests, "cpu", "4".into());
+    fields.load(Field::Limits, "nvidia.com/gpu", "8".into());
+    let id = record.new_container(Container {
+        name: name.into(),
+        pod_set,
+        list,
+        home: Owner::Runtime,
+        runtime_command: None,
+        runtime_args: None,
+        fields,
+    });
+    let set = record.pod_sets.get_mut(pod_set as usize).unwrap();
+    set.fields.load(list, name, Datum::Container(id));
+}
+
+pub fn job() -> Arc<Job> {
+    Arc::new(Job {
+        name: "llama".into(),
+        namespace: "ml".into(),
+        uid: "6f2a".into(),
+        nodes: 4,
+        spec: Arc::new(json!({"trainer": {"numNodes": 4, "args": ["a"]}})),
+        ..Job::default()
+    })
+}
+
+/// Answers to what the tests look up: a ConfigMap `known`, the list of ConfigMaps, that they are served.
+pub fn lookups() -> Arc<Lookups> {
+    let (version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
+    let object = Arc::new(json!({"metadata": {"name": "known"}}));
+    let mut lookups = Lookups::default();
+    lookups.insert(
+        LookupKey::Object {
+            api_version: version.clone(),
+            kind: kind.clone(),
+            name: "known".to_owned(),
+        },
+        LookupAnswer::Object(object.clone()),
+    );
+    lookups.insert(
+        LookupKey::All {
+            api_version: version.clone(),
+            kind: kind.clone(),
+        },
+        LookupAnswer::All(vec![object]),
+    );
+    let served = LookupKey::Served {
+        api_version: version,
+        kind,
+    };
+    lookups.insert(served, LookupAnswer::Served(true));
+    Arc::new(lookups)
+}
+
+/// A call over [`record`].
+pub fn call(phase: Phase, plugin: &Arc<Plugin>) -> Call {
+    call_over(phase, plugin, record(), 1, json!({}))
+}
+
+pub fn call_over(
+    phase: Phase,
+    plugin: &Arc<Plugin>,
+    record: Record,
+    rank: u16,
+    config: Value,
+) -> Call {
+    let inputs = CallInputs {
+        plugin: plugin.clone(),
+        rank,
+        config: Arc::new(config),
+        job: job(),
+        base: Arc::new(record.clone()),
+        lookups: lookups(),
+    };
+    Call::new(phase, record, inputs)
+}
+
+/// The handle of a pod set.
+pub fn pod_set(call: &mut Call, name: &str) -> u32 {
+    let info = call.context_info(Call::CONTEXT).unwrap();
+    call.info_pod_set(info, name).unwrap().unwrap()
+}
+
+/// The handle of a container.
+pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> u32 {
+    let set = pod_set(call, pod_set_name);
+    call.pod_set_container(set, name).unwrap().unwrap()
+}
+
+type Script = Box<dyn Fn(Phase, &mut Call) -> Result<(), Ended> + Send + Sync>;
+
+/// A policy that is a function.
+pub struct Scripted {
+    plugin: Arc<Plugin>,
+    script: Script,
+}
+
+impl Scripted {
+    pub fn new(
+        plugin: Arc<Plugin>,
+        script: impl Fn(Phase, &mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            plugin,
+            script: Box::new(script),
+        }
+    }
+}
+
+impl Policy for Scripted {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
+        let end = (self.script)(phase, &mut call);
+        Finished { call, end }
+    }
+}
+
+/// The missing claim of a fault, with how the place was touched.
+pub fn missing_claim(fault: &Fault) -> (&'static str, String) {
+    match fault {
+        Fault::NotClaimed { touch, path } => (touch.list(), path.clone()),
+        other => panic!("no claim is missing: {other}"),
+    }
+}

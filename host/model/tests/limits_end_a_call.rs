@@ -1,0 +1,342 @@
+//! What a call may use of the host is counted where it happens: bytes over imports, handles, writes, log lines.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{call, container, limited, manifest, plugin_under, pod_set};
+use trainyard_model::{
+    call::{Call, Fault},
+    limits::Limits,
+    policy::{Limit, Phase},
+};
+
+fn call_under(phase: Phase, limits: Limits) -> Call {
+    let claims = [
+        ("writes", "pod-sets[*].containers[*].env[*]"),
+        ("writes", "pod-sets[*].containers[*].command"),
+        ("writes", "labels[*]"),
+        ("creates", "pod-sets[*].init-containers[*]"),
+        ("writes", "objects[v1/ConfigMap/*]"),
+        ("reads", "lookups[v1/ConfigMap/*]"),
+    ];
+    call(
+        phase,
+        &plugin_under(&manifest("p", &claims), limited(limits)),
+    )
+}
+
+type Step = fn(&mut Call, u32) -> Result<(), Fault>;
+
+/// Steps until the call ends; how many went well, and why it ended.
+fn steps_until_the_end(phase: Phase, limits: Limits, step: Step) -> (u32, Fault) {
+    let mut call = call_under(phase, limits);
+    for n in 0..1_000_000 {
+        if let Err(fault) = step(&mut call, n) {
+            return (n, fault);
+        }
+    }
+    panic!("it never ends")
+}
+
+#[test]
+fn bytes_are_counted_in_and_out() {
+    let limits = Limits {
+        import_bytes: 10_000,
+        ..Limits::default()
+    };
+    let table: &[(&str, Phase, Step, u32)] = &[
+        (
+            "text in",
+            Phase::Transform,
+            |c, _| {
+                let n = container(c, "node", "node");
+                c.container_put_env(n, "A", &"x".repeat(1000))
+            },
+            10,
+        ),
+        (
+            "a list in",
+            Phase::Transform,
+            |c, _| {
+                let n = container(c, "node", "node");
+                c.container_set_command(n, &vec![String::new(); 100])
+            },
+            13,
+        ),
+        (
+            "a name in",
+            Phase::Transform,
+            |c, _| c.info_set_label(0, &"k".repeat(2000), "").map(drop),
+            5,
+        ),
+        (
+            "text out",
+            Phase::Transform,
+            |c, _| c.context_fit_name(0, &"x".repeat(900), 63).map(drop),
+            11,
+        ),
+        (
+            "what is not there",
+            Phase::Check,
+            |c, _| c.job_label(0, &"x".repeat(1000)).map(drop),
+            10,
+        ),
+        (
+            "a pointer",
+            Phase::Check,
+            |c, _| {
+                let d = c.job_config(0)?;
+                c.document_text(d, &format!("/{}", "x".repeat(999)))
+                    .map(drop)
+            },
+            10,
+        ),
+        (
+            "a reason",
+            Phase::Transform,
+            |c, _| c.context_because(0, &"x".repeat(1000)),
+            10,
+        ),
+        (
+            "an object's text",
+            Phase::Build,
+            |c, n| {
+                let object = c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)?;
+                c.object_append(object, "k", &"x".repeat(1000))
+            },
+            9,
+        ),
+        (
+            "an object's bytes",
+            Phase::Build,
+            |c, n| {
+                let object = c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)?;
+                c.object_set_binary(object, "k", &[0; 1000])
+            },
+            9,
+        ),
+        (
+            "a log line",
+            Phase::Check,
+            |c, _| c.context_log(0, "info", &"x".repeat(1000)),
+            10,
+        ),
+        (
+            "a log level",
+            Phase::Check,
+            |c, _| c.context_log(0, &"x".repeat(20_000), ""),
+            0,
+        ),
+        (
+            "addresses",
+            Phase::Check,
+            |c, _| {
+                let s = pod_set(c, "node");
+                c.pod_set_addresses(s, 0, 100).map(drop)
+            },
+            80,
+        ),
+        (
+            "a quantity",
+            Phase::Check,
+            |c, _| c.context_quantity_ceil(0, &"1".repeat(1000)).map(drop),
+            10,
+        ),
+    ];
+    for (what, phase, step, about) in table {
+        let (steps, fault) = steps_until_the_end(*phase, limits, *step);
+        assert_eq!(
+            fault,
+            Fault::Limit {
+                limit: Limit::ImportBytes(10_000)
+            },
+            "{what}"
+        );
+        assert!(
+            steps.abs_diff(*about) <= 1 + about / 5,
+            "{what}: {steps} steps"
+        );
+    }
+}
+
+#[test]
+fn a_long_list_of_addresses_is_refused_before_it_is_built() {
+    let mut record = common::record();
+    record.pod_sets.get_mut(0).unwrap().count = u32::MAX;
+    let plugin = plugin_under(&manifest("p", &[]), limited(Limits::default()));
+    let mut call = common::call_over(Phase::Check, &plugin, record, 0, serde_json::json!({}));
+    let set = pod_set(&mut call, "node");
+    for fault in [
+        call.pod_set_addresses(set, 0, u32::MAX).map(drop),
+        call.pod_set_joined_addresses(set, 0, u32::MAX, ",")
+            .map(drop),
+    ] {
+        assert_eq!(
+            fault,
+            Err(Fault::Limit {
+                limit: Limit::ImportBytes(8 << 20)
+            })
+        );
+    }
+    assert_eq!(
+        call.pod_set_addresses(set, u32::MAX - 1, u32::MAX)
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn handles_are_counted() {
+    let limits = Limits {
+        handles: 100,
+        ..Limits::default()
+    };
+    let table: &[(&str, Phase, Step, u32)] = &[
+        (
+            "roots",
+            Phase::Check,
+            |c, _| c.context_job(0).map(drop),
+            100,
+        ),
+        (
+            "lists",
+            Phase::Check,
+            |c, _| c.info_pod_sets(0).map(drop),
+            50,
+        ),
+        (
+            "documents",
+            Phase::Check,
+            |c, _| c.job_config(0).map(drop),
+            100,
+        ),
+        (
+            "answers",
+            Phase::Check,
+            |c, _| c.lookups_all(0, "v1", "ConfigMap").map(drop),
+            100,
+        ),
+        (
+            "objects",
+            Phase::Build,
+            |c, n| {
+                c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
+                    .map(drop)
+            },
+            100,
+        ),
+        (
+            "containers",
+            Phase::Transform,
+            |c, n| {
+                c.pod_set_add_init_container(0, &format!("c{n}"), "x")
+                    .map(drop)
+            },
+            100,
+        ),
+    ];
+    for (what, phase, step, expected) in table {
+        let (steps, fault) = steps_until_the_end(*phase, limits, *step);
+        assert_eq!(
+            (steps, fault),
+            (
+                *expected,
+                Fault::Limit {
+                    limit: Limit::Handles(100)
+                }
+            ),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn writes_are_counted_and_reads_are_not() {
+    let limits = Limits {
+        writes: 100,
+        ..Limits::default()
+    };
+    let table: &[(&str, Phase, Step)] = &[
+        ("env", Phase::Transform, |c, _| {
+            let n = container(c, "node", "node");
+            c.container_put_env(n, "A", "")
+        }),
+        ("removal of nothing", Phase::Transform, |c, _| {
+            let n = container(c, "node", "node");
+            c.container_remove_env(n, "A")
+        }),
+        ("labels", Phase::Transform, |c, _| {
+            c.info_set_label(0, "a", "b")
+        }),
+        ("objects", Phase::Build, |c, n| {
+            c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
+                .map(drop)
+        }),
+    ];
+    for (what, phase, step) in table {
+        let (steps, fault) = steps_until_the_end(*phase, limits, *step);
+        assert_eq!(
+            (steps, fault),
+            (
+                100,
+                Fault::Limit {
+                    limit: Limit::Writes(100)
+                }
+            ),
+            "{what}"
+        );
+    }
+    let mut call = call_under(Phase::Build, limits);
+    let object = call.objects_emit(0, "v1", "ConfigMap", "-a", None).unwrap();
+    for _ in 0..500 {
+        call.object_name_of(object).unwrap();
+        call.info_label(0, "team").unwrap();
+    }
+    assert_eq!(call.meter().writes(), 1);
+    for _ in 0..99 {
+        call.object_append(object, "k", "x").unwrap();
+    }
+    assert_eq!(
+        call.object_append(object, "k", "x"),
+        Err(Fault::Limit {
+            limit: Limit::Writes(100)
+        })
+    );
+}
+
+#[test]
+fn log_lines_warnings_and_errors_are_counted_together() {
+    let limits = Limits {
+        log_lines: 9,
+        ..Limits::default()
+    };
+    let (steps, fault) = steps_until_the_end(Phase::Check, limits, |c, n| match n % 3 {
+        0 => c.context_log(0, "debug", "x"),
+        1 => c.context_warn(0, "x", None),
+        _ => c.context_error(0, "x", Some("spec")),
+    });
+    assert_eq!(
+        (steps, &fault),
+        (
+            9,
+            &Fault::Limit {
+                limit: Limit::LogLines(9)
+            }
+        )
+    );
+    assert_eq!(
+        fault.to_string(),
+        "used up its 9 log lines; `limits.logLines` in the policy file raises it"
+    );
+}
+
+#[test]
+fn every_limit_has_a_default_and_a_strict_setting() {
+    let empty: Limits = serde_json::from_str("{}").unwrap();
+    assert_eq!(empty, Limits::default());
+    assert!(serde_json::from_str::<Limits>(r#"{"writez": 1}"#).is_err());
+    let some: Limits = serde_json::from_str(r#"{"writes": 7}"#).unwrap();
+    assert_eq!((some.writes, some.handles), (7, Limits::default().handles));
+}

@@ -1,0 +1,206 @@
+//! A manifest is read without running anything, and everything that is wrong with one is said by its field.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{manifest, parsed, with};
+use serde_json::{Value, json};
+use trainyard_model::{
+    manifest::{ActiveWhen, CONTRACT, MAX_BYTES, Manifest, ManifestError},
+    plugin::{Plugin, PluginError, Settings},
+    policy::Phase,
+};
+
+fn error(manifest: &Value) -> String {
+    Manifest::parse(manifest.to_string().as_bytes())
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn a_whole_manifest_reads_back_as_it_is_written() {
+    let whole = json!({
+        "name": "torch", "version": "0.1.0", "contract": CONTRACT, "description": "d", "activeWhen": "mlPolicy.torch",
+        "phases": ["transform", "check"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runLauncherAsNode"}],
+        "claims": {"reads": ["labels[a]"], "creates": ["pod-sets[*].containers[x]"], "writes": ["pod-sets[@trainer].containers[node].env[PET_*]"]},
+        "after": ["a"], "before": ["b"], "reservedEnv": ["PET_NNODES"],
+        "configSchema": {"type": "object"}, "operatorConfigSchema": {"type": "object"},
+    });
+    let read = parsed(&whole);
+    assert_eq!(serde_json::to_value(&read).unwrap(), whole);
+    assert!(read.has(Phase::Check) && !read.has(Phase::Build));
+    let least = json!({"name": "a", "version": "1", "contract": CONTRACT, "activeWhen": "always", "phases": ["build"]});
+    assert_eq!(parsed(&least).claims.iter().count(), 0);
+}
+
+#[test]
+fn what_is_wrong_is_said_by_its_field() {
+    let table = [
+        (json!({"nmae": "x"}), "unknown field `nmae`"),
+        (json!({"name": "Torch"}), "`name` must be a DNS label"),
+        (json!({"name": ""}), "`name` must be a DNS label"),
+        (
+            json!({"name": "x".repeat(64)}),
+            "`name` must be a DNS label",
+        ),
+        (json!({"version": ""}), "`version` must be 1 to 64"),
+        (json!({"version": "1 0"}), "`version` must be 1 to 64"),
+        (json!({"version": 1}), "expected a string"),
+        (json!({"phases": []}), "`phases` is empty"),
+        (
+            json!({"phases": ["transform", "build", "transform"]}),
+            "`phases` names a phase twice",
+        ),
+        (json!({"phases": ["derive"]}), "unknown variant `derive`"),
+        (
+            json!({"activeWhen": "sometimes"}),
+            "is none of mlPolicy.KEY",
+        ),
+        (json!({"activeWhen": "mlPolicy."}), "is none of"),
+        (json!({"after": ["p"]}), "names the plugin itself"),
+        (json!({"before": ["p"]}), "names the plugin itself"),
+        (json!({"after": ["q"], "before": ["q"]}), "both name `q`"),
+        (
+            json!({"claims": {"writes": ["nodes[x]"]}}),
+            "`nodes` is no field here",
+        ),
+        (json!({"claims": {"write": []}}), "unknown field `write`"),
+        (
+            json!({"nodeSets": [{"podSet": "a", "if": "/x"}]}),
+            "unknown field `if`",
+        ),
+        (
+            json!({"configSchema": {"type": "objekt"}}),
+            "`configSchema` is no JSON Schema",
+        ),
+        (
+            json!({"operatorConfigSchema": {"minimum": "x"}}),
+            "`operatorConfigSchema` is no JSON Schema",
+        ),
+    ];
+    for (change, problem) in table {
+        let error = error(&with(manifest("p", &[]), change));
+        assert!(error.contains(problem), "{problem}: {error}");
+    }
+    assert!(
+        Manifest::parse(b"{").is_err()
+            && Manifest::parse(b"[]").is_err()
+            && Manifest::parse(b"").is_err()
+    );
+}
+
+#[test]
+fn each_key_that_has_no_default_is_required() {
+    for key in ["name", "version", "contract", "activeWhen", "phases"] {
+        let mut manifest = manifest("p", &[]);
+        manifest.as_object_mut().unwrap().remove(key);
+        assert!(error(&manifest).contains(&format!("missing field `{key}`")));
+    }
+}
+
+#[test]
+fn another_contract_is_said_before_anything_else() {
+    for (version, speaks) in [
+        ("1.0.0", true),
+        ("1.0.7", true),
+        ("1.1.0", false),
+        ("2.0.0", false),
+        ("0.9.0", false),
+        ("1.0", false),
+        ("1.0.0-rc", false),
+    ] {
+        let manifest = with(
+            manifest("p", &[]),
+            json!({"contract": version, "keyOfLater": !speaks}),
+        );
+        let result = Manifest::parse(manifest.to_string().as_bytes());
+        assert_eq!(
+            matches!(result, Err(ManifestError::Contract { .. })),
+            !speaks,
+            "{version}"
+        );
+    }
+    let evil = with(manifest("p", &[]), json!({"contract": "\u{1b}[31m"}));
+    assert!(!error(&evil).contains('\u{1b}'));
+}
+
+#[test]
+fn a_manifest_has_a_longest_length() {
+    let long = with(
+        manifest("p", &[]),
+        json!({"description": "x".repeat(MAX_BYTES)}),
+    );
+    assert!(error(&long).contains("bytes; 262144 are allowed"));
+}
+
+#[test]
+fn what_switches_a_plugin_on_reads_back() {
+    for text in [
+        "mlPolicy.torch",
+        "mlPolicy.plugin",
+        "podGroupPolicy.volcano",
+        "plugins",
+        "claims",
+        "always",
+    ] {
+        let when: ActiveWhen = text.parse().unwrap();
+        assert_eq!(when.to_string(), text);
+        assert_eq!(when.union(), text.split_once('.').map(|(union, _)| union));
+    }
+}
+
+fn configured(schema: Value) -> Plugin {
+    let manifest = with(
+        manifest("p", &[]),
+        json!({"configSchema": schema, "operatorConfigSchema": schema}),
+    );
+    Plugin::new(parsed(&manifest), "native", Settings::built_in()).unwrap()
+}
+
+#[test]
+fn a_configuration_has_the_defaults_of_its_schema_and_errors_by_pointer() {
+    let plugin = configured(json!({
+        "type": "object", "additionalProperties": false,
+        "properties": {
+            "port": {"type": "integer", "minimum": 1, "default": 29500},
+            "nested": {"type": "object", "default": {}, "properties": {"deep": {"default": true}}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"default": 1}}}},
+        },
+    }));
+    let config = plugin.config(Value::Null).unwrap();
+    assert_eq!(*config, json!({"port": 29500, "nested": {"deep": true}}));
+    assert_eq!(
+        *plugin.config(json!({"list": [{}], "port": 1})).unwrap(),
+        json!({"list": [{"a": 1}], "port": 1, "nested": {"deep": true}})
+    );
+    assert_eq!(
+        *plugin.settings.operator_config,
+        json!({"port": 29500, "nested": {"deep": true}})
+    );
+    let errors = plugin.config(json!({"port": 0, "extra": 1})).unwrap_err();
+    let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
+    assert!(
+        pointers.contains(&"/port") && pointers.contains(&""),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_plugin_without_a_schema_takes_no_configuration() {
+    let plugin = common::plugin(&manifest("p", &[]));
+    assert_eq!(*plugin.config(json!({})).unwrap(), json!({}));
+    let errors = plugin.config(json!({"a": 1})).unwrap_err();
+    assert_eq!(errors[0].to_string(), "this plugin takes no configuration");
+    let settings = Settings {
+        operator_config: Arc::new(json!({"a": 1})),
+        ..Settings::built_in()
+    };
+    let error = Plugin::new(parsed(&manifest("p", &[])), "native", settings).unwrap_err();
+    assert!(
+        matches!(error, PluginError::OperatorConfig { .. }),
+        "{error}"
+    );
+}

@@ -1,0 +1,367 @@
+//! Whether claims overlap, cover, see and create around each other is what trying every place of a small universe says;
+//! and every path reads back as it is written.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use proptest::prelude::*;
+use trainyard_model::{
+    claims::{ClaimPath, Key, PodSets, Scope, Variable},
+    record::{Field, Level},
+    text::clean,
+};
+
+/// Every key that can stand for others has at least two that it means; `z` is named by no literal and no prefix.
+const KEYS: [&str; 9] = ["a", "aa", "ab", "aba", "abb", "b", "ba", "bb", "z"];
+const NAMES: [&str; 5] = ["a", "ab", "aba", "b", "z"];
+/// `u` is claimed by nobody.
+const ANCESTORS: [Option<&str>; 4] = [None, Some("t"), Some("m"), Some("u")];
+const FIELDS: [Field; 9] = [
+    Field::Labels,
+    Field::Annotations,
+    Field::Volumes,
+    Field::PriorityClass,
+    Field::Containers,
+    Field::InitContainers,
+    Field::Env,
+    Field::Ports,
+    Field::Image,
+];
+const LISTS: [Field; 2] = [Field::Containers, Field::InitContainers];
+
+type Set = (&'static str, Option<&'static str>);
+
+/// One place of the universe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    pod_set: Option<Set>,
+    container: Option<(Field, &'static str)>,
+    field: Field,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The one value of a field.
+    Value,
+    /// The value of a key.
+    Key(&'static str),
+    /// The set of keys.
+    Keys,
+}
+
+static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
+    let sets: Vec<Set> = NAMES
+        .into_iter()
+        .flat_map(|name| ANCESTORS.map(|ancestor| (name, ancestor)))
+        .collect();
+    let containers: Vec<(Field, &str)> = LISTS
+        .into_iter()
+        .flat_map(|list| NAMES.map(|name| (list, name)))
+        .collect();
+    let mut out = Vec::new();
+    for field in FIELDS {
+        let mut whats = vec![What::Value];
+        if field.is_keyed() {
+            whats = KEYS.map(What::Key).to_vec();
+            whats.push(What::Keys);
+        }
+        let scopes: Vec<(Option<Set>, Option<(Field, &str)>)> = match field.level() {
+            Level::Job => vec![(None, None)],
+            Level::PodSet => sets.iter().map(|set| (Some(*set), None)).collect(),
+            Level::Container => sets
+                .iter()
+                .flat_map(|set| containers.iter().map(|c| (Some(*set), Some(*c))))
+                .collect(),
+        };
+        for (pod_set, container) in scopes {
+            out.extend(whats.iter().map(|what| Place {
+                pod_set,
+                container,
+                field,
+                what: *what,
+            }));
+        }
+    }
+    out
+});
+
+/// What the variables stand for; none: each may be anything, wherever it stands.
+type Values = Option<(&'static str, &'static str)>;
+
+fn key_means(key: &Key, text: &str, values: Values) -> bool {
+    match key {
+        Key::Any => true,
+        Key::Set => false,
+        Key::Literal(literal) => **literal == *text,
+        Key::Prefix(prefix) => text.starts_with(&**prefix),
+        Key::Variable(variable) => values.is_none_or(|(job, config)| match variable {
+            Variable::Job => job == text,
+            Variable::Config(_) => config == text,
+        }),
+    }
+}
+
+fn means(path: &ClaimPath, place: &Place, values: Values) -> bool {
+    if path.field != place.field {
+        return false;
+    }
+    let in_sets = |sets: &PodSets| {
+        let (name, ancestor) = place.pod_set.unwrap();
+        match sets {
+            PodSets::Named(key) => key_means(key, name, values),
+            PodSets::Ancestor(wanted) => ancestor == Some(&**wanted),
+        }
+    };
+    let in_scope = match &path.scope {
+        Scope::Job => true,
+        Scope::PodSet(sets) => in_sets(sets),
+        Scope::Container {
+            pod_sets,
+            list,
+            name,
+        } => {
+            let (place_list, place_name) = place.container.unwrap();
+            in_sets(pod_sets) && *list == place_list && key_means(name, place_name, values)
+        }
+    };
+    in_scope
+        && match (&path.key, place.what) {
+            (None, What::Value) => true,
+            (Some(Key::Set), What::Keys) => true,
+            (Some(key), What::Key(text)) => key_means(key, text, values),
+            _ => false,
+        }
+}
+
+fn places(path: &ClaimPath, values: Values) -> BTreeSet<Place> {
+    let meant = UNIVERSE.iter().filter(|place| means(path, place, values));
+    meant.copied().collect()
+}
+
+/// What a write changes: its places, and the sets of keys that they are in.
+fn changed(write: &ClaimPath) -> BTreeSet<Place> {
+    let written = places(write, None);
+    let sets = written
+        .iter()
+        .filter(|place| matches!(place.what, What::Key(_)))
+        .map(|place| Place {
+            what: What::Keys,
+            ..*place
+        });
+    written.iter().copied().chain(sets).collect()
+}
+
+/// What stands on the containers that `create` may add: themselves, their lists' keys, and all that is in them.
+fn around(create: &ClaimPath) -> BTreeSet<Place> {
+    let mut out = changed(create);
+    for container in places(create, None) {
+        let What::Key(name) = container.what else {
+            continue;
+        };
+        let inside = UNIVERSE.iter().filter(|place| {
+            place.pod_set == container.pod_set && place.container == Some((container.field, name))
+        });
+        out.extend(inside.copied());
+    }
+    out
+}
+
+fn literal() -> impl Strategy<Value = Key> {
+    prop::sample::select(vec!["a", "ab", "aba", "b"]).prop_map(|text| Key::Literal(text.into()))
+}
+
+fn name() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        1 => Just(Key::Any),
+        3 => literal(),
+        2 => prop::sample::select(vec!["a", "ab"]).prop_map(|text| Key::Prefix(text.into())),
+        1 => Just(Key::Variable(Variable::Job)),
+        1 => Just(Key::Variable(Variable::Config("/x".into()))),
+    ]
+}
+
+fn pod_sets() -> impl Strategy<Value = PodSets> {
+    prop_oneof![
+        2 => name().prop_map(PodSets::Named),
+        1 => prop::sample::select(vec!["t", "m"]).prop_map(|text| PodSets::Ancestor(text.into())),
+    ]
+}
+
+fn path_of(
+    fields: Vec<Field>,
+    key: impl Strategy<Value = Key> + Clone + 'static,
+) -> impl Strategy<Value = ClaimPath> {
+    let scope = (pod_sets(), prop::sample::select(LISTS.to_vec()), name());
+    (prop::sample::select(fields), scope, key).prop_map(|(field, (pod_sets, list, name), key)| {
+        ClaimPath {
+            scope: match field.level() {
+                Level::Job => Scope::Job,
+                Level::PodSet => Scope::PodSet(pod_sets),
+                Level::Container => Scope::Container {
+                    pod_sets,
+                    list,
+                    name,
+                },
+            },
+            field,
+            key: field.is_keyed().then_some(key),
+        }
+    })
+}
+
+fn write() -> impl Strategy<Value = ClaimPath> {
+    path_of(FIELDS.to_vec(), name().boxed())
+}
+
+fn read() -> impl Strategy<Value = ClaimPath> {
+    path_of(
+        FIELDS.to_vec(),
+        prop_oneof![4 => name(), 1 => Just(Key::Set)].boxed(),
+    )
+}
+
+fn create() -> impl Strategy<Value = ClaimPath> {
+    path_of(LISTS.to_vec(), name().boxed())
+}
+
+/// A second path that often speaks of the same field as the first.
+fn pair(first: impl Strategy<Value = ClaimPath>) -> impl Strategy<Value = (ClaimPath, ClaimPath)> {
+    (first, read(), any::<bool>()).prop_map(|(first, mut second, same)| {
+        if same && first.field.level() == second.field.level() {
+            second.field = first.field;
+            second.key = match (first.field.is_keyed(), second.key) {
+                (false, _) => None,
+                (true, key) => Some(key.unwrap_or(Key::Any)),
+            };
+        }
+        (first, second)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn paths_overlap_where_a_place_is_meant_by_both((a, b) in pair(read())) {
+        let expected = !places(&a, None).is_disjoint(&places(&b, None));
+        prop_assert_eq!(a.overlaps(&b), expected, "{} and {}", a, b);
+        prop_assert_eq!(b.overlaps(&a), expected, "{} and {}", b, a);
+    }
+
+    #[test]
+    fn a_path_covers_where_it_means_every_place_of_the_other((a, b) in pair(read())) {
+        // Both are claims of one plugin, whose variables stand for the same.
+        let values = ["a", "ab", "z"];
+        let expected = values.into_iter().flat_map(|job| values.map(|config| Some((job, config))))
+            .all(|values| places(&b, values).is_subset(&places(&a, values)));
+        prop_assert_eq!(a.covers(&b), expected, "{} over {}", a, b);
+    }
+
+    #[test]
+    fn a_read_sees_what_a_write_changes((write, read) in pair(write())) {
+        let expected = !places(&read, None).is_disjoint(&changed(&write));
+        prop_assert_eq!(read.sees_write(&write), expected, "{} sees {}", read, write);
+    }
+
+    #[test]
+    fn a_creator_is_around_what_is_on_its_container(create in create(), other in read()) {
+        let expected = !places(&other, None).is_disjoint(&around(&create));
+        prop_assert_eq!(create.creates_around(&other), expected, "{} around {}", create, other);
+    }
+
+    #[test]
+    fn a_path_reads_back_as_it_is_written(path in any_path()) {
+        let text = path.to_string();
+        prop_assert_eq!(text.parse::<ClaimPath>(), Ok(path), "{}", text);
+    }
+}
+
+/// Texts that no pattern cuts short.
+fn text(pattern: &'static str, not: &'static [char]) -> impl Strategy<Value = Box<str>> {
+    prop::string::string_regex(pattern)
+        .unwrap()
+        .prop_filter("control characters are refused", |text| {
+            clean(text) == *text
+        })
+        .prop_filter("not in this place", move |text| !text.contains(not))
+        .prop_map(Into::into)
+}
+
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        3 => text(r#"[ -~é\[\]"\\*$@#.]{0,20}"#, &[]).prop_map(Key::Literal),
+        1 => text("[a-zA-Z_/.-][!-~]{0,12}", &[']', '"', '*']).prop_map(Key::Prefix),
+        1 => text("/[!-~]{0,12}", &[']', '"']).prop_map(|pointer| Key::Variable(Variable::Config(pointer))),
+        1 => Just(Key::Variable(Variable::Job)),
+        1 => Just(Key::Any),
+    ]
+}
+
+fn any_path() -> impl Strategy<Value = ClaimPath> {
+    let sets = prop_oneof![
+        any_key().prop_map(PodSets::Named),
+        text("[a-z][!-~]{0,12}", &[']', '"', '*', '@']).prop_map(PodSets::Ancestor),
+    ];
+    let key = prop_oneof![4 => any_key(), 1 => Just(Key::Set)];
+    let field = prop::sample::select(Field::ALL.to_vec());
+    (
+        field,
+        sets,
+        prop::sample::select(LISTS.to_vec()),
+        any_key(),
+        key,
+    )
+        .prop_map(|(field, pod_sets, list, name, key)| ClaimPath {
+            scope: match field.level() {
+                Level::Job => Scope::Job,
+                Level::PodSet => Scope::PodSet(pod_sets),
+                Level::Container => Scope::Container {
+                    pod_sets,
+                    list,
+                    name,
+                },
+            },
+            field,
+            key: field.is_keyed().then_some(key),
+        })
+}
+
+#[test]
+fn what_is_no_path_is_refused_with_what_is_wrong() {
+    let long = format!("labels[{}]", "x".repeat(512));
+    for (path, problem) in [
+        ("", "name is missing"),
+        ("nodes[a]", "no field here; there are labels"),
+        ("labels", "needs a key"),
+        ("labels[]", "a key is empty"),
+        ("labels[a", "left open"),
+        ("labels[\"a]", "left open"),
+        ("labels[a]b", "must follow"),
+        ("labels[a].x", "nothing stands below"),
+        ("labels[a*b]", "only at the end"),
+        ("labels[**]", "only at the end"),
+        ("labels[$x]", "a variable is"),
+        ("labels[a\u{1b}]", "control characters"),
+        ("pod-sets.volumes[a]", "needs a key"),
+        ("pod-sets[a]", "a field must follow"),
+        ("pod-sets[a].priority-class[x]", "takes no key"),
+        ("pod-sets[#].volumes[a]", "the set of keys"),
+        ("pod-sets[@].volumes[a]", "an ancestor is"),
+        ("pod-sets[@@a].volumes[a]", "an ancestor is"),
+        ("pod-sets[@a*].volumes[a]", "an ancestor is"),
+        ("pod-sets[a].containers[#].image", "the set of keys"),
+        ("pod-sets[a].containers.image", "needs a key"),
+        (
+            "pod-sets[a].containers[b].volumes[c]",
+            "no field here; there are image",
+        ),
+        ("pod-sets[a].volumes[b].image", "nothing stands below"),
+        (&long, "at most 512 bytes"),
+    ] {
+        let error = path.parse::<ClaimPath>().unwrap_err().to_string();
+        assert!(error.contains(problem), "{path}: {error}");
+        assert!(!error.contains('\u{1b}'));
+    }
+}
