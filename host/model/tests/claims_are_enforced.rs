@@ -1,6 +1,14 @@
 //! Every touch needs its claim, a write its grant, and both are asked on every call.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
 
 mod common;
 

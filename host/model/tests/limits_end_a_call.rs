@@ -1,6 +1,14 @@
 //! What a call may use of the host is counted where it happens: bytes over imports, handles, writes, log lines.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
 
 mod common;
 

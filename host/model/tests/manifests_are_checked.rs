@@ -1,6 +1,14 @@
 //! A manifest is read without running anything, and everything that is wrong with one is said by its field.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
 
 mod common;
 

@@ -1,7 +1,15 @@
 //! The order of plugins follows from what they declare; what has no order, or two orders, is refused when plugins are
 //! loaded; what one TrainJob's values spoil is refused for that TrainJob.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
 
 mod common;
 

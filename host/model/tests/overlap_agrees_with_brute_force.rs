@@ -1,7 +1,15 @@
 //! Whether claims overlap, cover, see and create around each other is what trying every place of a small universe says;
 //! and every path reads back as it is written.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -2,10 +2,13 @@
 //! simple model of the same writes says; and the journal's old and new values chain from the base to the record.
 
 #![allow(
-    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::type_complexity,
+    clippy::unwrap_used
 )]
 
 mod common;

@@ -1,12 +1,15 @@
 //! What the tests of this crate share: a record, plugins from a few words, and a policy that is a function.
 
+// Each test file uses a part of this.
 #![allow(
     dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     missing_docs,
-    unreachable_pub
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
 )]
 
 use std::sync::Arc;
