@@ -31,9 +31,11 @@ pub struct Manifest {
     /// One sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What switches it on.
+    /// What switches it on: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
+    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `claims` (the pods have resource claims)
+    /// or `always`.
     pub active_when: ActiveWhen,
-    /// The phases that it exports.
+    /// The phases that it exports: `transform`, `build`, `check`.
     pub phases: Vec<Phase>,
     /// The pod sets that `numNodes` counts when this plugin is active; otherwise those with the trainer ancestor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

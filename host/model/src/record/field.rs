@@ -27,11 +27,11 @@ pub enum Permission {
 }
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $variant:ident $level:ident $name:literal $shape:ident $permission:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident $level:ident $name:literal $shape:ident $permission:ident,)+) => {
         /// A field of the record, or one of the other things that claims speak of.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
-        pub enum Field { $($(#[$doc])* $variant,)+ }
+        pub enum Field { $($(#[doc = $doc])+ $variant,)+ }
 
         impl Field {
             /// All fields, in the order of the manual.
@@ -41,6 +41,12 @@ macro_rules! fields {
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
+            }
+
+            /// What it is, in a sentence.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_start(),)+ }
             }
 
             /// Where it stands.

@@ -1,7 +1,7 @@
 //! Every method of the contract that needs a claim, with the claims that let it go, and a call of it over the record of
 //! these tests.
 
-#![allow(missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub)]
 
 use serde_json::json;
 use trainyard_model::{
@@ -10,7 +10,7 @@ use trainyard_model::{
     value::{Mount, Port},
 };
 
-use super::{container, pod_set};
+use crate::common::{container, pod_set};
 
 /// A method with its claims, as `(list, path)`.
 pub struct Method {

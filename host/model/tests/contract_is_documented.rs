@@ -1,0 +1,269 @@
+//! The vendor's manual says what the code enforces: docs/contract.md and docs/manifest.schema.json are written from the
+//! contract and the code, and each method's `@reads`, `@writes` and `@creates` are the claims that a call of it needs.
+//!
+//! With `UPDATE=1` the files are written anew.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+#[path = "common/manual.rs"]
+mod manual;
+#[path = "common/methods.rs"]
+mod methods;
+#[path = "common/wit.rs"]
+mod wit;
+
+use std::{collections::BTreeSet, env, fs, path::Path};
+
+use common::{call, container, manifest, plugin, pod_set};
+use methods::METHODS;
+use trainyard_model::{
+    call::{Call, Fault},
+    claims::{ClaimPath, Key, PodSets, Scope},
+    policy::Phase,
+};
+use wit::Contract;
+
+fn check_file(name: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    if env::var_os("UPDATE").is_some_and(|value| value == "1") {
+        fs::write(&path, expected).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/{name} is not what the code says: run `UPDATE=1 cargo test -p trainyard-model --test contract_is_documented`"
+    );
+}
+
+#[test]
+fn the_manual_is_written_from_the_contract() {
+    check_file("contract.md", &manual::contract(&Contract::read()));
+}
+
+#[test]
+fn the_manifests_schema_is_written_from_its_type() {
+    check_file("manifest.schema.json", &manual::manifest_schema());
+}
+
+#[test]
+fn every_item_of_the_contract_says_what_it_is() {
+    let contract = Contract::read();
+    for (_, interface) in contract.interfaces() {
+        let name = interface.name.as_deref().unwrap();
+        assert!(!wit::text(&interface.docs).is_empty(), "interface {name}");
+        for (_, ty) in contract.types(interface) {
+            assert!(!wit::text(&ty.docs).is_empty(), "{name}.{:?}", ty.name);
+        }
+        for function in contract.methods(interface, None) {
+            assert!(!function.doc.is_empty(), "{name}.{}", function.name);
+        }
+    }
+    for method in contract.all_methods() {
+        assert!(
+            !method.doc.is_empty() || !method.claims.is_empty(),
+            "{}",
+            method.name
+        );
+    }
+    assert!(
+        contract
+            .worlds()
+            .all(|world| !wit::text(&world.docs).is_empty())
+    );
+}
+
+/// What needs no claim, or none beside that of the object or container that the plugin itself made.
+struct Free {
+    name: &'static str,
+    phase: Phase,
+    claims: &'static [(&'static str, &'static str)],
+    run: fn(&mut Call) -> Result<(), Fault>,
+}
+
+macro_rules! free {
+    ($($name:literal $phase:ident [$($claim:expr),*] $run:expr;)+) => {
+        const FREE: &[Free] = &[$(Free { name: $name, phase: Phase::$phase, claims: &[$($claim),*], run: $run },)+];
+    };
+}
+
+free! {
+    "context.job" Transform [] |c| c.context_job(0).map(drop);
+    "context.lookups" Transform [] |c| c.context_lookups(0).map(drop);
+    "context.objects" Transform [] |c| c.context_objects(0).map(drop);
+    "context.info" Transform [] |c| c.context_info(0).map(drop);
+    "context.base" Transform [] |c| c.context_base(0).map(drop);
+    "context.because" Transform [] |c| c.context_because(0, "x");
+    "context.warn" Transform [] |c| c.context_warn(0, "x", None);
+    "context.error" Transform [] |c| c.context_error(0, "x", None);
+    "context.log" Transform [] |c| c.context_log(0, "info", "x");
+    "context.supports" Transform [] |c| c.context_supports(0, "x").map(drop);
+    "context.quantity-ceil" Transform [] |c| c.context_quantity_ceil(0, "1").map(drop);
+    "context.quantity-milli" Transform [] |c| c.context_quantity_milli(0, "1").map(drop);
+    "context.fit-name" Transform [] |c| c.context_fit_name(0, "x", 63).map(drop);
+    "job.name" Transform [] |c| c.job_name(0).map(drop);
+    "job.namespace" Transform [] |c| c.job_namespace(0).map(drop);
+    "job.uid" Transform [] |c| c.job_uid(0).map(drop);
+    "job.suspended" Transform [] |c| c.job_suspended(0).map(drop);
+    "job.runtime-kind" Transform [] |c| c.job_runtime_kind(0).map(drop);
+    "job.runtime-name" Transform [] |c| c.job_runtime_name(0).map(drop);
+    "job.nodes" Transform [] |c| c.job_nodes(0).map(drop);
+    "job.processes-per-node" Transform [] |c| c.job_processes_per_node(0).map(drop);
+    "job.config" Transform [] |c| c.job_config(0).map(drop);
+    "job.operator-config" Transform [] |c| c.job_operator_config(0).map(drop);
+    "job.label" Transform [] |c| c.job_label(0, "x").map(drop);
+    "job.annotation" Transform [] |c| c.job_annotation(0, "x").map(drop);
+    "job.runtime-label" Transform [] |c| c.job_runtime_label(0, "x").map(drop);
+    "job.runtime-annotation" Transform [] |c| c.job_runtime_annotation(0, "x").map(drop);
+    "objects.name" Transform [] |c| c.objects_name(0, "v1", "ConfigMap", "-a", None).map(drop);
+    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name_of(o).map(drop) };
+    "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
+    "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
+    "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };
+    "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
+    "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
+    "object.set-apply" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_apply(o, "live") };
+    "info.pod-sets" Transform [] |c| c.info_pod_sets(0).map(drop);
+    "info.pod-set" Transform [] |c| c.info_pod_set(0, "node").map(drop);
+    "info.with-ancestor" Transform [] |c| c.info_with_ancestor(0, "trainer").map(drop);
+    "info.nodes" Transform [] |c| c.info_nodes(0).map(drop);
+    "info.subdomain" Transform [] |c| c.info_subdomain(0).map(drop);
+    "info.cluster-domain" Transform [] |c| c.info_cluster_domain(0).map(drop);
+    "pod-set.name" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_name(s).map(drop) };
+    "pod-set.ancestor" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_ancestor(s).map(drop) };
+    "pod-set.depends-on" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_depends_on(s).map(drop) };
+    "pod-set.count" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_count(s).map(drop) };
+    "pod-set.replicas" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_replicas(s).map(drop) };
+    "pod-set.address-count" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_address_count(s).map(drop) };
+    "pod-set.address" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_address(s, 0, 3).map(drop) };
+    "pod-set.addresses" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_addresses(s, 0, 9).map(drop) };
+    "pod-set.joined-addresses" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_joined_addresses(s, 0, 9, ",").map(drop) };
+    "pod-set.container" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_container(s, "node").map(drop) };
+    "container.name" Transform [] |c| { let n = container(c, "node", "node"); c.container_name(n).map(drop) };
+    "container.is-init" Transform [] |c| { let n = container(c, "node", "node"); c.container_is_init(n).map(drop) };
+    "container.created-by-me" Transform [] |c| { let n = container(c, "node", "node"); c.container_created_by_me(n).map(drop) };
+    "container.runtime-command" Transform [] |c| { let n = container(c, "node", "node"); c.container_runtime_command(n).map(drop) };
+    "container.runtime-args" Transform [] |c| { let n = container(c, "node", "node"); c.container_runtime_args(n).map(drop) };
+    "container.place-first" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_first(x) };
+    "container.place-before" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_before(x, "setup") };
+    "container.place-after" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_after(x, "setup") };
+    "document.kind" Transform [] |c| { let d = c.job_config(0)?; c.document_kind(d, "/a").map(drop) };
+    "document.text" Transform [] |c| { let d = c.job_config(0)?; c.document_text(d, "/a").map(drop) };
+    "document.integer" Transform [] |c| { let d = c.job_config(0)?; c.document_integer(d, "/a").map(drop) };
+    "document.boolean" Transform [] |c| { let d = c.job_config(0)?; c.document_boolean(d, "/a").map(drop) };
+    "document.len" Transform [] |c| { let d = c.job_config(0)?; c.document_len(d, "/a").map(drop) };
+    "document.keys" Transform [] |c| { let d = c.job_config(0)?; c.document_keys(d, "/a").map(drop) };
+    "document.json" Transform [] |c| { let d = c.job_config(0)?; c.document_json(d, "/a").map(drop) };
+}
+
+#[test]
+fn what_needs_no_claim_goes_without_one() {
+    for method in FREE {
+        let mut call = call(method.phase, &plugin(&manifest("p", method.claims)));
+        (method.run)(&mut call).unwrap_or_else(|fault| panic!("{}: {fault}", method.name));
+    }
+}
+
+/// `METHODS` is what claims_are_enforced.rs drives through the host, each with and without each of its claims.
+#[test]
+fn the_claims_in_the_contract_are_those_that_a_call_needs() {
+    let contract = Contract::read().all_methods();
+    let (mut with_claims, mut free) = (BTreeSet::new(), BTreeSet::new());
+    for method in &contract {
+        if method.claims.is_empty() {
+            free.insert(method.name.as_str());
+            continue;
+        }
+        with_claims.insert(method.name.as_str());
+        let driven = METHODS.iter().find(|driven| driven.name == method.name);
+        let driven =
+            driven.unwrap_or_else(|| panic!("{} has claims, and no test drives it", method.name));
+        assert_eq!(driven.claims.len(), method.claims.len(), "{}", method.name);
+        for (list, path) in driven.claims {
+            let real: ClaimPath = path.parse().unwrap();
+            let told = method.claims.iter().any(|(told_list, template)| {
+                let template: ClaimPath = template.parse().unwrap();
+                list == told_list && is_instance(&real, &template)
+            });
+            assert!(
+                told,
+                "{}: the host asks for {list} `{path}`, the contract says {:?}",
+                method.name, method.claims
+            );
+        }
+    }
+    assert_eq!(
+        with_claims,
+        METHODS.iter().map(|method| method.name).collect()
+    );
+    assert_eq!(free, FREE.iter().map(|method| method.name).collect());
+}
+
+#[test]
+fn every_write_of_the_record_has_a_claim_to_write() {
+    let writes = [
+        "set-", "put-", "add-", "remove-", "clear-", "default-", "emit",
+    ];
+    let mut found = 0;
+    for method in Contract::read().all_methods() {
+        let (resource, own) = method.name.split_once('.').unwrap();
+        let of_record = matches!(resource, "info" | "pod-set" | "container" | "objects");
+        let is_write = of_record && writes.iter().any(|start| own.starts_with(start));
+        let claimed = method.claims.iter().any(|(list, _)| *list != "reads");
+        assert_eq!(is_write, claimed, "{}", method.name);
+        found += usize::from(is_write);
+    }
+    assert!(found > 30, "{found}");
+}
+
+/// Whether the path is the template with arguments in the places of words in capitals.
+fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
+    let key = |path: &Key, template: &Key| match (path, template) {
+        (Key::Literal(key), Key::Literal(template)) => {
+            let (keys, templates) = (key.split('/'), template.split('/'));
+            let is_argument = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
+            let whole = matches!(
+                &**template,
+                "KEY" | "NAME" | "PATH" | "POINTER" | "P" | "RESOURCE"
+            );
+            whole
+                || (keys.clone().count() == templates.clone().count()
+                    && keys
+                        .zip(templates)
+                        .all(|(key, template)| key == template || is_argument(template)))
+        }
+        (Key::Prefix(key), Key::Prefix(template)) => {
+            key.split('/').count() == template.split('/').count()
+        }
+        (path, template) => path == template,
+    };
+    let sets = |path: &PodSets, template: &PodSets| match (path, template) {
+        (PodSets::Named(path), PodSets::Named(template)) => key(path, template),
+        (path, template) => path == template,
+    };
+    let lists = matches!(
+        template.field.level(),
+        trainyard_model::record::Level::Container
+    );
+    let scope = match (&path.scope, &template.scope) {
+        (Scope::Job, Scope::Job) => true,
+        (Scope::PodSet(path), Scope::PodSet(template)) => sets(path, template),
+        (
+            Scope::Container { pod_sets, name, .. },
+            Scope::Container {
+                pod_sets: template_sets,
+                name: template_name,
+                ..
+            },
+        ) => lists && sets(pod_sets, template_sets) && key(name, template_name),
+        _ => false,
+    };
+    let keys = match (&path.key, &template.key) {
+        (None, None) => true,
+        (Some(path), Some(template)) => key(path, template),
+        _ => false,
+    };
+    path.field == template.field && scope && keys
+}
