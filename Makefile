@@ -35,10 +35,6 @@ lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	@tools/deny.sh
 
-.PHONY: bench
-bench: setup ## Run the benchmarks of docs/benchmarks.md.
-	$(CARGO) bench --locked -p trainyard
-
 .PHONY: expected
 expected: setup ## Write the expected files of tests/cases anew; read the diff.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked -p trainyard --test cases_render_as_expected every_case
