@@ -1,0 +1,98 @@
+//! Each crate depends on what its layer allows, and on nothing else: the record and its rules know neither a Kubernetes
+//! client nor WebAssembly, rendering knows no WebAssembly.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+/// The names of all crates that a crate is built from, itself included; tests and examples do not count.
+fn built_from(package: &str) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--frozen",
+            "--edges",
+            "normal,build",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "--package",
+            package,
+        ])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "cargo tree: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        names.contains(package) && names.len() > 1,
+        "{package}: {text}"
+    );
+    names
+}
+
+const KUBERNETES: &[&str] = &["kube", "k8s-openapi"];
+const WASM: &[&str] = &["wasmtime", "cranelift", "wasmparser", "wit-component"];
+
+#[test]
+fn no_crate_knows_what_its_layer_must_not() {
+    for (package, ours, foreign) in [
+        ("trainyard-model", &[][..], [KUBERNETES, WASM].concat()),
+        ("trainyard-api", &[], WASM.to_vec()),
+        (
+            "trainyard-render",
+            &["trainyard-api", "trainyard-model"],
+            WASM.to_vec(),
+        ),
+        (
+            "trainyard-sandbox",
+            &["trainyard-model"],
+            KUBERNETES.to_vec(),
+        ),
+        (
+            "trainyard-componentize",
+            &["trainyard-model"],
+            KUBERNETES.to_vec(),
+        ),
+    ] {
+        for name in built_from(package) {
+            let is_other = name.starts_with("trainyard") && name != package;
+            assert!(
+                !is_other || ours.contains(&name.as_str()),
+                "{package} depends on {name}"
+            );
+            let is_foreign = |part: &&str| name == **part || name.starts_with(&format!("{part}-"));
+            assert!(
+                !foreign.iter().any(|part| is_foreign(part)),
+                "{package} depends on {name}"
+            );
+        }
+    }
+}
+
+/// The names above are those that a tree really has: without this, a renamed crate would pass unseen.
+#[test]
+fn the_sandbox_alone_brings_webassembly() {
+    let sandbox = built_from("trainyard-sandbox");
+    assert!(sandbox.contains("wasmtime") && sandbox.contains("trainyard-model"));
+    let binary = built_from("trainyard");
+    for package in [
+        "trainyard-api",
+        "trainyard-model",
+        "trainyard-render",
+        "trainyard-sandbox",
+        "trainyard-componentize",
+    ] {
+        assert!(binary.contains(package), "{package}");
+    }
+}
