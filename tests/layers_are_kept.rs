@@ -73,7 +73,7 @@ fn no_crate_knows_what_its_layer_must_not() {
             );
             let is_foreign = |part: &&str| name == **part || name.starts_with(&format!("{part}-"));
             assert!(
-                !foreign.iter().any(|part| is_foreign(part)),
+                !foreign.iter().any(is_foreign),
                 "{package} depends on {name}"
             );
         }
