@@ -1,22 +1,32 @@
 //! What no pod may be, however its parts came together: the writes of several plugins are each inside their claims, and
 //! still can't stand side by side.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_model::record::{ContainerId, Entry, Field, Owner, PlaceScope, Record};
+use trainyard_model::record::{Change, ContainerId, Entry, Field, Owner, PlaceScope, Record};
 
 use crate::problem::Problem;
 
 /// Names the owner of an entry, as a problem speaks of it.
 pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
 
-/// Checks the frozen record. What the runtime's author alone wrote is not judged here: the API server does that.
-pub(crate) fn check(record: &Record, who: Who<'_>) -> Vec<Problem> {
+/// Checks the frozen record, with what was written on the way to it. What the runtime's author alone wrote is not judged
+/// here: the API server does that.
+pub(crate) fn check<'c>(
+    record: &Record,
+    changes: impl Iterator<Item = &'c Change>,
+    who: Who<'_>,
+) -> Vec<Problem> {
+    let removed: Removed = changes
+        .filter(|change| change.place.field == Field::Volumes && change.new.is_none())
+        .map(|change| ((change.place.scope, change.place.key.clone()), change.owner))
+        .collect();
     let mut problems = Vec::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
         let mut pod = Pod {
             record,
+            removed: &removed,
             place: format!("pod-sets[{}]", set.name),
             who,
             problems: &mut problems,
@@ -32,8 +42,12 @@ pub(crate) fn check(record: &Record, who: Who<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Who removed a volume.
+type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
+
 struct Pod<'a> {
     record: &'a Record,
+    removed: &'a Removed,
     place: String,
     who: Who<'a>,
     problems: &'a mut Vec<Problem>,
@@ -108,12 +122,18 @@ impl Pod<'_> {
                 .and_then(Value::as_str);
             let missing =
                 volume.filter(|name| volumes.is_none_or(|v| v.get(Field::Volumes, name).is_none()));
-            if let Some(volume) = missing
-                && entry.owner != Owner::Runtime
-            {
+            let Some(volume) = missing else { continue };
+            let remover = self
+                .removed
+                .get(&(PlaceScope::PodSet(position), volume.into()));
+            if remover.is_some() || entry.owner != Owner::Runtime {
+                let end = match remover {
+                    Some(remover) => format!("which {} removed", (self.who)(*remover)),
+                    None => "and the pod has no such volume".to_owned(),
+                };
                 let owner = (self.who)(entry.owner);
                 let message = format!(
-                    "{owner} mounts the volume `{volume}` at {}, and the pod has no such volume",
+                    "{owner} mounts the volume `{volume}` at {}, {end}",
                     entry.key
                 );
                 self.problems.push(Problem::Invariant {

@@ -191,7 +191,8 @@ impl Renderer {
                 |step| format!("the plugin {}", step.policy.plugin().id),
             ),
         };
-        let mut problems = invariants::check(record, &who);
+        let changes = session.committed().iter().flat_map(|c| &c.changes);
+        let mut problems = invariants::check(record, changes, &who);
         let mut order = InitOrder::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {

@@ -1,0 +1,379 @@
+//! What was there keeps its place; additions stand by plugin name and then as each plugin wrote them; what Kubernetes
+//! gives a meaning by its place stands where it has to.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Scripted, container, names, pod_set, pod_spec, render};
+use trainyard_model::{
+    call::{Call, Fault},
+    policy::Phase,
+    value::{Mount, Port},
+};
+use trainyard_render::Rendered;
+
+/// A plugin that does something in transform.
+fn plugin(
+    name: &str,
+    claims: &[(&'static str, &str)],
+    transform: impl Fn(&mut Call) -> Result<(), Fault> + Send + Sync + 'static,
+) -> Scripted {
+    Scripted::new(name, claims, move |phase, call| {
+        if phase == Phase::Transform {
+            transform(call)
+        } else {
+            Ok(())
+        }
+    })
+}
+
+/// A plugin that puts env vars into the container `node`.
+fn env(name: &str, vars: &'static [(&'static str, &'static str)]) -> Scripted {
+    let claims: Vec<_> = vars
+        .iter()
+        .map(|(var, _)| format!("pod-sets[*].containers[node].env[{var}]"))
+        .collect();
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|path| ("writes", path.as_str()))
+        .collect();
+    let mut plugin = plugin(name, &claims, move |call| {
+        let node = container(call, "node")?;
+        vars.iter()
+            .try_for_each(|(var, value)| call.container_put_env(node, var, value))
+    });
+    plugin.reserved_env = vars.iter().map(|(var, _)| (*var).to_owned()).collect();
+    plugin
+}
+
+fn env_names(rendered: &Rendered) -> Vec<&str> {
+    names(&pod_spec(rendered)["containers"][0]["env"])
+}
+
+/// A plugin that adds init containers, each with its wishes.
+fn init(name: &str, added: &'static [(&'static str, &'static [Wish])]) -> Scripted {
+    let claims: Vec<_> = added
+        .iter()
+        .map(|(init, _)| format!("pod-sets[node].init-containers[{init}]"))
+        .collect();
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|path| ("creates", path.as_str()))
+        .collect();
+    plugin(name, &claims, move |call| {
+        let set = pod_set(call, "node")?;
+        for (init, wishes) in added {
+            let handle = call.pod_set_add_init_container(set, init, "image")?;
+            for wish in *wishes {
+                match wish {
+                    Wish::First => call.container_place_first(handle)?,
+                    Wish::Before(anchor) => call.container_place_before(handle, anchor)?,
+                    Wish::After(anchor) => call.container_place_after(handle, anchor)?,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+enum Wish {
+    First,
+    Before(&'static str),
+    After(&'static str),
+}
+use Wish::{After, Before, First};
+
+fn init_names(plugins: &[Scripted]) -> Vec<String> {
+    let rendered = render(plugins).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    names(&pod_spec(&rendered)["initContainers"])
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn additions_stand_by_plugin_name_and_then_as_written() {
+    let rendered = render(&[
+        env("z", &[("Z2", ""), ("Z1", "")]),
+        env("b", &[("B2", ""), ("B1", "")]),
+    ])
+    .unwrap();
+    assert_eq!(
+        env_names(&rendered),
+        ["A", "B", "C", "P0_OVER", "USERS", "B2", "B1", "Z2", "Z1"]
+    );
+}
+
+#[test]
+fn what_is_replaced_keeps_its_place() {
+    let rendered = render(&[env("p", &[("C", "mine"), ("NEW", "")])]).unwrap();
+    assert_eq!(
+        env_names(&rendered),
+        ["A", "B", "C", "P0_OVER", "USERS", "NEW"]
+    );
+    assert_eq!(
+        pod_spec(&rendered)["containers"][0]["env"][2]["value"],
+        "mine"
+    );
+}
+
+#[test]
+fn what_nobody_touches_stays_as_its_author_wrote_it() {
+    let plain = render(&[]).unwrap();
+    let touched = render(&[env("p", &[("NEW", "x")])]).unwrap();
+    for pointer in [
+        "/containers/1",
+        "/volumes",
+        "/initContainers",
+        "/containers/0/ports",
+    ] {
+        assert_eq!(
+            pod_spec(&plain).pointer(pointer),
+            pod_spec(&touched).pointer(pointer),
+            "{pointer}"
+        );
+    }
+}
+
+#[test]
+fn an_added_env_var_stands_before_those_that_name_it() {
+    // The runtime's B names LATER, the TrainJob's USERS names ADDED.
+    let rendered = render(&[env(
+        "p",
+        &[("ADDED", "x"), ("LATER", "$(DEEP)"), ("DEEP", "y")],
+    )])
+    .unwrap();
+    assert_eq!(
+        env_names(&rendered),
+        ["A", "DEEP", "LATER", "B", "C", "P0_OVER", "ADDED", "USERS"]
+    );
+}
+
+#[test]
+fn what_the_runtimes_author_ordered_stays_and_escapes_are_no_references() {
+    // The runtime's B names C, which stands behind it: Kubernetes leaves that text as it is, and so do we.
+    let rendered = render(&[env("p", &[("X", "$$(Y)"), ("Y", "")])]).unwrap();
+    assert_eq!(
+        env_names(&rendered),
+        ["A", "B", "C", "P0_OVER", "USERS", "X", "Y"]
+    );
+}
+
+#[test]
+fn env_vars_that_name_each_other_or_themselves_are_all_there() {
+    let rendered = render(&[
+        env("a", &[("X", "$(Y)"), ("SELF", "$(SELF)")]),
+        env("b", &[("Y", "$(X)")]),
+    ])
+    .unwrap();
+    let mut found = env_names(&rendered);
+    found.sort_unstable();
+    assert_eq!(found, ["A", "B", "C", "P0_OVER", "SELF", "USERS", "X", "Y"]);
+}
+
+/// A chain as long as the meter allows; a way down on the stack would end the host.
+#[test]
+fn a_long_chain_of_references_is_ordered() {
+    let chain = plugin(
+        "p",
+        &[("writes", "pod-sets[*].containers[node].env[N*]")],
+        |call| {
+            let node = container(call, "node")?;
+            (0..5000).try_for_each(|n| {
+                call.container_put_env(node, &format!("N{n}"), &format!("$(N{})", n + 1))
+            })
+        },
+    );
+    let rendered = render(&[chain]).unwrap();
+    let found = env_names(&rendered);
+    assert_eq!((found[5], found[5004]), ("N4999", "N0"));
+}
+
+#[test]
+fn init_containers_go_where_they_asked_to() {
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[])])]),
+        ["first", "second", "x"]
+    );
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[First])])]),
+        ["x", "first", "second"]
+    );
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[Before("second")])])]),
+        ["first", "x", "second"]
+    );
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[After("first"), Before("second")])])]),
+        ["first", "x", "second"]
+    );
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[After("second")])])]),
+        ["first", "second", "x"]
+    );
+    assert_eq!(
+        init_names(&[init("p", &[("x", &[Before("not-there")])])]),
+        ["first", "second", "x"]
+    );
+}
+
+#[test]
+fn wishes_of_several_plugins_are_solved_together() {
+    let plugins = [
+        init("a", &[("late", &[After("fetch")]), ("start", &[First])]),
+        init("b", &[("fetch", &[Before("first")]), ("begin", &[First])]),
+    ];
+    // Both that ask to be first come first, by plugin name.
+    assert_eq!(
+        init_names(&plugins),
+        ["start", "begin", "fetch", "first", "second", "late"]
+    );
+}
+
+#[test]
+fn where_wishes_leave_a_choice_plugins_go_by_name_and_in_their_own_order() {
+    let plugins = [
+        init("b", &[("z", &[]), ("m", &[])]),
+        init("c", &[("a", &[First]), ("b", &[])]),
+    ];
+    assert_eq!(
+        init_names(&plugins),
+        ["a", "first", "second", "z", "m", "b"]
+    );
+}
+
+#[test]
+fn wishes_that_can_not_be_met_together_refuse_the_train_job() {
+    for plugins in [
+        vec![init("p", &[("x", &[Before("first"), After("second")])])],
+        vec![init("p", &[("x", &[First, After("first")])])],
+        vec![
+            init("a", &[("x", &[Before("y")])]),
+            init("b", &[("y", &[Before("x")])]),
+        ],
+    ] {
+        let problems = render(&plugins).unwrap_err();
+        let message = problems[0].to_string();
+        assert!(
+            message
+                .starts_with("pod-sets[node].init-containers: the places asked for can't be met"),
+            "{message}"
+        );
+        assert!(message.contains('x'), "{message}");
+    }
+}
+
+#[test]
+fn objects_go_by_plugin_name_and_in_their_own_order() {
+    let emitter = |name: &'static str, suffixes: &'static [&'static str]| {
+        let claims: Vec<_> = suffixes
+            .iter()
+            .map(|suffix| format!("objects[v1/ConfigMap/{suffix}]"))
+            .collect();
+        let claims: Vec<_> = claims
+            .iter()
+            .map(|path| ("writes", path.as_str()))
+            .collect();
+        Scripted::new(name, &claims, move |phase, call| {
+            if phase == Phase::Build {
+                for suffix in suffixes {
+                    call.objects_emit(0, "v1", "ConfigMap", suffix, None)?;
+                }
+            }
+            Ok(())
+        })
+    };
+    let rendered = render(&[emitter("z", &["-1", "-0"]), emitter("b", &["-9", "-8"])]).unwrap();
+    let found: Vec<_> = rendered
+        .objects
+        .iter()
+        .map(|o| o.value["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(found, ["job-9", "job-8", "job-1", "job-0"]);
+}
+
+/// Writes that are each inside their claims and can't stand side by side; both writers are named.
+#[test]
+fn what_no_pod_may_be_is_refused_with_both_names() {
+    let port = |name: &'static str, number: u16| {
+        let claim = format!("pod-sets[*].containers[node].ports[{number}/TCP]");
+        plugin(name, &[("writes", &claim)], move |call| {
+            let node = container(call, "node")?;
+            let port = Port {
+                name: Some("metrics".to_owned()),
+                number,
+                protocol: "TCP".to_owned(),
+            };
+            call.container_put_port(node, &port)
+        })
+    };
+    let both = refusal(&[port("aa", 9000), port("bb", 9001)]);
+    assert!(
+        both.contains("named `metrics`")
+            && both.contains("plugin aa")
+            && both.contains("plugin bb"),
+        "{both}"
+    );
+
+    let create = |name: &'static str, claim: &'static str| {
+        plugin(name, &[("creates", claim)], move |call| {
+            let set = pod_set(call, "node")?;
+            if claim.contains("init") {
+                call.pod_set_add_init_container(set, "helper", "image")
+                    .map(drop)
+            } else {
+                call.pod_set_add_container(set, "helper", "image").map(drop)
+            }
+        })
+    };
+    let two_lists = [
+        create("aa", "pod-sets[*].containers[helper]"),
+        create("bb", "pod-sets[*].init-containers[helper]"),
+    ];
+    let both = refusal(&two_lists);
+    assert!(
+        both.contains("both named `helper`")
+            && both.contains("plugin aa")
+            && both.contains("plugin bb"),
+        "{both}"
+    );
+
+    let mounter = plugin(
+        "aa",
+        &[("writes", "pod-sets[*].containers[node].mounts[/x]")],
+        |call| {
+            let node = container(call, "node")?;
+            let mount = Mount {
+                volume: "data".to_owned(),
+                path: "/x".to_owned(),
+                sub_path: None,
+                read_only: false,
+            };
+            call.container_put_mount(node, &mount)
+        },
+    );
+    let remover = plugin("bb", &[("writes", "pod-sets[*].volumes[data]")], |call| {
+        let set = pod_set(call, "node")?;
+        call.pod_set_remove_volume(set, "data")
+    });
+    let both = refusal(&[mounter, remover.clone()]);
+    assert!(
+        both.contains("plugin aa") && both.contains("volume `data`"),
+        "{both}"
+    );
+    assert!(
+        both.contains("plugin bb"),
+        "who removed the volume is named too: {both}"
+    );
+
+    let runtimes = refusal(&[remover]);
+    assert!(
+        runtimes.contains("the runtime mounts the volume `data` at /data, which the plugin bb"),
+        "{runtimes}"
+    );
+}
+
+fn refusal(plugins: &[Scripted]) -> String {
+    render(plugins).unwrap_err()[0].to_string()
+}

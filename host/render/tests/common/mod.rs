@@ -1,0 +1,175 @@
+//! What the tests of this crate share: policies that are functions, and a TrainJob that runs through them.
+
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_api::Inputs;
+use trainyard_model::{
+    call::{Call, Fault},
+    manifest::{CONTRACT, Manifest},
+    plugin::{Plugin, Settings},
+    policy::{Finished, Phase, Policy},
+};
+use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
+
+type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
+
+/// A plugin of `plugins`, with what it does.
+#[derive(Clone)]
+pub struct Scripted {
+    pub name: String,
+    pub claims: Vec<(&'static str, String)>,
+    pub reserved_env: Vec<String>,
+    pub after: Vec<String>,
+    script: Script,
+}
+
+impl Scripted {
+    pub fn new(
+        name: &str,
+        claims: &[(&'static str, &str)],
+        script: impl Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            claims: claims
+                .iter()
+                .map(|(list, path)| (*list, (*path).to_owned()))
+                .collect(),
+            reserved_env: Vec::new(),
+            after: Vec::new(),
+            script: Arc::new(script),
+        }
+    }
+
+    fn policy(&self) -> Arc<dyn Policy> {
+        let list = |wanted: &str| -> Vec<&String> {
+            let of_list = self.claims.iter().filter(|(list, _)| *list == wanted);
+            of_list.map(|(_, path)| path).collect()
+        };
+        let manifest = json!({
+            "name": self.name, "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins",
+            "phases": ["transform", "build", "check"], "reservedEnv": self.reserved_env,
+            "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let settings = Settings {
+            after: self.after.clone(),
+            ..Settings::built_in()
+        };
+        Arc::new(Native {
+            plugin: Arc::new(Plugin::new(manifest, "native", settings).unwrap()),
+            script: self.script.clone(),
+        })
+    }
+}
+
+struct Native {
+    plugin: Arc<Plugin>,
+    script: Script,
+}
+
+impl Policy for Native {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
+        let end = (self.script)(phase, &mut call).map_err(Into::into);
+        Finished { call, end }
+    }
+}
+
+/// The handle of a pod set of the record.
+pub fn pod_set(call: &mut Call, name: &str) -> Result<u32, Fault> {
+    let info = call.context_info(Call::CONTEXT)?;
+    Ok(call.info_pod_set(info, name)?.unwrap())
+}
+
+/// The handle of a container of the pod set `node`.
+pub fn container(call: &mut Call, name: &str) -> Result<u32, Fault> {
+    let set = pod_set(call, "node")?;
+    Ok(call.pod_set_container(set, name)?.unwrap())
+}
+
+/// A runtime that switches the plugins on, and a TrainJob `job` of it.
+fn input(plugins: &[Scripted]) -> String {
+    let names: Vec<_> = plugins
+        .iter()
+        .map(|plugin| format!("{{name: {}}}", plugin.name))
+        .collect();
+    format!(
+        r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: runtime}}
+spec:
+  plugins: [{}]
+  template:
+    metadata: {{labels: {{team: ml}}}}
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
+          spec:
+            template:
+              metadata: {{labels: {{app: job, keep: me}}}}
+              spec:
+                initContainers:
+                - {{name: first, image: init:1}}
+                - {{name: second, image: init:1}}
+                containers:
+                - name: node
+                  image: base:1
+                  env: [{{name: A, value: a}}, {{name: B, value: "$(LATER) $(C)"}}, {{name: C, value: c}}, {{name: P0_OVER, value: runtime}}]
+                  ports: [{{containerPort: 80}}]
+                - {{name: side, image: side:1, volumeMounts: [{{name: data, mountPath: /data}}]}}
+                volumes: [{{name: data, emptyDir: {{}}}}]
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: job}}
+spec: {{runtimeRef: {{name: runtime}}, trainer: {{env: [{{name: USERS, value: "$(ADDED)"}}]}}}}
+"#,
+        names.join(", ")
+    )
+}
+
+/// Renders the TrainJob with those plugins.
+pub fn render(plugins: &[Scripted]) -> Result<Rendered, Vec<Problem>> {
+    let (catalog, errors) =
+        Catalog::new(Inputs::read_text("input.yaml", &input(plugins)), "default");
+    assert!(errors.is_empty(), "{}", errors[0]);
+    let policies = plugins.iter().map(Scripted::policy);
+    let renderer = Renderer::new(policies, ClusterFacts::default())
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    let job = &catalog.jobs[0];
+    renderer.render(&job.job, &job.runtime, "default", &catalog)
+}
+
+/// The pod spec of the pod set `node`.
+pub fn pod_spec(rendered: &Rendered) -> &Value {
+    rendered
+        .job_set
+        .pointer("/spec/replicatedJobs/0/template/spec/template/spec")
+        .unwrap()
+}
+
+/// The names of a list's items.
+pub fn names(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["name"].as_str().unwrap())
+        .collect()
+}

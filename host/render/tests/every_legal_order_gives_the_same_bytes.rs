@@ -1,0 +1,222 @@
+//! Whatever order the plan takes, plugins whose claims are disjoint give the same bytes: places go by name, not by turn.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Scripted, container, pod_set, render};
+use proptest::prelude::*;
+use serde_json::json;
+use trainyard_model::{
+    call::{Call, Fault},
+    policy::Phase,
+    value::{Mount, Port},
+};
+
+/// A plugin that adds to everything that a plugin can add to, by keys of its own, in an order that is not theirs by name.
+fn adder(n: usize) -> Scripted {
+    let upper = format!("P{n}");
+    let claims = [
+        ("writes", "labels[pN]".to_owned()),
+        ("writes", "annotations[pN]".to_owned()),
+        ("writes", "pod-sets[*].pod-labels[pN*]".to_owned()),
+        ("writes", "pod-sets[*].pod-annotations[pN]".to_owned()),
+        ("writes", "pod-sets[*].node-selector[pN]".to_owned()),
+        ("writes", "pod-sets[*].volumes[pN-*]".to_owned()),
+        ("creates", "pod-sets[node].containers[pN-*]".to_owned()),
+        ("creates", "pod-sets[node].init-containers[pN-*]".to_owned()),
+        (
+            "writes",
+            "pod-sets[*].containers[node].env[PN_*]".to_owned(),
+        ),
+        (
+            "writes",
+            "pod-sets[*].init-containers[first].env[PN_*]".to_owned(),
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[node].ports[900N/TCP]".to_owned(),
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[node].mounts[/pN/*]".to_owned(),
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[side].limits[pN/*]".to_owned(),
+        ),
+        ("writes", "objects[v1/ConfigMap/-pN*]".to_owned()),
+    ];
+    let claims = claims.map(|(list, path)| {
+        let path = path.replace("pN", &format!("p{n}")).replace("PN", &upper);
+        (list, path.replace("900N", &format!("900{n}")))
+    });
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|(list, path)| (*list, path.as_str()))
+        .collect();
+    // Every second plugin has a name that sorts the other way than its number.
+    let name = if n.is_multiple_of(2) {
+        format!("p{n}")
+    } else {
+        format!("a{}", 99 - n)
+    };
+    let mut plugin = Scripted::new(&name, &claims, move |phase, call| match phase {
+        Phase::Transform => transform(n, call),
+        Phase::Build => build(n, call),
+        Phase::Check => call.context_warn(0, &format!("checked by {n}"), None),
+    });
+    plugin.reserved_env = vec![format!("{upper}_OVER")];
+    plugin
+}
+
+fn transform(n: usize, call: &mut Call) -> Result<(), Fault> {
+    let info = call.context_info(Call::CONTEXT)?;
+    call.context_because(0, &format!("as {n} wants"))?;
+    let (label, value) = (format!("p{n}"), n.to_string());
+    call.info_set_label(info, &label, &value)?;
+    call.info_set_annotation(info, &label, &value)?;
+    let set = pod_set(call, "node")?;
+    call.pod_set_set_pod_label(set, &label, &value)?;
+    call.pod_set_set_pod_label(set, &format!("p{n}-z"), &value)?;
+    call.pod_set_remove_pod_label(set, &format!("p{n}-z"))?;
+    call.pod_set_set_pod_annotation(set, &label, &value)?;
+    call.pod_set_put_node_selector(set, &label, &value)?;
+    call.pod_set_put_own_config_map(set, &format!("p{n}-scripts"), &format!("-p{n}"), None, &[])?;
+    call.pod_set_put_empty_dir(set, &format!("p{n}-cache"), None, None)?;
+
+    let node = container(call, "node")?;
+    // The next plugin's env var is named before it is there, or after; so is one that nobody adds.
+    call.container_put_env(
+        node,
+        &format!("P{n}_Z"),
+        &format!("$(P{}_A) $(NOBODY) $(C)", n + 1),
+    )?;
+    call.container_put_env(node, &format!("P{n}_A"), &format!("$(P{n}_B)"))?;
+    call.container_put_env_field(node, &format!("P{n}_B"), "metadata.name")?;
+    call.container_put_env(node, &format!("P{n}_OVER"), "mine")?;
+    let first = container(call, "first")?;
+    call.container_default_env(first, &format!("P{n}_A"), &value)?;
+    let port = Port {
+        name: Some(format!("p{n}")),
+        number: 9000 + u16::try_from(n).unwrap(),
+        protocol: "TCP".to_owned(),
+    };
+    call.container_put_port(node, &port)?;
+    for path in ["z", "a"] {
+        let mount = Mount {
+            volume: format!("p{n}-cache"),
+            path: format!("/p{n}/{path}"),
+            sub_path: None,
+            read_only: n == 1,
+        };
+        call.container_put_mount(node, &mount)?;
+    }
+    let side = container(call, "side")?;
+    call.container_set_limit(side, &format!("p{n}/device"), &value)?;
+
+    for name in ["z", "a"] {
+        let added = call.pod_set_add_container(set, &format!("p{n}-{name}"), "image")?;
+        call.container_set_command(added, std::slice::from_ref(&value))?;
+        call.container_put_env(added, "ANY", &value)?;
+        let init = call.pod_set_add_init_container(set, &format!("p{n}-init-{name}"), "image")?;
+        match (n % 4, name) {
+            (0, "z") => call.container_place_first(init)?,
+            (1, _) => call.container_place_before(init, "second")?,
+            (2, "a") => call.container_place_after(init, "first")?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn build(n: usize, call: &mut Call) -> Result<(), Fault> {
+    for suffix in [format!("-p{n}"), format!("-p{n}-a")] {
+        let object = call.objects_emit(0, "v1", "ConfigMap", &suffix, None)?;
+        call.object_append(object, "key", &n.to_string())?;
+    }
+    Ok(())
+}
+
+/// Everything that leaves the renderer, when the plugins run in the order given.
+fn bytes(order: &[usize]) -> String {
+    let mut plugins: Vec<Scripted> = order.iter().map(|n| adder(*n)).collect();
+    for at in 1..plugins.len() {
+        plugins[at].after = vec![plugins[at - 1].name.clone()];
+    }
+    let wanted: Vec<_> = plugins.iter().map(|plugin| plugin.name.clone()).collect();
+    // The runtime names them in one order, whatever order they run in.
+    plugins.sort_by(|a, b| a.name.cmp(&b.name));
+    let rendered = render(&plugins).unwrap_or_else(|problems| panic!("{order:?}: {}", problems[0]));
+    let ran: Vec<_> = rendered.plan.iter().map(|id| id.name.to_string()).collect();
+    assert_eq!(ran, wanted, "the order that is tested is the one that ran");
+    let objects: Vec<_> = rendered
+        .objects
+        .iter()
+        .map(|object| &object.value)
+        .collect();
+    json!([objects, rendered.job_set, rendered.provenance]).to_string()
+}
+
+fn permutations(of: usize) -> Vec<Vec<usize>> {
+    let Some(last) = of.checked_sub(1) else {
+        return vec![Vec::new()];
+    };
+    let mut out = Vec::new();
+    for shorter in permutations(last) {
+        for at in 0..=last {
+            let mut longer = shorter.clone();
+            longer.insert(at, last);
+            out.push(longer);
+        }
+    }
+    out
+}
+
+#[test]
+fn all_orders_of_up_to_six() {
+    for count in 1..=6 {
+        let orders = permutations(count);
+        let expected = bytes(&orders[0]);
+        assert!(expected.contains(&format!("P{}_A", count - 1)));
+        for order in &orders {
+            assert_eq!(bytes(order), expected, "{order:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_orders_of_more(order in (7usize..=10).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle())) {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        prop_assert_eq!(bytes(&order), bytes(&sorted));
+    }
+}
+
+/// What a plugin did not claim it does not see of another one's additions, so that it can't act by them.
+#[test]
+fn a_plugin_that_asks_for_what_another_adds_gets_one_answer() {
+    let asker = || {
+        Scripted::new("asker", &[("writes", "labels[seen]")], |phase, call| {
+            if phase == Phase::Transform {
+                let set = pod_set(call, "node")?;
+                let seen = call.pod_set_container(set, "p0-a")?.is_some();
+                call.info_set_label(0, "seen", &seen.to_string())?;
+            }
+            Ok(())
+        })
+    };
+    let run = |mut asker: Scripted, mut other: Scripted, asker_first: bool| {
+        let (asker_name, other_name) = (asker.name.clone(), other.name.clone());
+        if asker_first {
+            other.after = vec![asker_name];
+        } else {
+            asker.after = vec![other_name];
+        }
+        render(&[asker, other]).unwrap().job_set.to_string()
+    };
+    assert_eq!(run(asker(), adder(0), true), run(asker(), adder(0), false));
+}
