@@ -1,0 +1,7 @@
+//! What an API server does to an object on the way in, and the CRDs by which it does it.
+//!
+//! - [`structural`] is a structural schema of Kubernetes, compiled once: pruning, defaults, validation and CEL rules.
+//! - [`documents`] are the schemas of TrainJob and both runtimes, and the CRDs that are made of them.
+
+pub mod documents;
+pub mod structural;
