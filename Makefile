@@ -29,6 +29,11 @@ demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and 
 test: setup ## Run all tests.
 	$(CARGO) test --locked --workspace
 
+.PHONY: bench
+bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes, on an idle machine.
+	$(CARGO) build --locked --release -p trainyard
+	$(CARGO) bench --locked -p trainyard-bench
+
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check

@@ -43,6 +43,8 @@ struct PlanReport<'a> {
     plugins: Vec<PluginReport<'a>>,
     /// Why one runs before another.
     because: Vec<String>,
+    /// Writes that a TrainJob's own values may bring to one place.
+    possible_clashes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -140,6 +142,12 @@ fn report<'a>(
             .filter(|e| has(&e.first) && has(&e.then))
             .map(ToString::to_string)
             .collect(),
+        possible_clashes: generation
+            .possible_clashes()
+            .iter()
+            .filter(|clash| has(&clash.first) && has(&clash.second))
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
@@ -180,6 +188,9 @@ fn text(report: &PlanReport<'_>) -> String {
     for because in &report.because {
         out.push_str(&format!("  {because}\n"));
     }
+    for clash in &report.possible_clashes {
+        out.push_str(&format!("possible clash: {clash}\n"));
+    }
     if !report.plugins.is_empty() {
         let mut table = output::table(&["plugin", "version", "active when", "phases", "digest"]);
         for plugin in &report.plugins {
@@ -200,4 +211,40 @@ fn text(report: &PlanReport<'_>) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use trainyard_model::{manifest::Manifest, plugin::Settings};
+
+    use super::*;
+
+    #[test]
+    fn writes_that_a_train_job_may_bring_together_are_told() {
+        let plugin = |name: &str, path: &str| {
+            let manifest = format!(
+                r#"{{"name": "{name}", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins",
+                    "phases": ["transform"], "claims": {{"writes": ["{path}"]}}}}"#
+            );
+            let manifest = Manifest::parse(manifest.as_bytes()).unwrap();
+            Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap())
+        };
+        let a = plugin("a", "labels[$config./label]");
+        let b = plugin("b", "labels[team]");
+        let generation = Generation::new([a.clone(), b.clone()]).unwrap();
+        let all = report(None, generation.overview(), &[&a, &b], &generation, false);
+        assert!(
+            text(&all).contains(
+                "possible clash: a writes `labels[$config./label]`, b writes `labels[team]`"
+            ),
+            "{}",
+            text(&all)
+        );
+        let one = report(None, generation.overview(), &[&a], &generation, false);
+        assert!(one.possible_clashes.is_empty());
+    }
 }

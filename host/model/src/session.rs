@@ -82,7 +82,7 @@ impl CallError {
 }
 
 /// A TrainJob between resolve and assemble.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     job: Arc<Job>,
     base: Arc<Record>,

@@ -9,6 +9,10 @@ pub const MAX_TEXT: usize = 1024;
 /// characters: a guest's text can't move a terminal's cursor or disguise what stands beside it.
 #[must_use]
 pub fn clean(text: &str) -> String {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    if text.len() <= MAX_TEXT && text.as_bytes().iter().all(is_plain) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len().min(MAX_TEXT * 4));
     let shown = text.chars().filter_map(|c| match c {
         '\n' | '\r' | '\t' => Some(' '),

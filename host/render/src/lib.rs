@@ -107,6 +107,22 @@ impl Renderer {
         self.planned(job, runtime, &record)
     }
 
+    /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the TrainJob and its runtime before a plugin runs.
+    pub fn session(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+    ) -> Result<Session, Vec<Problem>> {
+        let record = resolve::load(job, runtime, &self.facts)?;
+        let active = self.planned(job, runtime, &record)?;
+        let resolved = resolve::resolve(job, runtime, record, &active, namespace, &self.facts)?;
+        Ok(Session::new(resolved.job, resolved.record))
+    }
+
     /// Renders one TrainJob.
     ///
     /// # Errors

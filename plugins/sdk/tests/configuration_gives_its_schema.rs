@@ -27,6 +27,11 @@ struct Retry {
 }
 
 #[derive(Config, Clone, Debug, PartialEq)]
+struct Peers {
+    names: Vec<String>,
+}
+
+#[derive(Config, Clone, Debug, PartialEq)]
 struct Everything {
     /// Says "hello"
     /// to all.
@@ -38,6 +43,7 @@ struct Everything {
     mode: Mode,
     retry: Option<Retry>,
     retries: Vec<Retry>,
+    peers: Option<Peers>,
     #[config(max_items = 2, unique_items)]
     names: Option<Vec<String>>,
     weights: BTreeMap<String, u16>,
@@ -82,6 +88,7 @@ fn a_whole_configuration_is_read() {
         "mode": "doubleTree",
         "retry": {"attempts": -1, "back-off/ms": 10},
         "retries": [{"attempts": 1}, {"attempts": 9}],
+        "peers": {"names": ["c"]},
         "names": ["b", "a"],
         "weights": {"nvidia.com/gpu": 3, "a~b": 65535},
         "big": i64::MIN,
@@ -95,6 +102,9 @@ fn a_whole_configuration_is_read() {
         mode: Mode::DoubleTree,
         retry: Some(retry(-1, 10)),
         retries: vec![retry(1, 250), retry(9, 250)],
+        peers: Some(Peers {
+            names: vec!["c".to_owned()],
+        }),
         names: Some(vec!["b".to_owned(), "a".to_owned()]),
         weights: weights.into(),
         big: Some(i64::MIN),
@@ -109,6 +119,12 @@ fn what_is_left_out_is_its_default_or_nothing() {
     assert_eq!(least.mode, Mode::Ring);
     assert_eq!((least.retry, least.names, least.big), (None, None, None));
     assert!(least.retries.is_empty() && least.weights.is_empty());
+    assert_eq!(
+        least.peers, None,
+        "an absent object is none, though nothing in it is required"
+    );
+    let named = read(json!({"hostName": "a", "peers": {}})).unwrap();
+    assert_eq!(named.peers, Some(Peers { names: Vec::new() }));
     let empty = read(json!({"hostName": "a", "names": []})).unwrap();
     assert_eq!(
         empty.names,

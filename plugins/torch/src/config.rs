@@ -43,11 +43,9 @@ impl Setting for ContainerName {
     }
 }
 
-/// How many processes a node runs.
+/// How many processes a node runs, where it is no number: the host counts those among the explicit ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
-    /// That many; the host counts it among the explicit numbers.
-    Number,
     /// As torchrun finds it: the accelerators, else the CPUs.
     Auto,
     /// One for each CPU.
@@ -64,7 +62,7 @@ impl Setting for Processes {
             Some("auto") => Some(Self::Auto),
             Some("cpu") => Some(Self::Cpu),
             Some("gpu") => Some(Self::Gpu),
-            _ => document.integer(at).map(|_| Self::Number),
+            _ => None,
         }
     }
 }

@@ -53,11 +53,11 @@ fn trainer(ctx: &Context) -> Option<(PodSet, Container)> {
 /// torchtune's recipes and their arguments are a policy of their own.
 fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
     let command = node.command();
-    let line = [
-        command.clone().unwrap_or_default(),
-        node.args().unwrap_or_default(),
-    ]
-    .concat();
+    let mut line = command.clone().unwrap_or_default();
+    if line.first().is_some_and(|program| program != "tune") {
+        return Ok(());
+    }
+    line.extend(node.args().unwrap_or_default());
     if !line.starts_with(&["tune".to_owned(), "run".to_owned()]) {
         return Ok(());
     }

@@ -62,7 +62,7 @@ impl Call {
         {
             return Err(self.not_claimed(Touch::Read, PlaceScope::Job, Field::JobSpec, at));
         }
-        Ok(value.pointer(at).and_then(read))
+        Ok(find(&value, at).and_then(read))
     }
 
     /// `document.kind`
@@ -124,8 +124,22 @@ impl Call {
 /// RFC 6901, section 3.
 fn is_pointer(text: &str) -> bool {
     (text.is_empty() || text.starts_with('/'))
-        && text
-            .split('~')
-            .skip(1)
-            .all(|after| after.starts_with(['0', '1']))
+        && (!text.as_bytes().contains(&b'~')
+            || text
+                .split('~')
+                .skip(1)
+                .all(|after| after.starts_with(['0', '1'])))
+}
+
+/// What stands at a pointer. Most pointers name one or two members and escape nothing, and every read of a plugin's
+/// configuration comes through here.
+fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.as_bytes().contains(&b'~') {
+        return value.pointer(pointer);
+    }
+    let mut segments = pointer.split('/').skip(1);
+    segments.try_fold(value, |value, segment| match value {
+        Value::Object(members) => members.get(segment),
+        other => other.pointer(&format!("/{segment}")),
+    })
 }

@@ -125,7 +125,13 @@ fn of_struct<'f>(
     };
     Ok((
         body,
-        quote!(::core::option::Option::Some(Self { #(#reads),* })),
+        quote! {
+            // At the root stands an object in any case: the host has checked it.
+            if !at.is_empty() && document.kind(at).as_deref() != ::core::option::Option::Some("object") {
+                return ::core::option::Option::None;
+            }
+            ::core::option::Option::Some(Self { #(#reads),* })
+        },
     ))
 }
 

@@ -1,0 +1,59 @@
+//! From the start of the process to its end, with one TrainJob rendered: the built-in plugins in the cache, and not.
+//!
+//! The program is the one that `TRAINYARD` names, else the release build of this workspace.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use trainyard_bench::SMALL;
+
+fn program() -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/trainyard");
+    std::env::var_os("TRAINYARD").map_or(built, PathBuf::from)
+}
+
+fn run(args: &[&str], cache: &Path) {
+    let status = Command::new(program())
+        .args(args)
+        .env("TRAINYARD_CACHE_DIR", cache)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn starts(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input.yaml");
+    // The built-in plugins alone: the program has no others.
+    let text = SMALL.input();
+    let mut runtime: serde_json::Value =
+        serde_json::from_str(text.split("\n---\n").next().unwrap()).unwrap();
+    runtime["spec"].as_object_mut().unwrap().remove("plugins");
+    let job = text.split("\n---\n").nth(1).unwrap();
+    std::fs::write(&input, format!("{runtime}\n---\n{job}")).unwrap();
+    let render = ["render", "-f", input.to_str().unwrap()];
+    let kept = folder.path().join("kept");
+    run(&render, &kept);
+    let mut group = c.benchmark_group("process");
+    group.sample_size(50);
+    group.bench_function("without any plugin", |b| {
+        b.iter(|| run(&["--version"], &kept))
+    });
+    group.bench_function("render, from the cache", |b| b.iter(|| run(&render, &kept)));
+    group.bench_function("render, compiled anew", |b| {
+        b.iter_batched(
+            || tempfile::tempdir_in(folder.path()).unwrap(),
+            |empty| run(&render, empty.path()),
+            BatchSize::PerIteration,
+        );
+    });
+}
+
+criterion_group!(benches, starts);
+criterion_main!(benches);

@@ -1,0 +1,13 @@
+//! A thousand native calls of Torch on the small TrainJob, for a tool that counts instructions: wall time flips between
+//! machines' speeds, instructions do not.
+
+use trainyard_bench::{Job, SMALL, native};
+
+fn main() -> anyhow::Result<()> {
+    let chain = native()?;
+    let session = Job::read(SMALL)?.session(&chain.renderer()?)?;
+    for _ in 0..1000 {
+        chain.call(&mut session.clone(), 1)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! The policies, as components in the sandbox and natively in this process.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::Value;
+use trainyard_componentize::build::{self, Messages, Options};
+use trainyard_model::{
+    plugin::Settings,
+    policy::{Phase, Policy},
+    session::Session,
+};
+use trainyard_render::{ClusterFacts, Renderer};
+use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions};
+use trainyard_sdk::{PluginParts, native::NativePolicy};
+
+const PLUGINS: [(&str, &PluginParts); 4] = [
+    ("plugins/torch", &trainyard_plugin_torch::PLUGIN),
+    ("tests/plugins/nccl", &trainyard_test_plugin_nccl::PLUGIN),
+    (
+        "tests/plugins/shared-memory",
+        &trainyard_test_plugin_shared_memory::PLUGIN,
+    ),
+    ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
+];
+
+/// Policies in the order in which they run; Torch is the first.
+pub struct Chain {
+    policies: Vec<Arc<dyn Policy>>,
+    configs: Vec<Arc<Value>>,
+}
+
+impl Chain {
+    fn new(policies: Vec<Arc<dyn Policy>>) -> Result<Self> {
+        let configs = policies
+            .iter()
+            .map(|policy| {
+                policy
+                    .plugin()
+                    .config(Value::Object(serde_json::Map::new()))
+            })
+            .collect::<Result<_, _>>()
+            .map_err(|errors| anyhow!("{errors:?}"))?;
+        Ok(Self { policies, configs })
+    }
+
+    /// A renderer with all of them.
+    ///
+    /// # Errors
+    /// They do not go together.
+    pub fn renderer(&self) -> Result<Renderer> {
+        Renderer::new(self.policies.iter().cloned(), ClusterFacts::default())
+            .map_err(|errors| anyhow!("{errors:?}"))
+    }
+
+    /// Calls transform of the first so many of them, one after the other.
+    ///
+    /// # Errors
+    /// How a call ended.
+    pub fn call(&self, session: &mut Session, count: usize) -> Result<()> {
+        let calls = self
+            .policies
+            .iter()
+            .zip(&self.configs)
+            .zip(0u16..)
+            .take(count);
+        for ((policy, config), rank) in calls {
+            session.call(&**policy, Phase::Transform, rank, config.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// A loader for so many calls at once, without a cache.
+///
+/// # Errors
+/// The sandbox can't be set up.
+pub fn loader(threads: usize) -> Result<Loader> {
+    // Nothing here is foreign, so that nothing is compiled in a process of its own.
+    let compiler = CompilerCommand {
+        program: "none".into(),
+        args: Vec::new(),
+    };
+    Ok(Loader::new(LoaderOptions {
+        compiler,
+        cache: None,
+        limits: LoadLimits::default(),
+        threads,
+    })?)
+}
+
+/// The components.
+///
+/// # Errors
+/// One does not build or load.
+pub fn sandboxed(loader: &Loader) -> Result<Chain> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .context("no workspace")?;
+    let options = Options {
+        target_dir: None,
+        locked: true,
+        messages: Messages::Keep,
+    };
+    let load = |(folder, _): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
+        let built = build::build(&root.join(folder), &options)?;
+        let bytes = &built.component.bytes;
+        Ok(Arc::new(
+            loader.load_built_in(folder, bytes, |_| Settings::built_in())?,
+        ))
+    };
+    Chain::new(PLUGINS.iter().map(load).collect::<Result<_>>()?)
+}
+
+/// The same policies without a sandbox.
+///
+/// # Errors
+/// A manifest is wrong.
+pub fn native() -> Result<Chain> {
+    let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
+        Ok(Arc::new(NativePolicy::new(parts, Settings::built_in())?))
+    };
+    Chain::new(PLUGINS.iter().map(load).collect::<Result<_>>()?)
+}
