@@ -1,0 +1,76 @@
+//! The functions and macros that rules may use.
+
+use cel::{DeclarationError, Env, extensions};
+use std::sync::{Arc, LazyLock};
+
+static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    env.add_extension(extensions::strings)?;
+    env.set_error_on_duplicate_map_keys(false);
+    Ok(Arc::new(env))
+});
+
+/// The functions that rules may call, as `f(x)` or `x.f()`: those of CEL, of its strings library and of optional values.
+///
+/// Of Kubernetes' own libraries none is here (`quantity`, `url`, `isSorted`, `find`, ...): a rule that calls one does not compile.
+const FUNCTIONS: [&str; 46] = [
+    "bool",
+    "bytes",
+    "charAt",
+    "contains",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "format",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    "hasValue",
+    "indexOf",
+    "int",
+    "join",
+    "lastIndexOf",
+    "lowerAscii",
+    "matches",
+    "none",
+    "of",
+    "ofNonZeroValue",
+    "or",
+    "orValue",
+    "quote",
+    "replace",
+    "reverse",
+    "size",
+    "split",
+    "startsWith",
+    "string",
+    "substring",
+    "timestamp",
+    "trim",
+    "type",
+    "uint",
+    "upperAscii",
+    "value",
+    "@not_strictly_false",
+];
+
+/// The names under which functions stand: `optional.of(x)`.
+pub(super) const NAMESPACES: [&str; 2] = ["optional", "strings"];
+
+/// The environment of every rule.
+pub(super) fn environment() -> Result<Arc<Env>, DeclarationError> {
+    ENVIRONMENT.clone()
+}
+
+/// Whether rules may call the function.
+pub(super) fn is_function(name: &str) -> bool {
+    FUNCTIONS.contains(&name)
+}

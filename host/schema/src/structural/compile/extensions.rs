@@ -1,0 +1,91 @@
+//! Kubernetes' own keywords: unknown fields, embedded resources, types of lists and maps.
+
+use super::super::at::At;
+use super::super::error::CompileError;
+use super::super::node::{Kind, ListType, Node};
+use super::keywords::Keywords;
+use super::{refused, wrong};
+
+/// Reads Kubernetes' own keywords into a node whose type is known.
+pub(super) fn read(
+    keywords: &Keywords<'_>,
+    node: &mut Node,
+    at: &At<'_>,
+) -> Result<(), CompileError> {
+    const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+    node.preserve_unknown = keywords.flag(PRESERVE)?;
+    if keywords.get(PRESERVE).is_some() && !node.preserve_unknown {
+        return Err(refused(&at.field(PRESERVE), "must be true or undefined"));
+    }
+    if node.preserve_unknown && node.kind == Kind::IntOrString {
+        let reason = "must be false if x-kubernetes-int-or-string is true";
+        return Err(refused(&at.field(PRESERVE), reason));
+    }
+    node.embedded = keywords.flag("x-kubernetes-embedded-resource")?;
+    check_map_type(keywords, node, at)?;
+    node.list = list_type(keywords, node, at)?;
+    Ok(())
+}
+
+fn check_map_type(keywords: &Keywords<'_>, node: &Node, at: &At<'_>) -> Result<(), CompileError> {
+    let at = at.field("x-kubernetes-map-type");
+    match keywords.text("x-kubernetes-map-type")? {
+        None => Ok(()),
+        Some(_) if node.kind != Kind::Object => Err(refused(&at, "only an object may have it")),
+        // Both say how fields are owned, which is nothing to values.
+        Some("atomic" | "granular") => Ok(()),
+        Some(_) => Err(wrong(&at, "atomic or granular")),
+    }
+}
+
+fn list_type(keywords: &Keywords<'_>, node: &Node, at: &At<'_>) -> Result<ListType, CompileError> {
+    let keys = keywords.texts("x-kubernetes-list-map-keys")?;
+    let keys_at = at.field("x-kubernetes-list-map-keys");
+    let at = at.field("x-kubernetes-list-type");
+    let list = keywords.text("x-kubernetes-list-type")?;
+    if list.is_some() && node.kind != Kind::Array {
+        return Err(refused(&at, "only an array may have it"));
+    }
+    match list {
+        Some("map") if keys.is_empty() => Err(refused(
+            &keys_at,
+            "must not be empty if x-kubernetes-list-type is map",
+        )),
+        Some("map") => {
+            check_keys(keywords, &keys, &keys_at)?;
+            Ok(ListType::Map(keys))
+        }
+        _ if !keys.is_empty() => Err(refused(
+            &at,
+            "must be map if x-kubernetes-list-map-keys is non-empty",
+        )),
+        Some("set") => Ok(ListType::Set),
+        Some("atomic") | None => Ok(ListType::Atomic),
+        Some(_) => Err(wrong(&at, "atomic, set or map")),
+    }
+}
+
+/// A key of a list is a field of its items that is always there: required, or with a default.
+fn check_keys(keywords: &Keywords<'_>, keys: &[String], at: &At<'_>) -> Result<(), CompileError> {
+    let items = keywords.get("items");
+    let required = items.and_then(|items| items.get("required"));
+    for key in keys {
+        let property = items.and_then(|items| items.get("properties")?.get(key));
+        let Some(property) = property else {
+            let reason = format!(
+                "{key} is no property of the items: entries must all be names of item properties"
+            );
+            return Err(refused(at, reason));
+        };
+        let always = property.get("default").is_some()
+            || required
+                .and_then(|required| required.as_array())
+                .is_some_and(|required| required.iter().any(|name| name == key));
+        if !always {
+            let reason =
+                format!("{key} must have a default or be a required property of the items");
+            return Err(refused(at, reason));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Patterns are written for Go's regular expressions; this is where the two dialects differ.
+
+use super::node::Pattern;
+use regex::Regex;
+
+/// Compiles a pattern that was written for Go.
+///
+/// In Go, `\d`, `\w`, `\s` and `\b` are ASCII, and `[`, `&&`, `~~` mean themselves in a class.
+pub(crate) fn compile(written: &str) -> Result<Pattern, regex::Error> {
+    Ok(Pattern {
+        regex: Regex::new(&translate(written))?,
+        written: written.to_owned(),
+    })
+}
+
+fn translate(written: &str) -> String {
+    let mut out = String::with_capacity(written.len() + 16);
+    let mut chars = written.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(escaped) => escape(&mut out, escaped, in_class),
+                None => out.push('\\'),
+            },
+            '[' if !in_class => {
+                in_class = true;
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            '[' if chars.peek() == Some(&':') => posix_class(&mut out, &mut chars),
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '[' | '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn posix_class(out: &mut String, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    out.push('[');
+    for c in chars.by_ref() {
+        out.push(c);
+        if c == ']' {
+            break;
+        }
+    }
+}
+
+fn escape(out: &mut String, escaped: char, in_class: bool) {
+    let ascii = match escaped {
+        'd' | 'D' => "0-9",
+        'w' | 'W' => "0-9A-Za-z_",
+        's' | 'S' => "\\t\\n\\x0C\\r ",
+        'b' if !in_class => {
+            out.push_str("(?-u:\\b)");
+            return;
+        }
+        other => {
+            out.push('\\');
+            out.push(other);
+            return;
+        }
+    };
+    if escaped.is_ascii_uppercase() {
+        out.push_str("[^");
+        out.push_str(ascii);
+        out.push(']');
+    } else if in_class {
+        out.push_str(ascii);
+    } else {
+        out.push('[');
+        out.push_str(ascii);
+        out.push(']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::compile;
+
+    #[test]
+    fn classes_are_those_of_go() {
+        let matches = |pattern: &str, text: &str| compile(pattern).unwrap().regex.is_match(text);
+        assert!(matches(r"^\d+$", "123"));
+        assert!(!matches(r"^\d+$", "١٢٣"));
+        assert!(!matches(r"^\w$", "é"));
+        assert!(matches(r"^[\w.-]+$", "a_b.c-d"));
+        assert!(matches(r"^[[a]+$", "[a["));
+        assert!(matches(r"^[a&&b]+$", "a&b"));
+        assert!(matches(r"^[[:alpha:]]+$", "abc"));
+        assert!(matches(r"^[]a]+$", "]a"));
+        assert!(matches(r"^[^\d]$", "x"));
+        assert!(matches(r"^a$", "a"));
+        assert!(!matches(r"^a$", "a\n"));
+        assert!(compile("(").is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! Fields that are dropped, as the author of the object should hear of them.
+
+use std::fmt;
+use trainyard_api::FieldPath;
+
+/// A field that the schema does not know. An API server drops it, or refuses the object where it was asked to be strict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where it stood.
+    pub path: FieldPath,
+    /// The known field of the same object that is spelled almost so.
+    pub suggestion: Option<String>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown field \"{}\"", self.path)?;
+        match &self.suggestion {
+            Some(name) => write!(f, ", did you mean {name:?}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The known name that is nearest to an unknown one, if one is near.
+pub(crate) fn nearest<'a>(
+    unknown: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted = unknown.to_lowercase();
+    let allowed = (unknown.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&name.to_lowercase(), &wanted),
+                name,
+            )
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
