@@ -100,9 +100,14 @@ impl Sources {
 
     /// Flags for the plugin's own crate.
     pub(crate) fn last_flags(&self) -> Vec<OsString> {
-        vec![remap(&self.workspace, "/workspace")]
+        let stack = format!("-Clink-arg=-zstack-size={STACK_BYTES}");
+        vec![remap(&self.workspace, "/workspace"), stack.into()]
     }
 }
+
+/// Bytes of a guest's own stack. The memory begins with it, and the sandbox looks through all of a memory's pages after
+/// each call: rustc's 1 MiB would be most of them.
+const STACK_BYTES: u32 = 128 << 10;
 
 fn remap(from: &Path, to: &str) -> OsString {
     let mut flag = OsString::from("--remap-path-prefix=");
