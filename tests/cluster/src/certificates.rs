@@ -1,0 +1,92 @@
+//! What a control plane proves itself by: an authority, a server's certificate, a key for service accounts, a token.
+
+use anyhow::Result;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files of one control plane, and the token of its administrator.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    folder: PathBuf,
+    /// The authority's certificate, for clients.
+    pub(crate) authority: Vec<u8>,
+    /// With which the administrator is known.
+    pub(crate) token: String,
+}
+
+impl Certificates {
+    /// Makes new ones, in files of the folder.
+    pub(crate) fn make(folder: &Path) -> Result<Self> {
+        let (authority, issuer, secret) = authority()?;
+        let server_key = KeyPair::generate()?;
+        let server = server_params()?.signed_by(&server_key, &issuer)?;
+        let service_accounts = KeyPair::generate()?;
+        let token = token(&secret);
+        let files = [
+            ("ca.crt", authority.pem()),
+            ("server.crt", server.pem()),
+            ("server.key", server_key.serialize_pem()),
+            ("service-accounts.key", service_accounts.serialize_pem()),
+            ("service-accounts.pub", service_accounts.public_key_pem()),
+            (
+                "tokens.csv",
+                format!("{token},admin,admin,\"system:masters\"\n"),
+            ),
+        ];
+        for (name, text) in files {
+            fs::write(folder.join(name), text)?;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            authority: authority.der().to_vec(),
+            token,
+        })
+    }
+
+    /// Where one of the files is.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+}
+
+fn authority() -> Result<(rcgen::Certificate, Issuer<'static, KeyPair>, Vec<u8>)> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyCertSign,
+    ];
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "trainyard tests");
+    let key = KeyPair::generate()?;
+    let secret = key.serialize_der();
+    let certificate = params.self_signed(&key)?;
+    Ok((certificate, Issuer::new(params, key), secret))
+}
+
+fn server_params() -> Result<CertificateParams> {
+    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "kube-apiserver");
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    Ok(params)
+}
+
+/// Nobody can guess it who cannot read the authority's key.
+fn token(secret: &[u8]) -> String {
+    let digest = Sha256::new().chain_update("admin").chain_update(secret);
+    digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

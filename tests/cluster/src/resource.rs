@@ -1,0 +1,67 @@
+//! Kinds of objects, as paths of an API server.
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// A kind of object, and where its objects are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// `/api/v1`, or `/apis/GROUP/VERSION`.
+    pub root: String,
+    /// The kind's name in paths.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// A CustomResourceDefinition that lacks what names its kind.
+#[derive(Clone, Debug, Error)]
+#[error("a CustomResourceDefinition without {0}")]
+pub struct UnknownKind(&'static str);
+
+impl Resource {
+    /// Namespaces.
+    pub fn namespaces() -> Self {
+        Self {
+            root: "/api/v1".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        }
+    }
+
+    /// CustomResourceDefinitions.
+    pub fn crds() -> Self {
+        Self {
+            root: "/apis/apiextensions.k8s.io/v1".to_owned(),
+            plural: "customresourcedefinitions".to_owned(),
+            namespaced: false,
+        }
+    }
+
+    /// The kind that a CustomResourceDefinition defines, in its first version.
+    ///
+    /// # Errors
+    /// The definition lacks group, version, plural name or scope.
+    pub fn defined_by(crd: &Value) -> Result<Self, UnknownKind> {
+        let text = |pointer: &'static str| {
+            let text = crd.pointer(pointer).and_then(Value::as_str);
+            text.ok_or(UnknownKind(pointer))
+        };
+        let (group, version) = (text("/spec/group")?, text("/spec/versions/0/name")?);
+        Ok(Self {
+            root: format!("/apis/{group}/{version}"),
+            plural: text("/spec/names/plural")?.to_owned(),
+            namespaced: text("/spec/scope")? == "Namespaced",
+        })
+    }
+
+    /// The path of all objects of a namespace, or of the cluster where the kind knows none.
+    pub(crate) fn collection(&self, namespace: &str) -> String {
+        let Self { root, plural, .. } = self;
+        if self.namespaced {
+            format!("{root}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{root}/{plural}")
+        }
+    }
+}

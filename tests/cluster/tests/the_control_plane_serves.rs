@@ -1,0 +1,173 @@
+//! The control plane is a real one: it refuses, prunes, defaults and merges by the schema of a definition.
+#![allow(clippy::indexing_slicing)]
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use trainyard_cluster::{ControlPlane, Install, Resource, Test, Write, install, run};
+
+/// One group for each test, so that they can run at once.
+fn definition(group: &str) -> Value {
+    let spec = json!({
+        "type": "object",
+        "required": ["seats"],
+        "properties": {
+            "seats": {"type": "integer", "format": "int32", "minimum": 1},
+            "color": {"type": "string", "default": "green"},
+            "owner": {"type": "string"},
+            "stops": {
+                "type": "array",
+                "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        },
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("wagons.{group}")},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": "Wagon", "plural": "wagons", "singular": "wagon", "listKind": "WagonList"},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+            }],
+        },
+    })
+}
+
+fn wagon(group: &str, spec: Value) -> Value {
+    json!({"apiVersion": format!("{group}/v1"), "kind": "Wagon", "metadata": {"name": "first"}, "spec": spec})
+}
+
+async fn wagons(plane: &ControlPlane, group: &str, how: Install) -> Result<(Resource, String)> {
+    let wagons = install(plane, &definition(group), how).await?;
+    Ok((wagons, plane.new_namespace().await?))
+}
+
+async fn a_bad_object_is_refused_with_its_causes(plane: &ControlPlane) -> Result<()> {
+    let group = "refused.example.com";
+    let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
+    let bad = wagon(group, json!({"seats": 0, "owner": 7}));
+    let refusal = plane
+        .api(&wagons, &namespace)
+        .create(&bad, &Write::default())
+        .await?
+        .refused()?;
+    ensure!(
+        (refusal.code, refusal.reason.as_str()) == (422, "Invalid"),
+        "{refusal}"
+    );
+    let mut fields: Vec<&str> = refusal
+        .causes
+        .iter()
+        .map(|cause| cause.field.as_str())
+        .collect();
+    fields.sort_unstable();
+    // The rules come last, and are not even tried here.
+    ensure!(
+        fields == ["<nil>", "spec.owner", "spec.seats"],
+        "{fields:?}"
+    );
+    Ok(())
+}
+
+async fn nulls_go_and_defaults_come(plane: &ControlPlane) -> Result<()> {
+    let group = "defaulted.example.com";
+    let (wagons, namespace) = wagons(plane, group, Install::ClientSide).await?;
+    let object = wagon(group, json!({"seats": 4, "color": null}));
+    let api = plane.api(&wagons, &namespace);
+    api.create(&object, &Write::strict()).await?.accepted()?;
+    let stored = api.get("first").await?.accepted()?;
+    ensure!(
+        stored["spec"] == json!({"seats": 4, "color": "green"}),
+        "{stored}"
+    );
+    Ok(())
+}
+
+async fn unknown_fields_are_refused_warned_of_or_dropped(plane: &ControlPlane) -> Result<()> {
+    let group = "unknown.example.com";
+    let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
+    let object = wagon(group, json!({"seats": 4, "wheels": 8}));
+    let api = plane.api(&wagons, &namespace);
+    let refusal = api.create(&object, &Write::strict()).await?.refused()?;
+    ensure!(refusal.code == 400, "{refusal}");
+    ensure!(
+        refusal.message.contains(r#"unknown field "spec.wheels""#),
+        "{refusal}"
+    );
+    let answer = api.create(&object, &Write::default()).await?;
+    ensure!(
+        answer.warnings == [r#"unknown field "spec.wheels""#],
+        "{:?}",
+        answer.warnings
+    );
+    let stored = answer.accepted()?;
+    ensure!(stored["spec"].get("wheels").is_none(), "{stored}");
+    Ok(())
+}
+
+async fn two_managers_of_one_list_merge(plane: &ControlPlane) -> Result<()> {
+    let group = "merged.example.com";
+    let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
+    let api = plane.api(&wagons, &namespace);
+    for (manager, stop) in [("one", "north"), ("two", "south")] {
+        let object = wagon(group, json!({"seats": 4, "stops": [{"name": stop}]}));
+        api.apply(&object, &Write::by(manager)).await?.accepted()?;
+    }
+    let stored = api.get("first").await?.accepted()?;
+    ensure!(
+        stored["spec"]["stops"] == json!([{"name": "north"}, {"name": "south"}]),
+        "{stored}"
+    );
+    let other = wagon(group, json!({"seats": 5}));
+    let refusal = api.apply(&other, &Write::by("two")).await?.refused()?;
+    ensure!(refusal.reason == "Conflict", "{refusal}");
+    Ok(())
+}
+
+async fn a_definition_too_large_for_an_annotation_installs_on_the_server_only(
+    plane: &ControlPlane,
+) -> Result<()> {
+    let mut large = definition("large.example.com");
+    large["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] =
+        Value::String("long ".repeat(60_000));
+    let refused = install(plane, &large, Install::ClientSide).await;
+    let message = refused.err().map(|error| error.to_string());
+    ensure!(
+        message
+            .as_ref()
+            .is_some_and(|message| message.contains("metadata.annotations: Too long")),
+        "{message:?}"
+    );
+    install(plane, &large, Install::ServerSide).await?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "a_bad_object_is_refused_with_its_causes",
+            a_bad_object_is_refused_with_its_causes,
+        ),
+        Test::new("nulls_go_and_defaults_come", nulls_go_and_defaults_come),
+        Test::new(
+            "unknown_fields_are_refused_warned_of_or_dropped",
+            unknown_fields_are_refused_warned_of_or_dropped,
+        ),
+        Test::new(
+            "two_managers_of_one_list_merge",
+            two_managers_of_one_list_merge,
+        ),
+        Test::new(
+            "a_definition_too_large_for_an_annotation_installs_on_the_server_only",
+            a_definition_too_large_for_an_annotation_installs_on_the_server_only,
+        ),
+    ])
+}
