@@ -26,8 +26,12 @@ demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and 
 	@$(TRAINYARD) render $(EXAMPLE)
 
 .PHONY: test
-test: setup ## Run all tests.
+test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
+
+.PHONY: test-cluster
+test-cluster: setup ## Run the tests that need an API server; builds it with Go, once, which takes minutes.
+	$(CARGO) test --locked -p trainyard-cluster --features control-plane
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes, on an idle machine.
@@ -37,7 +41,7 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane -- -D warnings
 	@tools/deny.sh
 
 .PHONY: expected

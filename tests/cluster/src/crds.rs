@@ -52,7 +52,8 @@ pub async fn install(plane: &ControlPlane, crd: &Value, how: Install) -> Result<
             return Ok(resource);
         }
         if Instant::now() > deadline {
-            bail!("{name} is not served: {}", stored["status"]["conditions"]);
+            let status = stored.get("status").cloned().unwrap_or_default();
+            bail!("{name} is not served: {status}");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -7,10 +7,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
+type Body = Box<dyn FnOnce(&ControlPlane) -> Result<()> + Send>;
+
 /// A test that is handed the control plane.
 pub struct Test {
     name: String,
-    body: Box<dyn FnOnce(&ControlPlane) -> Result<()> + Send>,
+    body: Body,
 }
 
 impl Test {

@@ -76,3 +76,67 @@ impl Drop for Process {
         let _ = self.keeper.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn shell(script: &str, logs: &Path) -> Process {
+        let args = ["-c".to_owned(), script.to_owned()];
+        Process::start("shell", Path::new("/bin/sh"), &args, logs).unwrap()
+    }
+
+    fn wait_for(what: impl Fn() -> bool) -> bool {
+        (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            what()
+        })
+    }
+
+    fn is_alive(pid: &str) -> bool {
+        let probe = Command::new("/bin/sh")
+            .args(["-c", "kill -0 \"$0\" 2>/dev/null", pid.trim()])
+            .status();
+        probe.unwrap().success()
+    }
+
+    #[test]
+    fn what_is_kept_ends_when_it_is_dropped() {
+        let logs = tempfile::tempdir().unwrap();
+        let process = shell("echo $$; exec sleep 1000", logs.path());
+        let log = logs.path().join("shell.log");
+        assert!(wait_for(|| fs::read_to_string(&log)
+            .unwrap()
+            .ends_with('\n')));
+        let pid = fs::read_to_string(&log).unwrap();
+        assert!(is_alive(&pid));
+        drop(process);
+        assert!(wait_for(|| !is_alive(&pid)));
+    }
+
+    #[test]
+    fn what_ends_by_itself_says_how_and_its_last_words() {
+        let logs = tempfile::tempdir().unwrap();
+        let mut process = shell("seq 100; exit 7", logs.path());
+        assert!(wait_for(|| logs
+            .path()
+            .join("shell.log")
+            .metadata()
+            .unwrap()
+            .len()
+            > 280));
+        let status = loop {
+            if let Some(status) = process.ended().unwrap() {
+                break status;
+            }
+        };
+        assert_eq!(status.code(), Some(7));
+        let words = process.last_words();
+        assert!(
+            words.contains("log of shell:\n61\n") && words.ends_with("\n100"),
+            "{words}"
+        );
+    }
+}
