@@ -129,8 +129,13 @@ impl Object {
     /// The value is no mapping, or apiVersion, kind or metadata are missing or of a wrong type: all of that at once.
     pub fn read(source: Source, mut value: Value) -> Result<Self, InputErrors> {
         drop_nulls(&mut value);
-        if !value.is_object() {
-            let problem = InputProblem::NotAnObject(describe(&value));
+        let has_header = value.get("apiVersion").is_some() || value.get("kind").is_some();
+        if !value.is_object() || !has_header {
+            let found = match value {
+                Value::Object(_) => "a mapping without apiVersion and kind".to_owned(),
+                other => describe(&other),
+            };
+            let problem = InputProblem::NotAnObject(found);
             return Err(InputErrors(vec![InputError {
                 place: Place::from(&source),
                 problem,

@@ -50,6 +50,8 @@ a: [
 {apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}
 ---
 {apiVersion: v1, kind: List, items: [5]}
+---
+{replicas: 1}
 ";
     let wanted = [
         "jobs.yaml: document 1: is no Kubernetes object: it is a list, not a mapping with apiVersion, kind and metadata",
@@ -65,6 +67,7 @@ a: [
         "jobs.yaml: document 7: line 13, column 5: this is not YAML: ",
         "jobs.yaml: document 9: items[0]: is no Kubernetes object: it is the integer 5, not a mapping with apiVersion, kind and \
          metadata",
+        "jobs.yaml: document 10: is no Kubernetes object: it is a mapping without apiVersion and kind, not a mapping",
     ];
     let found = errors(text);
     assert_eq!(found.len(), wanted.len(), "{found:#?}");

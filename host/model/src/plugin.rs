@@ -235,13 +235,26 @@ fn complete(
         .iter_errors(config)
         .map(|error| ConfigError {
             pointer: error.instance_path().to_string(),
-            problem: clean(&error.to_string()),
+            problem: clean(&described(schema, &error)),
         })
         .collect();
     if errors.is_empty() {
         Ok(())
     } else {
         Err(errors)
+    }
+}
+
+/// The error, with what the vendor says of the value: which keyword refused it tells a person little.
+fn described(schema: &Value, error: &jsonschema::ValidationError<'_>) -> String {
+    let keyword = error.schema_path().to_string();
+    let description = keyword
+        .rmatch_indices('/')
+        .filter_map(|(at, _)| keyword.get(..at))
+        .find_map(|above| schema.pointer(above)?.get("description")?.as_str());
+    match description {
+        Some(description) => format!("{error}; {}", description.trim_end_matches('.')),
+        None => error.to_string(),
     }
 }
 
