@@ -3,7 +3,7 @@
 use super::at::At;
 use super::metadata;
 use super::names;
-use super::node::Node;
+use super::node::{Child, Node};
 use super::unknown::Unknown;
 use super::violation::Violation;
 use serde_json::{Map, Value};
@@ -25,8 +25,10 @@ pub(crate) fn coerce(
                 metadata::coerce(map, object_meta, at, out);
             }
             for (key, value) in map {
-                if let Some(node) = node.child(key).and_then(|child| child.node()) {
-                    coerce(value, node, object_meta, &at.field(key), out);
+                let child = node.child(key);
+                let at = inner(at, key, child.as_ref());
+                if let Some(node) = child.and_then(|child| child.node()) {
+                    coerce(value, node, object_meta, &at, out);
                 }
             }
         }
@@ -58,8 +60,10 @@ pub(crate) fn check(
                 check_one(map, object_meta, at, out);
             }
             for (key, value) in map {
-                if let Some(node) = node.child(key).and_then(|child| child.node()) {
-                    check(value, node, object_meta, &at.field(key), out);
+                let child = node.child(key);
+                let at = inner(at, key, child.as_ref());
+                if let Some(node) = child.and_then(|child| child.node()) {
+                    check(value, node, object_meta, &at, out);
                 }
             }
         }
@@ -71,6 +75,13 @@ pub(crate) fn check(
             }
         }
         _ => {}
+    }
+}
+
+fn inner<'a>(at: &'a At<'a>, key: &'a str, child: Option<&Child<'_>>) -> At<'a> {
+    match child {
+        Some(Child::Entry(_)) => at.key(key),
+        _ => at.field(key),
     }
 }
 

@@ -45,12 +45,27 @@ pub(crate) fn float(value: f64) -> String {
         return scientific;
     };
     match exponent.parse::<i32>() {
-        Ok(exponent) if !(-4..21).contains(&exponent) => {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.abs())
         }
         _ => format!("{value}"),
     }
+}
+
+/// A floating-point number as Go's `encoding/json` writes it: `3.0` as `3`.
+fn json_float(value: f64) -> String {
+    let size = value.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let scientific = format!("{value:e}");
+        return match scientific.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                format!("{digits}e+{exponent}")
+            }
+            _ => scientific,
+        };
+    }
+    format!("{value}")
 }
 
 /// A value as Go's `encoding/json` writes it: keys sorted, and what could end an HTML element escaped.
@@ -103,6 +118,9 @@ fn write_json(out: &mut String, value: &Value) {
             out.push(']');
         }
         Value::String(text) => write_string(out, text),
+        Value::Number(number) if number.is_f64() => {
+            out.push_str(&json_float(number.as_f64().unwrap_or(f64::NAN)));
+        }
         other => {
             let _ = write!(out, "{other}");
         }

@@ -23,8 +23,9 @@ pub(crate) fn object_meta() -> Result<Node, CompileError> {
         json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}});
     let time = json!({"type": "string", "format": "date-time"});
     let integer = json!({"type": "integer", "format": "int64"});
+    let always = json!({"type": "string", "default": ""});
     let owner = json!({"type": "object", "properties": {
-        "apiVersion": text, "kind": text, "name": text, "uid": text,
+        "apiVersion": always, "kind": always, "name": always, "uid": always,
         "controller": {"type": "boolean"}, "blockOwnerDeletion": {"type": "boolean"},
     }});
     let manager = json!({"type": "object", "properties": {
@@ -60,6 +61,33 @@ pub(crate) fn coerce(
     set_defaults(metadata, schema);
     if let Value::Object(fields) = metadata {
         fields.retain(|_, value| !is_empty(value));
+    }
+}
+
+/// Gives an object that leaves its name to the server one, so that rules see a name; whether it needed one.
+///
+/// The letters that a server draws at random are `xxxxx` here.
+pub(crate) fn generate_name(object: &mut Value) -> bool {
+    /// How much of a `generateName` is kept, so that the name fits a label of DNS.
+    const KEPT: usize = 58;
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return false;
+    };
+    let prefix = text(metadata, "generateName").map(|prefix| prefix.chars().take(KEPT).collect());
+    match (text(metadata, "name"), prefix) {
+        (None, Some(prefix)) => {
+            let prefix: String = prefix;
+            metadata.insert("name".to_owned(), format!("{prefix}xxxxx").into());
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Takes back what [`generate_name`] gave.
+pub(crate) fn forget_name(object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.shift_remove("name");
     }
 }
 
@@ -133,15 +161,13 @@ pub(crate) fn check_embedded(
 }
 
 fn check_name(metadata: &Map<String, Value>, at: &At<'_>, out: &mut Vec<Violation>) {
-    let generate = text(metadata, "generateName");
-    if let Some(prefix) = generate {
+    if let Some(prefix) = text(metadata, "generateName") {
         // What is generated is put behind it, so that a trailing dash is no fault.
         let problems = names::subdomain(&names::without_trailing_dash(prefix));
         refuse(&at.field("generateName"), prefix, problems, out);
     }
     match text(metadata, "name") {
         Some(name) => refuse(&at.field("name"), name, names::subdomain(name), out),
-        None if generate.is_some() => {}
         None => out.push(Violation::required(
             &at.field("name"),
             "name or generateName is required",
@@ -230,16 +256,34 @@ fn check_owners(metadata: &Map<String, Value>, at: &At<'_>, out: &mut Vec<Violat
                         "Only one reference can have Controller set to true. \
                          Found \"true\" in references for {first} and {name}"
                     );
-                    let shown = metadata.get("ownerReferences").map(go::json);
-                    out.push(
-                        Violation::new(at, ViolationKind::Invalid, detail)
-                            .showing(shown.unwrap_or_default()),
-                    );
+                    let violation = Violation::new(at, ViolationKind::Invalid, detail);
+                    out.push(violation.showing(shown_owners(owners)));
                 }
                 None => controller = Some(name),
             }
         }
     }
+}
+
+/// Owners as Go writes them: in the order of its type's fields.
+fn shown_owners(owners: Option<&Vec<Value>>) -> String {
+    const FIELDS: [&str; 6] = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let owner = |owner: &Value| {
+        let fields: Vec<_> = FIELDS
+            .into_iter()
+            .filter_map(|field| Some(format!("{field:?}:{}", go::json(owner.get(field)?))))
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    let owners: Vec<_> = owners.into_iter().flatten().map(owner).collect();
+    format!("[{}]", owners.join(","))
 }
 
 fn check_finalizers(metadata: &Map<String, Value>, at: &At<'_>, out: &mut Vec<Violation>) {

@@ -14,7 +14,11 @@
 //! - There are no cost limits: a rule that a server takes is cheap by its own estimate.
 //! - Rules call CEL's functions, its strings library and optional values; none of Kubernetes' own libraries.
 //! - A metadata field of a wrong type makes a server refuse the whole request without a path; here it is one violation of many.
-//! - What a server sets itself (UID, generation, managedFields) is not set.
+//! - A whole number that was written as a float (`3.0`) fails rules on a server, since no rule may touch it; here a rule that only
+//!   compares it for equality says that it is not equal.
+//! - What a server sets itself (UID, generation, managedFields) is not set. A name that it would generate is `PREFIXxxxxx` to rules.
+//!
+//! The cases of `tests/cases` were answered by the code of a real API server, by the program in `tests/oracle`.
 
 mod at;
 mod cel;
@@ -86,7 +90,11 @@ impl Structural {
         if options.status_subresource {
             keep_status(value, old);
         }
+        let generated = old.is_none() && metadata::generate_name(value);
         self.check(value, old, options, &mut outcome.errors);
+        if generated {
+            metadata::forget_name(value);
+        }
         outcome
     }
 
@@ -133,7 +141,7 @@ fn keep_status(value: &mut Value, old: Option<&Value>) {
             object.insert("status".to_owned(), status.clone());
         }
         None => {
-            object.remove("status");
+            object.shift_remove("status");
         }
     }
 }

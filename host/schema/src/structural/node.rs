@@ -40,6 +40,8 @@ pub(crate) struct Property {
 pub(crate) enum Additional {
     /// `additionalProperties: true`: anything by its key, but nothing that has fields of its own survives in it.
     Any,
+    /// `additionalProperties: false`: nothing; a key is not dropped, but refused.
+    Nothing,
     /// Values of one schema: the object is a map.
     Schema(Box<Node>),
 }
@@ -135,7 +137,7 @@ impl Node {
     pub(crate) fn child(&self, key: &str) -> Option<Child<'_>> {
         match (self.properties.get(key), &self.additional) {
             (Some(property), _) => Some(Child::Property(property)),
-            (None, Some(Additional::Any)) => Some(Child::Entry(None)),
+            (None, Some(Additional::Any | Additional::Nothing)) => Some(Child::Entry(None)),
             (None, Some(Additional::Schema(node))) => Some(Child::Entry(Some(node))),
             (None, None) => None,
         }

@@ -53,10 +53,9 @@ fn prune_value(
                 }
                 None if keep_unknown => true,
                 None => {
-                    out.push(Unknown {
-                        path: at.field(key).path(),
-                        suggestion: suggest(key, node),
-                    });
+                    let path = at.field(key).path();
+                    let suggestion = suggest(key, node);
+                    out.push(Unknown { path, suggestion });
                     false
                 }
             }

@@ -25,12 +25,17 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether rules may spell the name of a field plainly as well, though CEL keeps it for itself: `self.namespace`.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The name of a field as rules spell it; nothing for one that they cannot spell.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());

@@ -97,18 +97,20 @@ fn check_here(
         return;
     };
     let mut context = Context::with_env(environment);
-    context.add_variable_as_val("self", values::this(value, node, whole, reads));
+    let notes = values::Notes::default();
+    let this = |value| values::this(value, node, whole, reads, &notes);
+    context.add_variable_as_val("self", this(value));
     for rule in &node.rules {
         if rule.transition && old.is_none() && !rule.optional_old {
             continue;
         }
         let mut plain = context.new_inner_scope();
         if let Some(old) = old.filter(|_| rule.transition || rule.message_program.is_some()) {
-            plain.add_variable_as_val("oldSelf", values::this(old, node, whole, reads));
+            plain.add_variable_as_val("oldSelf", this(old));
         }
         let mut optional = plain.new_inner_scope();
         if rule.optional_old {
-            let old = old.map(|old| values::this(old, node, whole, reads));
+            let old = old.map(this);
             optional.add_variable_as_val("oldSelf", Box::new(CelOptional::from(old)));
         }
         match rule.program.execute(&optional) {
@@ -120,7 +122,7 @@ fn check_here(
                 at,
                 "no such overload: the rule gave no bool",
             )),
-            Err(error) => out.push(failed(rule, node, at, &words(&error))),
+            Err(error) => out.push(failed(rule, node, at, &words(&error, &notes))),
         }
     }
 }
@@ -173,12 +175,14 @@ fn failed(rule: &Rule, node: &Node, at: &At<'_>, words: &str) -> Violation {
 }
 
 /// What went wrong in a rule. Values are left out: they may be large, or none of a reader's business.
-fn words(error: &ExecutionError) -> String {
+fn words(error: &ExecutionError, notes: &values::Notes) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::NoSuchOverload(_)
         | ExecutionError::ValuesNotComparable(..)
-        | ExecutionError::UnsupportedBinaryOperator(..) => "no such overload".to_owned(),
+        | ExecutionError::UnsupportedBinaryOperator(..) => {
+            notes.unreadable().unwrap_or("no such overload").to_owned()
+        }
         ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
             format!("index out of bounds: {index}")
         }

@@ -11,6 +11,7 @@ mod field_path;
 mod keyed;
 mod rule;
 mod types;
+mod unreadable;
 mod values;
 
 pub(crate) use escaping::escape;

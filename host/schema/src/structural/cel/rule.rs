@@ -83,20 +83,7 @@ pub(crate) fn read_rules(
 }
 
 fn read_rule(rule: &Map<String, Value>, at: &At<'_>) -> Result<Rule, CompileError> {
-    let known = [
-        "rule",
-        "message",
-        "messageExpression",
-        "reason",
-        "fieldPath",
-        "optionalOldSelf",
-    ];
-    if let Some(keyword) = rule.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(CompileError::UnknownKeyword {
-            path: at.path(),
-            keyword: keyword.clone(),
-        });
-    }
+    refuse_unknown(rule, at)?;
     let source = text(rule, "rule", at)?;
     let Some(source) = source.filter(|source| !source.is_empty()) else {
         return Err(refused(&at.field("rule"), "rule is not specified"));
@@ -109,21 +96,8 @@ fn read_rule(rule: &Map<String, Value>, at: &At<'_>) -> Result<Rule, CompileErro
         Some(source) => Some(parse(source, &at.field("messageExpression"))?),
         None => None,
     };
-    let optional_old = match rule.get("optionalOldSelf") {
-        None | Some(Value::Null) => false,
-        Some(Value::Bool(optional)) => *optional,
-        Some(_) => {
-            return Err(refused(
-                &at.field("optionalOldSelf"),
-                "must be true or false",
-            ));
-        }
-    };
     let transition = program.references().has_variable("oldSelf");
-    if optional_old && !transition {
-        let reason = "may not be set if oldSelf is not used in rule";
-        return Err(refused(&at.field("optionalOldSelf"), reason));
-    }
+    let optional_old = optional_old(rule, transition, &at.field("optionalOldSelf"))?;
     Ok(Rule {
         reason: reason(text(rule, "reason", at)?.as_deref(), &at.field("reason"))?,
         written_path: text(rule, "fieldPath", at)?,
@@ -137,6 +111,39 @@ fn read_rule(rule: &Map<String, Value>, at: &At<'_>) -> Result<Rule, CompileErro
         transition,
         reads: Reads::default(),
     })
+}
+
+fn refuse_unknown(rule: &Map<String, Value>, at: &At<'_>) -> Result<(), CompileError> {
+    const KNOWN: [&str; 6] = [
+        "rule",
+        "message",
+        "messageExpression",
+        "reason",
+        "fieldPath",
+        "optionalOldSelf",
+    ];
+    match rule.keys().find(|key| !KNOWN.contains(&key.as_str())) {
+        Some(keyword) => Err(CompileError::UnknownKeyword {
+            path: at.path(),
+            keyword: keyword.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn optional_old(
+    rule: &Map<String, Value>,
+    transition: bool,
+    at: &At<'_>,
+) -> Result<bool, CompileError> {
+    match rule.get("optionalOldSelf") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(true)) if !transition => {
+            Err(refused(at, "may not be set if oldSelf is not used in rule"))
+        }
+        Some(Value::Bool(optional)) => Ok(*optional),
+        Some(_) => Err(refused(at, "must be true or false")),
+    }
 }
 
 fn check_message(message: Option<&str>, source: &str, at: &At<'_>) -> Result<(), CompileError> {

@@ -5,6 +5,7 @@
 
 use super::super::node::{Kind, Node};
 use super::environment::{NAMESPACES, is_function};
+use super::escaping::is_reserved;
 use super::values::is_declared;
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
@@ -315,11 +316,12 @@ fn field_type<'n>(operand: &Type<'n>, field: &str) -> Result<Type<'n>, String> {
             ("apiVersion" | "kind", _) if *whole => Ok(Type::String),
             (_, Some(values)) => Ok(of(values, false)),
             _ => {
-                let mut declared = node.properties.values();
-                let property =
-                    declared.find(|property| property.cel_name.as_deref() == Some(field));
+                let property = node.properties.iter().find(|(name, property)| {
+                    property.cel_name.as_deref() == Some(field)
+                        || (is_reserved(field) && *name == field)
+                });
                 match property {
-                    Some(property) if property.node.in_cel => Ok(of(&property.node, false)),
+                    Some((_, property)) if property.node.in_cel => Ok(of(&property.node, false)),
                     _ => undefined(),
                 }
             }

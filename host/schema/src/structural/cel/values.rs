@@ -3,8 +3,10 @@
 use super::super::duration;
 use super::super::format;
 use super::super::node::{Kind, ListType, Node};
+use super::escaping;
 use super::keyed::KeyedList;
 use super::types::Reads;
+use super::unreadable::Unreadable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cel::common::types::{
@@ -14,32 +16,65 @@ use cel::common::types::{
 use cel::common::value::Val;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use serde_json::{Map, Number, Value};
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// A value of its own, as the interpreter takes it.
 pub(super) type Boxed<'v> = Box<dyn Val + 'v>;
 
+/// What was met that a server cannot hand to a rule, in its words.
+#[derive(Default)]
+pub(super) struct Notes(Cell<Option<&'static str>>);
+
+impl Notes {
+    /// The words for the last such value.
+    pub(super) fn unreadable(&self) -> Option<&'static str> {
+        self.0.get()
+    }
+
+    fn note<'v>(&self, words: &'static str) -> Boxed<'v> {
+        self.0.set(Some(words));
+        Box::new(Unreadable)
+    }
+}
+
 /// The fields of a whole object that its schema need not declare.
 const WHOLE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
 /// The value of `self`: of an object only the fields that its rules read.
-pub(super) fn this<'v>(value: &'v Value, node: &'v Node, whole: bool, reads: &Reads) -> Boxed<'v> {
+pub(super) fn this<'v>(
+    value: &'v Value,
+    node: &'v Node,
+    whole: bool,
+    reads: &Reads,
+    notes: &Notes,
+) -> Boxed<'v> {
     match value {
-        Value::Object(map) if is_declared(node, whole) => object(map, node, whole, Some(reads)),
-        value => typed(value, node, whole),
+        Value::Object(map) if is_declared(node, whole) => {
+            object(map, node, whole, Some(reads), notes)
+        }
+        value => typed(value, node, whole, notes),
     }
 }
 
-fn typed<'v>(value: &'v Value, node: &'v Node, whole: bool) -> Boxed<'v> {
+fn typed<'v>(value: &'v Value, node: &'v Node, whole: bool, notes: &Notes) -> Boxed<'v> {
     match (value, node.kind) {
         (Value::Object(map), Kind::Object) if is_declared(node, whole) => {
-            object(map, node, whole, None)
+            object(map, node, whole, None, notes)
         }
-        (Value::Object(map), Kind::Object) => entries(map, node.map_values()),
-        (Value::Array(items), Kind::Array) => list(items, node),
+        (Value::Object(map), Kind::Object) => entries(map, node.map_values(), notes),
+        (Value::Array(items), Kind::Array) => list(items, node, notes),
+        (Value::Array(_), Kind::String) => {
+            notes.note("invalid data, expected string, got []interface {}")
+        }
         (Value::String(text), Kind::String) => string(text, node),
         (Value::Number(number), Kind::Number) => Box::new(double(number)),
-        (Value::Number(number), Kind::Integer | Kind::IntOrString) => integer(number),
+        (Value::Number(number), Kind::Integer) if number.as_i64().is_none() => {
+            notes.note("invalid data, expected int, got float64")
+        }
+        (Value::Number(number), Kind::IntOrString) if number.as_i64().is_none() => {
+            notes.note("invalid data, expected XIntOrString value to be either a string or integer")
+        }
         (value, _) => untyped(value),
     }
 }
@@ -54,13 +89,16 @@ fn object<'v>(
     node: &'v Node,
     whole: bool,
     reads: Option<&Reads>,
+    notes: &Notes,
 ) -> Boxed<'v> {
     let whole = whole || node.embedded;
     let mut fields = HashMap::with_capacity(map.len());
     for (name, value) in map {
         let property = node.properties.get(name);
         let spelled = property.and_then(|property| property.cel_name.as_deref());
-        if reads.is_some_and(|reads| !reads.needs(spelled.unwrap_or(name))) {
+        let needed =
+            |reads: &Reads| reads.needs(name) || spelled.is_some_and(|name| reads.needs(name));
+        if !reads.is_none_or(needed) {
             continue;
         }
         let (key, value) = match (property, spelled) {
@@ -69,10 +107,14 @@ fn object<'v>(
                 (CelMapKey::from(name.as_str()), untyped(value))
             }
             // A null means the same as an absent field to a rule, though not to `==`.
-            (Some(property), Some(spelled)) if property.node.in_cel && !value.is_null() => (
-                CelMapKey::from(spelled),
-                typed(value, &property.node, false),
-            ),
+            (Some(property), Some(spelled)) if property.node.in_cel && !value.is_null() => {
+                if escaping::is_reserved(name) {
+                    let value = typed(value, &property.node, false, notes);
+                    fields.insert(CelMapKey::from(name.as_str()), value);
+                }
+                let value = typed(value, &property.node, false, notes);
+                (CelMapKey::from(spelled), value)
+            }
             _ => (hidden(name), untyped(value)),
         };
         fields.insert(key, value);
@@ -100,22 +142,25 @@ fn hidden<'v>(name: &str) -> CelMapKey<'v> {
     CelMapKey::from(format!("\0{name}"))
 }
 
-fn entries<'v>(map: &'v Map<String, Value>, values: Option<&'v Node>) -> Boxed<'v> {
+fn entries<'v>(map: &'v Map<String, Value>, values: Option<&'v Node>, notes: &Notes) -> Boxed<'v> {
     let entries: HashMap<_, _> = map
         .iter()
         .map(|(key, value)| match values {
-            Some(node) => (CelMapKey::from(key.as_str()), typed(value, node, false)),
+            Some(node) => (
+                CelMapKey::from(key.as_str()),
+                typed(value, node, false, notes),
+            ),
             None => (hidden(key), untyped(value)),
         })
         .collect();
     Box::new(CelMap::from(entries))
 }
 
-fn list<'v>(items: &'v [Value], node: &'v Node) -> Boxed<'v> {
+fn list<'v>(items: &'v [Value], node: &'v Node, notes: &Notes) -> Boxed<'v> {
     let items: Vec<_> = items
         .iter()
         .map(|item| match &node.items {
-            Some(node) => typed(item, node, false),
+            Some(node) => typed(item, node, false, notes),
             None => untyped(item),
         })
         .collect();
@@ -157,23 +202,6 @@ fn time(text: &str) -> Option<DateTime<chrono::FixedOffset>> {
         let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S").ok()?;
         Some(local.and_utc().fixed_offset())
     })
-}
-
-fn integer<'v>(number: &Number) -> Boxed<'v> {
-    match number.as_i64() {
-        Some(integer) => Box::new(CelInt::from(integer)),
-        None => whole(number).map_or_else(
-            || Box::new(double(number)) as Boxed<'v>,
-            |integer| Box::new(CelInt::from(integer)),
-        ),
-    }
-}
-
-/// A float that is a whole number, as `3.0`, is an integer where the schema asks for one.
-#[allow(clippy::cast_possible_truncation)]
-fn whole(number: &Number) -> Option<i64> {
-    let float = number.as_f64()?;
-    (float.fract() == 0.0 && float.abs() < 9.2e18).then_some(float as i64)
 }
 
 fn double(number: &Number) -> CelDouble {

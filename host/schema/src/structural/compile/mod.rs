@@ -150,10 +150,7 @@ fn additional(
             "properties stand beside it, and an API server takes only one of both",
         )),
         Value::Bool(true) => Ok(Some(Additional::Any)),
-        Value::Bool(false) => Err(refused(
-            &at,
-            "must not be false: fields that no schema knows are dropped anyway",
-        )),
+        Value::Bool(false) => Ok(Some(Additional::Nothing)),
         schema => {
             let node = node(schema, place.inner(place.correlated), &at)?;
             Ok(Some(Additional::Schema(Box::new(node))))

@@ -8,7 +8,7 @@ mod scalar;
 
 use super::at::At;
 use super::go;
-use super::node::{Kind, Node};
+use super::node::{Additional, Kind, Node};
 use super::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value};
 
@@ -100,7 +100,7 @@ fn check_choices(node: &Node, value: &Value, at: &At<'_>, report: &mut Report) {
 
 fn equal(choice: &Value, value: &Value) -> bool {
     match (choice, value) {
-        (Value::Number(choice), Value::Number(value)) => choice.as_f64() == value.as_f64(),
+        (Value::Number(choice), Value::Number(value)) => scalar::is_choice(choice, value),
         _ => choice == value,
     }
 }
@@ -137,6 +137,13 @@ fn check_fields(node: &Node, map: &Map<String, Value>, at: &At<'_>, report: &mut
     }
     if let Some(max) = node.checks.max_properties.filter(|max| above(size, *max)) {
         report.violations.push(too_many(at, size, max));
+    }
+    if let Some(Additional::Nothing) = node.additional {
+        for key in map.keys() {
+            let detail = format!("{}.{key} in body is a forbidden property", at.path());
+            let key = Value::from(key.as_str());
+            report.violations.push(Violation::invalid(at, &key, detail));
+        }
     }
     for (key, value) in map {
         if let Some(child) = node.child(key).and_then(|child| child.node()) {

@@ -99,44 +99,41 @@ pub(super) fn check_number(node: &Node, number: &Number, at: &At<'_>, report: &m
         report.violations.push(Violation::pathless(at, problem));
     }
     let number = Numeric::of(number);
-    let invalid = |problem: String| {
-        let detail = format!("{} in body should be {problem}", at.path());
-        Violation::new(at, ViolationKind::Invalid, detail).showing(number.shown())
-    };
-    if let Some(factor) = node.checks.multiple_of
-        && !number.is_multiple_of(factor)
-    {
-        report
-            .violations
-            .push(invalid(format!("a multiple of {}", number.limit(factor))));
+    if let Some(factor) = node.checks.multiple_of {
+        report.violations.extend(no_multiple(number, factor, at));
     }
-    if let Some(min) = node.checks.minimum {
-        let (broken, words) = if min.exclusive {
-            (number.compare(min.limit).is_le(), "greater than")
-        } else {
-            (
-                number.compare(min.limit).is_lt(),
-                "greater than or equal to",
-            )
+    let limits = [
+        (node.checks.minimum, Ordering::Less, "greater than"),
+        (node.checks.maximum, Ordering::Greater, "less than"),
+    ];
+    for (bound, beyond, words) in limits {
+        let Some(bound) = bound else {
+            continue;
         };
-        if broken {
-            report
-                .violations
-                .push(invalid(format!("{words} {}", number.limit(min.limit))));
+        let found = number.compare(bound.limit);
+        if found == beyond || (bound.exclusive && found == Ordering::Equal) {
+            let equal = if bound.exclusive { "" } else { " or equal to" };
+            let limit = number.limit(bound.limit);
+            let detail = format!("{} in body should be {words}{equal} {limit}", at.path());
+            report.violations.push(number.invalid(at, detail));
         }
     }
-    if let Some(max) = node.checks.maximum {
-        let (broken, words) = if max.exclusive {
-            (number.compare(max.limit).is_ge(), "less than")
-        } else {
-            (number.compare(max.limit).is_gt(), "less than or equal to")
-        };
-        if broken {
-            report
-                .violations
-                .push(invalid(format!("{words} {}", number.limit(max.limit))));
-        }
+}
+
+fn no_multiple(number: Numeric, factor: f64, at: &At<'_>) -> Option<Violation> {
+    let shown = number.limit(factor);
+    if number.is_truncated_away(factor) {
+        // A server compares integers with an integer, and so cannot divide by a factor below 1.
+        let detail = format!(
+            "factor MultipleOf declared for {} must be positive: {shown}",
+            at.path()
+        );
+        return Some(Violation::new(at, ViolationKind::Invalid, detail).showing(shown));
     }
+    (!number.is_multiple_of(factor)).then(|| {
+        let detail = format!("{} in body should be a multiple of {shown}", at.path());
+        number.invalid(at, detail)
+    })
 }
 
 fn out_of_range(node: &Node, number: &Number, at: &At<'_>) -> Option<String> {
@@ -169,6 +166,14 @@ fn out_of_range(node: &Node, number: &Number, at: &At<'_>) -> Option<String> {
     })
 }
 
+/// Whether a number is one of an enum: compared as the type that the enum has, as a server converts it.
+pub(super) fn is_choice(choice: &Number, value: &Number) -> bool {
+    match choice.as_i64() {
+        Some(choice) => Numeric::of(value).truncated() == choice,
+        None => choice.as_f64() == value.as_f64(),
+    }
+}
+
 /// A number as Go holds it: an integer, or else a float.
 #[derive(Clone, Copy)]
 enum Numeric {
@@ -182,6 +187,10 @@ impl Numeric {
             Some(integer) => Self::Integer(integer),
             None => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
         }
+    }
+
+    fn invalid(self, at: &At<'_>, detail: String) -> Violation {
+        Violation::new(at, ViolationKind::Invalid, detail).showing(self.shown())
     }
 
     fn shown(self) -> String {
@@ -199,6 +208,13 @@ impl Numeric {
         }
     }
 
+    fn truncated(self) -> i64 {
+        match self {
+            Self::Integer(integer) => integer,
+            Self::Float(float) => truncated(float),
+        }
+    }
+
     fn compare(self, limit: f64) -> Ordering {
         match self {
             Self::Integer(integer) => integer.cmp(&truncated(limit)),
@@ -206,13 +222,17 @@ impl Numeric {
         }
     }
 
+    fn is_truncated_away(self, factor: f64) -> bool {
+        match self {
+            Self::Integer(_) => truncated(factor) <= 0,
+            Self::Float(_) => factor <= 0.0,
+        }
+    }
+
     fn is_multiple_of(self, factor: f64) -> bool {
         match self {
-            Self::Integer(integer) => {
-                let factor = truncated(factor);
-                factor > 0 && integer.checked_rem(factor) == Some(0)
-            }
-            Self::Float(float) => factor > 0.0 && (float / factor).fract() == 0.0,
+            Self::Integer(integer) => integer.checked_rem(truncated(factor)) == Some(0),
+            Self::Float(float) => is_whole(float / factor),
         }
     }
 }
@@ -230,12 +250,17 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn whole_number_for_integer(value: &Value, kind: Kind) -> bool {
+/// Whether a float is a whole number that a float holds exactly, with all its neighbors.
+fn is_whole(float: f64) -> bool {
     const SAFE: f64 = 9_007_199_254_740_991.0;
+    float.abs() <= SAFE && float.fract() == 0.0
+}
+
+fn whole_number_for_integer(value: &Value, kind: Kind) -> bool {
     match value {
-        Value::Number(number) if number.as_i64().is_none() && kind.has("integer") => number
-            .as_f64()
-            .is_some_and(|number| number.abs() <= SAFE && number.fract() == 0.0),
+        Value::Number(number) if number.as_i64().is_none() && kind.has("integer") => {
+            number.as_f64().is_some_and(is_whole)
+        }
         _ => false,
     }
 }

@@ -1,0 +1,18 @@
+//! What an object becomes on the way in is what a real API server makes of it: fields dropped, defaults set, values checked.
+
+mod common;
+
+#[test]
+fn values_and_lists() {
+    assert!(common::compare("values.json") > 200);
+}
+
+#[test]
+fn defaults() {
+    assert!(common::compare("defaults.json") > 10);
+}
+
+#[test]
+fn metadata_and_embedded_objects() {
+    assert!(common::compare("metadata.json") > 30);
+}
