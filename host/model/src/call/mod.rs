@@ -236,6 +236,22 @@ impl Call {
         Err(self.pattern_not_claimed(target.scope, field, "*"))
     }
 
+    /// The fault for a write whose kind of value needs a grant.
+    fn not_granted(
+        &self,
+        target: Target,
+        field: Field,
+        key: &str,
+        what: &'static str,
+        allowed: &'static str,
+    ) -> Fault {
+        Fault::NotGranted {
+            path: self.path(target.scope, field, key),
+            what,
+            allowed,
+        }
+    }
+
     /// Checks a write by phase, claims and meter. The grant says how far it reaches.
     fn may_write(
         &mut self,

@@ -1,0 +1,160 @@
+//! Env vars of a container.
+
+use super::*;
+
+impl Call {
+    /// `container.env-names`
+    pub fn container_env_names(&mut self, rep: u32) -> Result<Vec<String>, Fault> {
+        let (target, id) = self.container_target(rep)?;
+        self.may_read(target, Field::Env, None)?;
+        let entries = self.container(target, id)?.fields.all(Field::Env);
+        let names = entries.iter().map(|e| e.key.to_string()).collect();
+        self.give_all(names)
+    }
+
+    /// `container.env`
+    pub fn container_env(&mut self, rep: u32, name: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.container_target(rep)?;
+        self.read_text(target, Field::Env, name)
+    }
+
+    /// `container.env-source`
+    pub fn container_env_source(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+        self.meter.text(name)?;
+        let (target, _) = self.container_target(rep)?;
+        self.may_read(target, Field::Env, Some(name))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Env, name);
+        let source = entry.and_then(|e| e.datum.as_json()).cloned();
+        source
+            .map(|value| self.new_document(value, false))
+            .transpose()
+    }
+
+    /// `container.env-owner`
+    pub fn container_env_owner(&mut self, rep: u32, name: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(name)?;
+        let (target, _) = self.container_target(rep)?;
+        self.may_read(target, Field::Env, Some(name))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Env, name);
+        Ok(entry.map(|e| e.owner.name().to_owned()))
+    }
+
+    /// Checks a write of an env var: over a value of the runtime, a patch or the TrainJob only by a reserved name.
+    fn set_env(&mut self, rep: u32, name: &str, new: Option<Datum>) -> Result<(), Fault> {
+        self.meter.text(name)?;
+        let (target, _) = self.container_target(rep)?;
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return wrong(
+                "container.put-env",
+                "an env var's name is empty or holds `=` or a zero byte",
+            );
+        }
+        self.may_write(target, Touch::Write, Field::Env, name)?;
+        let owner = self
+            .record
+            .entry(target.scope, Field::Env, name)
+            .map(|e| e.owner);
+        if let Some(owner @ (Owner::Runtime | Owner::Patch | Owner::TrainJob)) = owner
+            && !self
+                .inputs
+                .plugin
+                .manifest
+                .reserved_env
+                .iter()
+                .any(|reserved| reserved == name)
+        {
+            return Err(Fault::NotReserved {
+                path: self.path(target.scope, Field::Env, name),
+                owner: owner.name(),
+            });
+        }
+        self.put(target.scope, Field::Env, name, new);
+        Ok(())
+    }
+
+    /// `container.put-env`
+    pub fn container_put_env(&mut self, rep: u32, name: &str, value: &str) -> Result<(), Fault> {
+        self.meter.text(value)?;
+        self.set_env(rep, name, Some(value.into()))
+    }
+
+    /// `container.default-env`
+    pub fn container_default_env(
+        &mut self,
+        rep: u32,
+        name: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        self.meter.text(value)?;
+        let (target, _) = self.container_target(rep)?;
+        self.may_write(target, Touch::Write, Field::Env, name)?;
+        match self.record.entry(target.scope, Field::Env, name) {
+            Some(_) => Ok(()),
+            None => self.set_env(rep, name, Some(value.into())),
+        }
+    }
+
+    /// `container.put-env-field`
+    pub fn container_put_env_field(
+        &mut self,
+        rep: u32,
+        name: &str,
+        path: &str,
+    ) -> Result<(), Fault> {
+        self.meter.text(path)?;
+        self.set_env(
+            rep,
+            name,
+            Some(json!({ "fieldRef": { "fieldPath": path } }).into()),
+        )
+    }
+
+    /// `container.put-env-resource`
+    pub fn container_put_env_resource(
+        &mut self,
+        rep: u32,
+        name: &str,
+        container: Option<&str>,
+        resource: &str,
+        divisor: Option<&str>,
+    ) -> Result<(), Fault> {
+        self.meter.text(resource)?;
+        self.meter.text(container.unwrap_or_default())?;
+        self.meter.text(divisor.unwrap_or_default())?;
+        let mut source = Map::new();
+        source.extend(container.map(|name| ("containerName".to_owned(), Value::from(name))));
+        source.insert("resource".to_owned(), resource.into());
+        source.extend(divisor.map(|divisor| ("divisor".to_owned(), Value::from(divisor))));
+        self.set_env(
+            rep,
+            name,
+            Some(json!({ "resourceFieldRef": source }).into()),
+        )
+    }
+
+    /// `container.put-env-own-config-map`
+    pub fn container_put_env_own_config_map(
+        &mut self,
+        rep: u32,
+        name: &str,
+        suffix: &str,
+        key: &str,
+    ) -> Result<(), Fault> {
+        self.meter.text(key)?;
+        let object = self.own_config_map(suffix)?;
+        self.set_env(
+            rep,
+            name,
+            Some(json!({ "configMapKeyRef": { "name": object, "key": key } }).into()),
+        )
+    }
+
+    /// `container.remove-env`
+    pub fn container_remove_env(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
+        self.set_env(rep, name, None)
+    }
+}

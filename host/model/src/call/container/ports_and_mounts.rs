@@ -1,0 +1,190 @@
+//! Ports and volume mounts of a container.
+
+use super::*;
+
+impl Call {
+    /// `container.ports`
+    pub fn container_ports(&mut self, rep: u32) -> Result<Vec<Port>, Fault> {
+        let ports: Vec<_> = self
+            .fragments(rep, Field::Ports)?
+            .iter()
+            .filter_map(|value| port(value))
+            .collect();
+        self.meter.add_bytes(
+            ports
+                .iter()
+                .map(|p| p.protocol.len() + 16 + p.name.as_ref().map_or(0, String::len))
+                .sum(),
+        )?;
+        Ok(ports)
+    }
+
+    /// `container.port`
+    pub fn container_port(
+        &mut self,
+        rep: u32,
+        number: u16,
+        protocol: &str,
+    ) -> Result<Option<Port>, Fault> {
+        let (target, _) = self.container_target(rep)?;
+        let key = format!("{number}/{protocol}");
+        self.meter.text(&key)?;
+        self.may_read(target, Field::Ports, Some(&key))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Ports, &key);
+        Ok(entry
+            .and_then(|e| e.datum.as_json())
+            .and_then(|value| port(value)))
+    }
+
+    /// `container.put-port`
+    pub fn container_put_port(&mut self, rep: u32, port: &Port) -> Result<(), Fault> {
+        let (target, _) = self.container_target(rep)?;
+        self.meter.text(port.name.as_deref().unwrap_or_default())?;
+        if port.number == 0 || !matches!(port.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
+            return wrong(
+                "container.put-port",
+                "the number is 0, or the protocol is none of TCP, UDP, SCTP",
+            );
+        }
+        let key = format!("{}/{}", port.number, port.protocol);
+        let mut object = Map::new();
+        object.extend(
+            port.name
+                .as_deref()
+                .map(|name| ("name".to_owned(), Value::from(name))),
+        );
+        object.insert("containerPort".to_owned(), port.number.into());
+        if port.protocol != "TCP" {
+            object.insert("protocol".to_owned(), port.protocol.as_str().into());
+        }
+        self.set(
+            target,
+            Field::Ports,
+            &key,
+            Some(Value::Object(object).into()),
+        )
+    }
+
+    /// `container.mounts`
+    pub fn container_mounts(&mut self, rep: u32) -> Result<Vec<Mount>, Fault> {
+        let mounts: Vec<_> = self
+            .fragments(rep, Field::Mounts)?
+            .iter()
+            .filter_map(|value| mount(value))
+            .collect();
+        self.meter.add_bytes(
+            mounts
+                .iter()
+                .map(|m| m.volume.len() + m.path.len() + 24)
+                .sum(),
+        )?;
+        Ok(mounts)
+    }
+
+    /// `container.put-mount`
+    pub fn container_put_mount(&mut self, rep: u32, mount: &Mount) -> Result<(), Fault> {
+        let (target, id) = self.container_target(rep)?;
+        self.meter.text(&mount.volume)?;
+        self.meter.text(&mount.path)?;
+        self.meter
+            .text(mount.sub_path.as_deref().unwrap_or_default())?;
+        if !mount.path.starts_with('/') || mount.path.contains(':') {
+            return wrong(
+                "container.put-mount",
+                "the path does not begin with `/`, or holds `:`",
+            );
+        }
+        let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
+        let pod_set = PlaceScope::PodSet(self.container(target, id)?.pod_set);
+        let volume = self
+            .record
+            .entry(pod_set, Field::Volumes, &mount.volume)
+            .map(|e| e.owner);
+        let over = self
+            .record
+            .entry(target.scope, Field::Mounts, &mount.path)
+            .map(|e| e.owner);
+        let own = volume == Some(self.owner()) && over.is_none_or(|owner| owner == self.owner());
+        if grant == Grant::OwnOnly && !own {
+            let what = "a mount of another's volume, or over another's mount,";
+            return Err(self.not_granted(
+                target,
+                Field::Mounts,
+                &mount.path,
+                what,
+                "mounts of the plugin's own volumes",
+            ));
+        }
+        let mut object = Map::new();
+        object.insert("name".to_owned(), mount.volume.as_str().into());
+        object.insert("mountPath".to_owned(), mount.path.as_str().into());
+        object.extend(
+            mount
+                .sub_path
+                .as_deref()
+                .map(|path| ("subPath".to_owned(), Value::from(path))),
+        );
+        if mount.read_only {
+            object.insert("readOnly".to_owned(), true.into());
+        }
+        self.put(
+            target.scope,
+            Field::Mounts,
+            &mount.path,
+            Some(Value::Object(object).into()),
+        );
+        Ok(())
+    }
+
+    /// `container.remove-mount`
+    pub fn container_remove_mount(&mut self, rep: u32, path: &str) -> Result<(), Fault> {
+        self.meter.text(path)?;
+        let (target, _) = self.container_target(rep)?;
+        let grant = self.may_write(target, Touch::Write, Field::Mounts, path)?;
+        let owner = self
+            .record
+            .entry(target.scope, Field::Mounts, path)
+            .map(|e| e.owner);
+        if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
+            let what = "the removal of another's mount";
+            return Err(self.not_granted(
+                target,
+                Field::Mounts,
+                path,
+                what,
+                "mounts of the plugin's own volumes",
+            ));
+        }
+        self.put(target.scope, Field::Mounts, path, None);
+        Ok(())
+    }
+}
+
+fn port(value: &Value) -> Option<Port> {
+    Some(Port {
+        name: value.get("name").and_then(Value::as_str).map(str::to_owned),
+        number: u16::try_from(value.get("containerPort")?.as_u64()?).ok()?,
+        protocol: value
+            .get("protocol")
+            .and_then(Value::as_str)
+            .unwrap_or("TCP")
+            .to_owned(),
+    })
+}
+
+fn mount(value: &Value) -> Option<Mount> {
+    Some(Mount {
+        volume: value.get("name")?.as_str()?.to_owned(),
+        path: value.get("mountPath")?.as_str()?.to_owned(),
+        sub_path: value
+            .get("subPath")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        read_only: value
+            .get("readOnly")
+            .and_then(Value::as_bool)
+            .unwrap_or(false),
+    })
+}

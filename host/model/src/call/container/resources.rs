@@ -1,0 +1,98 @@
+//! Requests and limits of a container.
+
+use super::*;
+
+impl Call {
+    /// `container.request`
+    pub fn container_request(&mut self, rep: u32, resource: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.container_target(rep)?;
+        let request = self.read_text(target, Field::Requests, resource)?;
+        let limit = self.read_text(target, Field::Limits, resource)?;
+        Ok(request.or(limit))
+    }
+
+    /// `container.limit`
+    pub fn container_limit(&mut self, rep: u32, resource: &str) -> Result<Option<String>, Fault> {
+        let (target, _) = self.container_target(rep)?;
+        self.read_text(target, Field::Limits, resource)
+    }
+
+    /// `container.requests`
+    pub fn container_requests(&mut self, rep: u32) -> Result<Vec<Quantity>, Fault> {
+        let mut out = self.amounts(rep, Field::Requests)?;
+        let limits = self.amounts(rep, Field::Limits)?;
+        out.extend(
+            limits
+                .into_iter()
+                .filter(|l| !out.iter().any(|r| r.resource == l.resource))
+                .collect::<Vec<_>>(),
+        );
+        Ok(out)
+    }
+
+    /// `container.limits`
+    pub fn container_limits(&mut self, rep: u32) -> Result<Vec<Quantity>, Fault> {
+        self.amounts(rep, Field::Limits)
+    }
+
+    fn amounts(&mut self, rep: u32, field: Field) -> Result<Vec<Quantity>, Fault> {
+        let (target, id) = self.container_target(rep)?;
+        self.may_read_all(target, field)?;
+        let amounts: Vec<_> = self
+            .container(target, id)?
+            .fields
+            .all(field)
+            .iter()
+            .filter_map(|e| {
+                Some(Quantity {
+                    resource: e.key.to_string(),
+                    amount: e.datum.as_text()?.to_owned(),
+                })
+            })
+            .collect();
+        self.meter.add_bytes(
+            amounts
+                .iter()
+                .map(|q| q.resource.len() + q.amount.len() + 16)
+                .sum(),
+        )?;
+        Ok(amounts)
+    }
+
+    /// `container.set-request`
+    pub fn container_set_request(
+        &mut self,
+        rep: u32,
+        resource: &str,
+        amount: &str,
+    ) -> Result<(), Fault> {
+        self.set_amount(rep, Field::Requests, resource, amount)
+    }
+
+    /// `container.set-limit`
+    pub fn container_set_limit(
+        &mut self,
+        rep: u32,
+        resource: &str,
+        amount: &str,
+    ) -> Result<(), Fault> {
+        self.set_amount(rep, Field::Limits, resource, amount)
+    }
+
+    fn set_amount(
+        &mut self,
+        rep: u32,
+        field: Field,
+        resource: &str,
+        amount: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.container_target(rep)?;
+        if Amount::parse(amount).is_none() {
+            return wrong(
+                "container.set-request",
+                format!("`{}` is no quantity", crate::text::clean(amount)),
+            );
+        }
+        self.set_text(target, field, resource, amount)
+    }
+}

@@ -1,0 +1,164 @@
+//! Volumes of a pod set's pods.
+
+use super::*;
+
+/// What the default grant of volumes allows.
+const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objects";
+
+impl Call {
+    /// `pod-set.volumes`
+    pub fn pod_set_volumes(&mut self, rep: u32) -> Result<Vec<String>, Fault> {
+        let (target, at) = self.pod_set_target(rep)?;
+        self.may_read(target, Field::Volumes, None)?;
+        let set = self.record_of(target.base).pod_set(at);
+        let names = set.map(|set| {
+            set.fields
+                .all(Field::Volumes)
+                .iter()
+                .map(|e| e.key.to_string())
+                .collect()
+        });
+        self.give_all(names.unwrap_or_default())
+    }
+
+    /// `pod-set.volume`
+    pub fn pod_set_volume(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+        self.meter.text(name)?;
+        let (target, _) = self.pod_set_target(rep)?;
+        self.may_read(target, Field::Volumes, Some(name))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::Volumes, name);
+        let volume = entry.and_then(|e| e.datum.as_json()).cloned();
+        volume
+            .map(|value| self.new_document(value, false))
+            .transpose()
+    }
+
+    /// `pod-set.remove-volume`
+    pub fn pod_set_remove_volume(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        self.own_volume_only(target, name, "the removal of a volume that it did not put")?;
+        self.put(target.scope, Field::Volumes, name, None);
+        Ok(())
+    }
+
+    /// `pod-set.put-empty-dir`
+    pub fn pod_set_put_empty_dir(
+        &mut self,
+        rep: u32,
+        name: &str,
+        medium: Option<&str>,
+        size_limit: Option<&str>,
+    ) -> Result<(), Fault> {
+        self.meter.text(medium.unwrap_or_default())?;
+        self.meter.text(size_limit.unwrap_or_default())?;
+        let mut source = Map::new();
+        source.extend(medium.map(|medium| ("medium".to_owned(), Value::from(medium))));
+        source.extend(size_limit.map(|limit| ("sizeLimit".to_owned(), Value::from(limit))));
+        self.put_volume(rep, name, "emptyDir", Value::Object(source))
+    }
+
+    /// `pod-set.put-own-config-map`
+    pub fn pod_set_put_own_config_map(
+        &mut self,
+        rep: u32,
+        name: &str,
+        suffix: &str,
+        default_mode: Option<u32>,
+        items: &[KeyFile],
+    ) -> Result<(), Fault> {
+        self.meter
+            .add_bytes(items.iter().map(|i| i.key.len() + i.path.len() + 16).sum())?;
+        let mut source = Map::new();
+        source.insert("name".to_owned(), self.own_config_map(suffix)?.into());
+        source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
+        if !items.is_empty() {
+            source.insert("items".to_owned(), items.iter().map(key_file).collect());
+        }
+        self.put_volume(rep, name, "configMap", Value::Object(source))
+    }
+
+    /// `pod-set.put-raw-volume`
+    pub fn pod_set_put_raw_volume(
+        &mut self,
+        rep: u32,
+        name: &str,
+        source: &str,
+    ) -> Result<(), Fault> {
+        let method = "pod-set.put-raw-volume";
+        self.meter.text(source)?;
+        let (target, _) = self.pod_set_target(rep)?;
+        if !is_dns_label(name) {
+            return wrong(method, NO_LABEL);
+        }
+        let mut volume = Map::new();
+        volume.insert("name".to_owned(), name.into());
+        match serde_json::from_str::<Value>(source) {
+            Ok(Value::Object(source)) if source.len() == 1 && !source.contains_key("name") => {
+                volume.extend(source)
+            }
+            _ => {
+                return wrong(
+                    method,
+                    "the source is no JSON object with one member, as `{\"hostPath\": {...}}`",
+                );
+            }
+        }
+        self.meter.text(name)?;
+        if self.may_write(target, Touch::Write, Field::Volumes, name)? == Grant::OwnOnly {
+            return Err(self.not_granted(
+                target,
+                Field::Volumes,
+                name,
+                "a raw volume",
+                OWN_VOLUMES,
+            ));
+        }
+        self.put(
+            target.scope,
+            Field::Volumes,
+            name,
+            Some(Value::Object(volume).into()),
+        );
+        Ok(())
+    }
+
+    fn put_volume(&mut self, rep: u32, name: &str, kind: &str, source: Value) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(rep)?;
+        if !is_dns_label(name) {
+            return wrong("pod-set.put-volume", NO_LABEL);
+        }
+        self.own_volume_only(target, name, "over a volume that it did not put")?;
+        let volume = json!({ "name": name, kind: source });
+        self.put(target.scope, Field::Volumes, name, Some(volume.into()));
+        Ok(())
+    }
+
+    /// Checks a write of a volume; without a full grant, only of one that this plugin put, or that is not there.
+    fn own_volume_only(
+        &mut self,
+        target: Target,
+        name: &str,
+        what: &'static str,
+    ) -> Result<(), Fault> {
+        self.meter.text(name)?;
+        let grant = self.may_write(target, Touch::Write, Field::Volumes, name)?;
+        let foreign = self
+            .record
+            .entry(target.scope, Field::Volumes, name)
+            .is_some_and(|entry| entry.owner != self.owner());
+        if grant == Grant::OwnOnly && foreign {
+            return Err(self.not_granted(target, Field::Volumes, name, what, OWN_VOLUMES));
+        }
+        Ok(())
+    }
+}
+
+fn key_file(item: &KeyFile) -> Value {
+    let mut object = Map::new();
+    object.insert("key".to_owned(), item.key.as_str().into());
+    object.insert("path".to_owned(), item.path.as_str().into());
+    object.extend(item.mode.map(|mode| ("mode".to_owned(), Value::from(mode))));
+    Value::Object(object)
+}
