@@ -50,6 +50,11 @@ fn no_crate_knows_what_its_layer_must_not() {
         ("trainyard-model", &[][..], [KUBERNETES, WASM].concat()),
         ("trainyard-api", &[], WASM.to_vec()),
         (
+            "trainyard-schema",
+            &["trainyard-api"],
+            [KUBERNETES, WASM].concat(),
+        ),
+        (
             "trainyard-render",
             &["trainyard-api", "trainyard-model"],
             WASM.to_vec(),

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::{explain, plan, plugins, policy_file, render, report};
+use crate::{explain, output, plan, plugins, policy_file, render, report};
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Command {
     /// Print every object that the TrainJobs become, in the order in which they are applied.
     Render(render::RenderArgs),
     /// Say for each field that a plugin or a TrainJob set: who, from what, and why.
+    // A field may stand behind a file: `-f` takes one here, and can be given again.
+    #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
     /// Show the order in which plugins run: of all that are loaded, or for each TrainJob given.
     Plan(plan::PlanArgs),
@@ -53,13 +55,9 @@ impl Cli {
             Command::Plugin(command) => plugins::run(&command),
             Command::PolicySchema => policy_file::print_schema(),
             Command::Completions { shell } => {
-                clap_complete::generate(
-                    shell,
-                    &mut Self::command(),
-                    "trainyard",
-                    &mut std::io::stdout(),
-                );
-                Ok(())
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Self::command(), "trainyard", &mut script);
+                output::print(&String::from_utf8_lossy(&script))
             }
             Command::CompileWorker => return plugins::compile_worker(),
         };

@@ -4,10 +4,12 @@
 //! - [`inputs`] reads files, folders and standard input into [`object::Object`]s, and reports all that is wrong in one run.
 //! - [`trainjob`] and [`runtime`] are typed headers: what Trainyard decides on has a type. Templates and other fragments of
 //!   Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
+//! - [`dialect`] turns what was written for earlier releases into what the current one reads.
 //! - [`jobset`] and [`list`] are what comes out.
 //!
 //! Every error names the place: file, document, object and field path, as Kubernetes spells it.
 
+pub mod dialect;
 pub mod error;
 pub mod fields;
 pub mod inputs;

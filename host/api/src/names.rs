@@ -67,5 +67,10 @@ pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";
 /// Value of `spec.managedBy` that leaves a TrainJob to Kueue's MultiKueue.
 pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
 
+/// Manager of the entries of `spec.runtimePatches` that Kueue writes.
+pub const KUEUE_MANAGER: &str = "kueue.x-k8s.io/manager";
+/// Manager of the entries of `spec.runtimePatches` that stand for old overrides; further ones end in `-2`, `-3`, ...
+pub const OVERRIDES_MANAGER: &str = "trainer.kubeflow.org/pod-template-overrides";
+
 /// The keys of `mlPolicy` that are its union's members, beside `plugin`.
 pub const ML_POLICY_KEYS: [&str; 5] = ["torch", "mpi", "flux", "jax", "xgboost"];

@@ -48,6 +48,17 @@ impl FieldPath {
         &self.0
     }
 
+    /// The place that `below` names from here.
+    pub fn join(&self, below: &Self) -> Self {
+        Self([self.0.as_slice(), &below.0].concat())
+    }
+
+    /// The place below `to` that this path is below `from`; None where it is not.
+    pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
+        let below = self.0.strip_prefix(from.0.as_slice())?;
+        Some(Self([&to.0, below].concat()))
+    }
+
     fn with(&self, segment: Segment) -> Self {
         let mut segments = Vec::with_capacity(self.0.len() + 1);
         segments.extend_from_slice(&self.0);

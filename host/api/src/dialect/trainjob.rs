@@ -1,0 +1,64 @@
+//! Old forms of a TrainJob.
+
+use serde_json::{Map, Value};
+
+use super::{Modernized, overrides, spec};
+use crate::fields::FieldProblem;
+use crate::names;
+
+/// The group that runtimes had before they had one of their own.
+const OLD_GROUP: &str = "kubeflow.org";
+
+pub(super) fn modernize(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+    runtime_group(job, modernized);
+    processes(job, modernized);
+    overrides::convert(job, modernized);
+}
+
+fn runtime_group(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+    let group = job
+        .get_mut("runtimeRef")
+        .and_then(|reference| reference.get_mut("apiGroup"));
+    if let Some(group) = group.filter(|group| *group == OLD_GROUP) {
+        *group = names::TRAINER_GROUP.into();
+        let message = format!(
+            "`{OLD_GROUP}` is read as `{}`; write that, or leave it out",
+            names::TRAINER_GROUP
+        );
+        modernized.warn(spec().field("runtimeRef").field("apiGroup"), message);
+    }
+}
+
+/// `trainer.numProcPerNode` was a number or a word up to v2.1, and is a number.
+fn processes(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+    let path = spec().field("trainer").field("numProcPerNode");
+    let Some(trainer) = job.get_mut("trainer").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let Some(text) = trainer.get("numProcPerNode").and_then(Value::as_str) else {
+        return;
+    };
+    match text {
+        "auto" => {
+            trainer.shift_remove("numProcPerNode");
+            let message = "`auto` is what a TrainJob without it means, unless the runtime gives a number; leave it out";
+            modernized.warn(path, message);
+        }
+        "cpu" | "gpu" => {
+            let form =
+                "a number; `cpu` and `gpu` stand in the runtime's mlPolicy.torch.numProcPerNode";
+            let found = text.to_owned();
+            modernized.refuse(path, FieldProblem::Form { form, found });
+        }
+        _ => {
+            // Any other text is refused as every text is.
+            if let Ok(number) = text.parse::<i32>() {
+                trainer.insert("numProcPerNode".to_owned(), number.into());
+                modernized.warn(
+                    path,
+                    format!("is read as the number {number}; write it without quotes"),
+                );
+            }
+        }
+    }
+}

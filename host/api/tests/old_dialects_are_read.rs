@@ -1,0 +1,352 @@
+//! What was written for earlier releases is read: each form with a warning that says what to write instead, or an error.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use trainyard_api::{
+    FieldPath,
+    dialect::{Modernized, modernize},
+    yaml,
+};
+
+fn modern(text: &str) -> (Value, Modernized) {
+    let mut value = yaml::read(text).into_iter().next().unwrap().unwrap().value;
+    let modernized = modernize(&mut value);
+    (value, modernized)
+}
+
+fn of_kind(kind: &str, spec: &str) -> (Value, Modernized) {
+    modern(&format!(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\nspec: {spec}"
+    ))
+}
+
+fn job(spec: &str) -> (Value, Modernized) {
+    of_kind("TrainJob", spec)
+}
+
+fn runtime(spec: &str) -> (Value, Modernized) {
+    of_kind("ClusterTrainingRuntime", spec)
+}
+
+/// The paths of the warnings.
+fn warned(modernized: &Modernized) -> Vec<String> {
+    assert_eq!(modernized.errors, []);
+    let warnings = modernized.warnings.iter();
+    warnings.map(|warning| warning.path.to_string()).collect()
+}
+
+fn errors(modernized: &Modernized) -> Vec<String> {
+    modernized.errors.iter().map(ToString::to_string).collect()
+}
+
+fn path(fields: &[&str]) -> FieldPath {
+    let step = |path: FieldPath, field: &&str| match field.parse() {
+        Ok(index) => path.index(index),
+        Err(_) => path.field(*field),
+    };
+    fields.iter().fold(FieldPath::root(), step)
+}
+
+#[test]
+fn old_versions_are_the_current_one() {
+    for version in ["kubeflow.org/v2alpha1", "trainer.kubeflow.org/v2alpha1"] {
+        for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"] {
+            let text = format!("{{apiVersion: {version}, kind: {kind}, spec: {{}}}}");
+            let (value, modernized) = modern(&text);
+            assert_eq!(value["apiVersion"], "trainer.kubeflow.org/v1alpha1");
+            assert_eq!(warned(&modernized), ["apiVersion"]);
+        }
+    }
+    let foreign = "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {labels: {a: b}}}";
+    let (value, modernized) = modern(foreign);
+    assert_eq!(value["apiVersion"], "kubeflow.org/v1");
+    assert_eq!(modernized, Modernized::default());
+}
+
+#[test]
+fn the_old_group_of_runtimes_is_theirs() {
+    let (value, modernized) = job("{runtimeRef: {name: torch, apiGroup: kubeflow.org}}");
+    assert_eq!(
+        value["spec"]["runtimeRef"]["apiGroup"],
+        "trainer.kubeflow.org"
+    );
+    assert_eq!(warned(&modernized), ["spec.runtimeRef.apiGroup"]);
+}
+
+#[test]
+fn processes_as_a_word_or_text_are_what_they_meant() {
+    let (value, modernized) = job("{trainer: {numProcPerNode: auto, numNodes: 2}}");
+    assert_eq!(value["spec"]["trainer"], json!({"numNodes": 2}));
+    assert_eq!(warned(&modernized), ["spec.trainer.numProcPerNode"]);
+    let (value, modernized) = job("{trainer: {numProcPerNode: \"8\"}}");
+    assert_eq!(value["spec"]["trainer"]["numProcPerNode"], 8);
+    assert_eq!(warned(&modernized).len(), 1);
+    let (_, modernized) = job("{trainer: {numProcPerNode: gpu}}");
+    let wanted =
+        "spec.trainer.numProcPerNode: must be a number; `cpu` and `gpu` stand in the runtime";
+    assert!(errors(&modernized)[0].starts_with(wanted));
+    let (value, modernized) = job("{trainer: {numProcPerNode: many}}");
+    let kept = &value["spec"]["trainer"]["numProcPerNode"];
+    assert_eq!(kept, "many", "the schema refuses it");
+    assert_eq!(modernized, Modernized::default());
+}
+
+#[test]
+fn template_overrides_are_patches_in_the_order_of_their_list() {
+    let (value, modernized) = job(r#"
+  podTemplateOverrides:
+  - targetJobs: [{name: node}, {name: launcher}]
+    metadata: {labels: {team: nlp}}
+    spec: {nodeSelector: {a: "1"}}
+  - targetJobs: [{name: node}, {name: node}]
+    spec: {nodeSelector: {a: "2"}, resourceClaims: [{name: c, resourceClaimTemplateName: t}]}
+"#);
+    assert_eq!(warned(&modernized), ["spec.podTemplateOverrides"]);
+    let both =
+        json!({"metadata": {"labels": {"team": "nlp"}}, "spec": {"nodeSelector": {"a": "1"}}});
+    let claims = json!([{"name": "c", "resourceClaimTemplateName": "t"}]);
+    let again = json!({"spec": {"nodeSelector": {"a": "2"}, "resourceClaims": claims}});
+    let job =
+        |name: &str, pods: &Value| json!({"name": name, "template": {"spec": {"template": pods}}});
+    let entry = |manager: &str, jobs: Value| {
+        let template = json!({"spec": {"replicatedJobs": jobs}});
+        json!({"manager": manager, "trainingRuntimeSpec": {"template": template}})
+    };
+    let wanted = json!({"runtimePatches": [
+        entry("trainer.kubeflow.org/pod-template-overrides", json!([job("node", &both), job("launcher", &both)])),
+        entry("trainer.kubeflow.org/pod-template-overrides-2", json!([job("node", &again)])),
+    ]});
+    assert_eq!(value["spec"], wanted);
+}
+
+#[test]
+fn spec_overrides_are_the_pod_specs_fields() {
+    let (value, modernized) = job(r#"
+  podSpecOverrides:
+  - targetJobs: [{name: node}]
+    serviceAccountName: trainer
+    containers: [{name: node, env: [{name: A, value: b}]}]
+"#);
+    assert_eq!(warned(&modernized), ["spec.podSpecOverrides"]);
+    let template = "/spec/runtimePatches/0/trainingRuntimeSpec/template";
+    let pod = value.pointer(&format!(
+        "{template}/spec/replicatedJobs/0/template/spec/template/spec"
+    ));
+    let containers = json!([{"name": "node", "env": [{"name": "A", "value": "b"}]}]);
+    let wanted = json!({"serviceAccountName": "trainer", "containers": containers});
+    assert_eq!(pod, Some(&wanted));
+}
+
+#[test]
+fn labels_and_annotations_are_the_job_sets() {
+    let (value, modernized) = job("{labels: {team: nlp}, annotations: {a: b}}");
+    assert_eq!(warned(&modernized), ["spec.labels", "spec.annotations"]);
+    let metadata = value.pointer("/spec/runtimePatches/0/trainingRuntimeSpec/template/metadata");
+    let wanted = json!({"labels": {"team": "nlp"}, "annotations": {"a": "b"}});
+    assert_eq!(metadata, Some(&wanted));
+    assert_eq!(value["spec"].as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn what_was_made_before_is_replaced_and_others_stay_behind() {
+    let (value, modernized) = job(r#"
+  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: new}}}]
+  runtimePatches:
+  - {manager: trainer.kubeflow.org/pod-template-overrides, trainingRuntimeSpec: {template: {metadata: {labels: {a: old}}}}}
+  - manager: kueue.x-k8s.io/manager
+    trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {a: kueue}}}}}}]}}}
+  - {manager: trainer.kubeflow.org/pod-template-overrides-2, trainingRuntimeSpec: {}}
+"#);
+    assert_eq!(errors(&modernized), Vec::<String>::new());
+    let patches = value["spec"]["runtimePatches"].as_array().unwrap();
+    let managers: Vec<_> = patches.iter().map(|patch| &patch["manager"]).collect();
+    let ours = "trainer.kubeflow.org/pod-template-overrides";
+    assert_eq!(managers, [ours, "kueue.x-k8s.io/manager"]);
+    let first = patches[0].to_string();
+    assert!(first.contains("new") && !first.contains("old"), "{first}");
+}
+
+#[test]
+fn a_mix_that_says_two_things_names_both() {
+    let (_, modernized) = job("{podSpecOverrides: [], podTemplateOverrides: []}");
+    let wanted = "spec.podSpecOverrides: may not be set beside podTemplateOverrides";
+    assert_eq!(errors(&modernized), [wanted]);
+    let (_, modernized) = job(r#"
+  labels: {team: nlp, same: "1"}
+  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {tolerations: [{key: a}]}}]
+  runtimePatches:
+  - manager: me.example.com/x
+    trainingRuntimeSpec:
+      template:
+        metadata: {labels: {team: vision, same: "1"}}
+        spec: {replicatedJobs: [{name: other}, {name: node, template: {spec: {template: {spec: {tolerations: [{key: b}]}}}}}]}
+"#);
+    let there = "spec.runtimePatches[0].trainingRuntimeSpec.template";
+    let pod = "spec.replicatedJobs[1].template.spec.template.spec";
+    let wanted = [
+        format!("spec.labels.team: differs from {there}.metadata.labels.team: set one of the two"),
+        format!(
+            "spec.podTemplateOverrides[0].spec.tolerations: differs from {there}.{pod}.tolerations: set one of the two"
+        ),
+    ];
+    assert_eq!(errors(&modernized), wanted);
+}
+
+#[test]
+fn later_errors_name_what_the_user_wrote() {
+    let (_, modernized) = job(r#"
+  labels: {a: b}
+  podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: 5}]
+  runtimePatches: [{manager: me.example.com/x}]
+"#);
+    let template = [
+        "spec",
+        "runtimePatches",
+        "0",
+        "trainingRuntimeSpec",
+        "template",
+    ];
+    let pods = [
+        "spec",
+        "replicatedJobs",
+        "0",
+        "template",
+        "spec",
+        "template",
+    ];
+    for (now, before) in [
+        (
+            [&template[..], &["metadata", "labels", "a"]].concat(),
+            "spec.labels.a",
+        ),
+        (
+            [&template[..], &pods, &["spec", "nodeSelector"]].concat(),
+            "spec.podSpecOverrides[0].nodeSelector",
+        ),
+        (
+            vec!["spec", "runtimePatches", "1", "manager"],
+            "spec.runtimePatches[0].manager",
+        ),
+        (vec!["spec", "trainer"], "spec.trainer"),
+    ] {
+        assert_eq!(modernized.written(&path(&now)).to_string(), before);
+    }
+}
+
+#[test]
+fn broken_overrides_are_refused_with_their_paths() {
+    let (value, modernized) = job(r#"
+  podTemplateOverrides:
+  - {spec: {}}
+  - {targetJobs: node}
+  - {targetJobs: [{}]}
+  - 5
+"#);
+    let wanted = [
+        "spec.podTemplateOverrides[0].targetJobs: is required",
+        "spec.podTemplateOverrides[1].targetJobs: must be a list, is the string \"node\"",
+        "spec.podTemplateOverrides[2].targetJobs[0].name: is required",
+        "spec.podTemplateOverrides[3]: must be an object, is the integer 5",
+    ];
+    assert_eq!(errors(&modernized), wanted);
+    let patches = value["spec"].get("runtimePatches");
+    assert_eq!(patches, None, "nothing is half done");
+}
+
+#[test]
+fn an_elastic_policy_goes_and_processes_stay() {
+    let (value, modernized) =
+        runtime("{mlPolicy: {torch: {numProcPerNode: auto, elasticPolicy: {maxNodes: 4}}}}");
+    let torch = &value["spec"]["mlPolicy"]["torch"];
+    assert_eq!(torch, &json!({"numProcPerNode": "auto"}));
+    assert_eq!(warned(&modernized), ["spec.mlPolicy.torch.elasticPolicy"]);
+}
+
+#[test]
+fn the_ancestor_on_pods_is_the_jobs() {
+    let (value, modernized) = runtime(
+        r#"
+  mlPolicy: {}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: null
+          spec: {template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
+"#,
+    );
+    let labels = value.pointer("/spec/template/spec/replicatedJobs/0/template/metadata/labels");
+    let wanted = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+    assert_eq!(labels, Some(&wanted));
+    let job = "spec.template.spec.replicatedJobs[0].template.spec.template.metadata";
+    let wanted = format!("{job}.labels[trainer.kubeflow.org/trainjob-ancestor-step]");
+    assert_eq!(warned(&modernized), [wanted]);
+}
+
+#[test]
+fn a_node_without_an_ancestor_is_told() {
+    let template = "template: {spec: {replicatedJobs: [{name: side}, {name: node}]}}";
+    let (_, modernized) = runtime(&format!("{{mlPolicy: {{torch: {{}}}}, {template}}}"));
+    let wanted = "spec.template.spec.replicatedJobs[1]";
+    assert_eq!(warned(&modernized), [wanted]);
+    let (_, modernized) = runtime(&format!("{{{template}}}"));
+    assert_eq!(modernized, Modernized::default(), "a plain job needs none");
+}
+
+const KEYS: &[&str] = &[
+    "annotations",
+    "labels",
+    "manager",
+    "metadata",
+    "name",
+    "numProcPerNode",
+    "podSpecOverrides",
+    "podTemplateOverrides",
+    "replicatedJobs",
+    "runtimePatches",
+    "spec",
+    "targetJobs",
+    "template",
+    "trainer",
+    "trainingRuntimeSpec",
+];
+
+/// Anything that may stand in a TrainJob's spec, old forms among it.
+fn any_spec() -> impl Strategy<Value = Value> {
+    let leaves = [
+        json!(null),
+        json!("auto"),
+        json!("node"),
+        json!(5),
+        json!([{"name": "node"}]),
+    ];
+    let leaf = prop::sample::select(leaves.to_vec());
+    leaf.prop_recursive(5, 48, 4, |inner| {
+        let member = (
+            prop::sample::select(KEYS).prop_map(str::to_owned),
+            inner.clone(),
+        );
+        prop_oneof![
+            prop::collection::vec(inner, 0..3).prop_map(Value::Array),
+            prop::collection::vec(member, 0..4).prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever stands there, nothing crashes, and a second time there is nothing left to do.
+    #[test]
+    fn doing_it_twice_is_doing_it_once(spec in any_spec()) {
+        let api_version = "trainer.kubeflow.org/v1alpha1";
+        let mut value = json!({"apiVersion": api_version, "kind": "TrainJob", "spec": spec});
+        let first = modernize(&mut value);
+        prop_assume!(first.errors.is_empty());
+        let once = value.clone();
+        let second = modernize(&mut value);
+        prop_assert_eq!(&value, &once);
+        prop_assert_eq!(second.warnings, vec![]);
+    }
+}
