@@ -21,6 +21,7 @@ pub(crate) struct Done<'a> {
 pub(crate) fn read(args: &InputArgs) -> (Catalog, Failure) {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     let (catalog, errors) = Catalog::new(inputs, &args.namespace);
+    catalog.warnings.iter().for_each(report::warn);
     let mut failure: Failure = errors.into_iter().collect();
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; give one with -f");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::dialect::{self, Modernized};
 use crate::error::{InputError, InputErrors, InputProblem, Place};
 use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
 use crate::nulls::drop_nulls;
@@ -180,6 +181,15 @@ impl Object {
             name: metadata.name,
         });
         Err(refuse(&source, object, FieldErrors(errors)))
+    }
+
+    /// Rewrites the forms of earlier releases, as [`dialect::modernize`] does.
+    pub fn modernize(&mut self) -> Modernized {
+        let modernized = dialect::modernize(&mut self.value);
+        if let Some(version) = self.value.get("apiVersion").and_then(Value::as_str) {
+            self.api_version = version.to_owned();
+        }
+        modernized
     }
 
     /// The API group: empty for the core group.

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{
-    FieldError, FieldPath, InputError, Inputs, Object, ObjectId, Place, Runtime, TrainJob, names,
-    runtime::RuntimeKind,
+    FieldError, FieldPath, InputError, Inputs, Object, ObjectId, Place, Runtime, TrainJob,
+    dialect::Modernized, names, runtime::RuntimeKind,
 };
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
@@ -52,6 +52,8 @@ pub struct Job {
     pub namespace: String,
     /// Its runtime.
     pub runtime: Arc<Runtime>,
+    /// What was rewritten of the TrainJob, for the fields that its author wrote.
+    dialect: Modernized,
     place: Place,
     runtime_place: Place,
 }
@@ -64,10 +66,15 @@ impl Job {
             About::TrainJob => self.place.clone(),
             About::Runtime => self.runtime_place.clone(),
         };
-        CatalogError {
-            place,
-            message: problem.to_string(),
-        }
+        let message = match problem {
+            Problem::Field {
+                about: About::TrainJob,
+                path,
+                message,
+            } => format!("{}: {message}", self.dialect.written(path)),
+            other => other.to_string(),
+        };
+        CatalogError { place, message }
     }
 
     /// The warning with its place in the input.
@@ -100,6 +107,8 @@ impl Job {
 pub struct Catalog {
     /// The TrainJobs, in the order of the input.
     pub jobs: Vec<Job>,
+    /// Forms of earlier releases, with what to write instead.
+    pub warnings: Vec<CatalogError>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
 }
 
@@ -129,16 +138,18 @@ impl Catalog {
 #[derive(Default)]
 struct Reader<'a> {
     namespace: &'a str,
-    jobs: Vec<(TrainJob, String, Place)>,
+    jobs: Vec<(TrainJob, String, Modernized, Place)>,
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
     broken_runtimes: Vec<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
     seen: BTreeMap<ObjectId, Place>,
+    warnings: Vec<CatalogError>,
     errors: Vec<CatalogError>,
 }
 
 impl Reader<'_> {
-    fn add(&mut self, object: Object) {
+    fn add(&mut self, mut object: Object) {
+        let dialect = object.modernize();
         let runtime_kind = RuntimeKind::of(&object);
         let namespace = match runtime_kind {
             Some(RuntimeKind::Cluster) => None,
@@ -163,11 +174,13 @@ impl Reader<'_> {
             });
             return;
         }
+        let warnings = dialect.warnings.iter().map(|warning| CatalogError {
+            place: place.clone().at(warning.path.clone()),
+            message: warning.message.clone(),
+        });
+        self.warnings.extend(warnings);
         if TrainJob::is(&object) {
-            match TrainJob::read(&object) {
-                Ok(job) => self.jobs.push((job, namespace.unwrap_or_default(), place)),
-                Err(errors) => self.fail(&object, namespace.as_deref(), &errors.0),
-            }
+            self.add_job(&object, namespace.unwrap_or_default(), dialect, place);
         } else if let Some(kind) = runtime_kind {
             let key = (kind, namespace.clone(), object.metadata.name.clone());
             match Runtime::read(&object) {
@@ -197,6 +210,21 @@ impl Reader<'_> {
         }
     }
 
+    fn add_job(&mut self, object: &Object, namespace: String, dialect: Modernized, place: Place) {
+        let mut errors = dialect.errors.clone();
+        match TrainJob::read(object) {
+            Ok(job) if errors.is_empty() => {
+                return self.jobs.push((job, namespace, dialect, place));
+            }
+            Ok(_) => {}
+            Err(read) => errors.extend(read.0),
+        }
+        for error in &mut errors {
+            error.path = dialect.written(&error.path);
+        }
+        self.fail(object, Some(&namespace), &errors);
+    }
+
     fn fail(&mut self, object: &Object, namespace: Option<&str>, errors: &[FieldError]) {
         self.errors.extend(
             errors
@@ -207,7 +235,7 @@ impl Reader<'_> {
 
     fn finish(mut self) -> (Catalog, Vec<CatalogError>) {
         let mut jobs = Vec::new();
-        for (job, namespace, place) in std::mem::take(&mut self.jobs) {
+        for (job, namespace, dialect, place) in std::mem::take(&mut self.jobs) {
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
             let key = (reference.kind, scope, reference.name.clone());
@@ -219,6 +247,7 @@ impl Reader<'_> {
                     job,
                     namespace,
                     runtime: runtime.clone(),
+                    dialect,
                     place,
                     runtime_place: runtime_place.clone(),
                 }),
@@ -230,6 +259,7 @@ impl Reader<'_> {
         (
             Catalog {
                 jobs,
+                warnings: self.warnings,
                 objects: self.objects,
             },
             self.errors,
