@@ -265,8 +265,8 @@ fn an_elastic_policy_goes_and_processes_stay() {
 }
 
 #[test]
-fn the_ancestor_on_pods_is_the_jobs() {
-    let (value, modernized) = runtime(
+fn the_ancestor_on_pods_is_told() {
+    let (_, modernized) = runtime(
         r#"
   mlPolicy: {}
   template:
@@ -278,9 +278,6 @@ fn the_ancestor_on_pods_is_the_jobs() {
           spec: {template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
 "#,
     );
-    let labels = value.pointer("/spec/template/spec/replicatedJobs/0/template/metadata/labels");
-    let wanted = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
-    assert_eq!(labels, Some(&wanted));
     let job = "spec.template.spec.replicatedJobs[0].template.spec.template.metadata";
     let wanted = format!("{job}.labels[trainer.kubeflow.org/trainjob-ancestor-step]");
     assert_eq!(warned(&modernized), [wanted]);

@@ -1,6 +1,6 @@
 //! Old forms of a runtime.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Modernized, spec};
 use crate::names;
@@ -10,14 +10,14 @@ pub(super) fn modernize(runtime: &mut Map<String, Value>, modernized: &mut Moder
     elastic_policy(runtime, modernized);
     let has_policy = runtime.get("mlPolicy").is_some_and(Value::is_object);
     let jobs = runtime
-        .get_mut("template")
-        .and_then(|template| template.pointer_mut("/spec/replicatedJobs"))
-        .and_then(Value::as_array_mut);
+        .get("template")
+        .and_then(|template| template.pointer("/spec/replicatedJobs"))
+        .and_then(Value::as_array);
     let path = ["template", "spec", "replicatedJobs"]
         .into_iter()
         .fold(spec(), |path, field| path.field(field));
-    let jobs = jobs.map(Vec::as_mut_slice).unwrap_or_default();
-    for (at, job) in jobs.iter_mut().enumerate() {
+    let jobs = jobs.map(Vec::as_slice).unwrap_or_default();
+    for (at, job) in jobs.iter().enumerate() {
         ancestor(job, &path.index(at), modernized);
     }
     if has_policy {
@@ -41,48 +41,39 @@ fn elastic_policy(runtime: &mut Map<String, Value>, modernized: &mut Modernized)
     }
 }
 
-const POD_LABEL: [&str; 4] = ["template", "spec", "template", "metadata"];
+const POD_METADATA: [&str; 4] = ["template", "spec", "template", "metadata"];
 
-/// Early proposals have the ancestor label on the pods; it is read from the Job's template.
-fn ancestor(job: &mut Value, path: &FieldPath, modernized: &mut Modernized) {
-    let label = |metadata: Option<&Value>| {
-        let value = metadata?.get("labels")?.get(names::ANCESTOR_LABEL)?;
-        value.as_str().map(str::to_owned)
-    };
-    let on_pods = label(job.pointer("/template/spec/template/metadata"));
-    let (Some(value), None) = (on_pods, label(job.pointer("/template/metadata"))) else {
-        return;
-    };
-    let Some(template) = job.get_mut("template").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let metadata = template.entry("metadata").or_insert_with(|| json!({}));
-    if metadata.is_null() {
-        *metadata = json!({});
-    }
-    let labels = metadata
-        .as_object_mut()
-        .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
-    if let Some(labels) = labels.and_then(Value::as_object_mut) {
-        labels.insert(names::ANCESTOR_LABEL.to_owned(), value.into());
-        let path = POD_LABEL
-            .into_iter()
-            .fold(path.clone(), |path, field| path.field(field));
-        let message = "is read as a label of the Job template; write it in `template.metadata.labels` of the replicated job";
-        modernized.warn(path.field("labels").key(names::ANCESTOR_LABEL), message);
+/// The pointer to the ancestor label in the metadata of a Job template, or of its pods.
+fn label_of(metadata: &str) -> String {
+    let label = names::ANCESTOR_LABEL.replace('/', "~1");
+    format!("/{metadata}/labels/{label}")
+}
+
+fn on_job(job: &Value) -> bool {
+    job.pointer(&label_of("template/metadata")).is_some()
+}
+
+fn on_pods(job: &Value) -> bool {
+    job.pointer(&label_of(&POD_METADATA.join("/"))).is_some()
+}
+
+/// Early proposals have the ancestor label on the pods; it is read there too, though by nobody else.
+fn ancestor(job: &Value, path: &FieldPath, modernized: &mut Modernized) {
+    if on_pods(job) && !on_job(job) {
+        let metadata = POD_METADATA.into_iter();
+        let metadata = metadata.fold(path.clone(), |path, field| path.field(field));
+        let message = "is read here, but other clients read it from the replicated job's `template.metadata.labels`; write it there";
+        let label = metadata.field("labels").key(names::ANCESTOR_LABEL);
+        modernized.warn(label, message);
     }
 }
 
 /// The runtime guide's second example: what looks like the trainer is none.
 fn warn_without_trainer(jobs: &[Value], path: &FieldPath, modernized: &mut Modernized) {
-    let label = format!(
-        "/template/metadata/labels/{}",
-        names::ANCESTOR_LABEL.replace('/', "~1")
-    );
-    let ancestor = |job: &Value| job.pointer(&label).is_some();
+    let has_ancestor = |job: &Value| on_job(job) || on_pods(job);
     let node = |job: &&Value| job.get("name").and_then(Value::as_str) == Some(names::NODE);
     let found = jobs.iter().position(|job| node(&job));
-    if let Some(at) = found.filter(|_| !jobs.iter().any(ancestor)) {
+    if let Some(at) = found.filter(|_| !jobs.iter().any(has_ancestor)) {
         let message = format!(
             "has no label {}: {}, so that neither numNodes nor what a TrainJob says of its trainer reaches it; add it in `template.metadata.labels`",
             names::ANCESTOR_LABEL,
