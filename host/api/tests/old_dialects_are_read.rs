@@ -283,16 +283,6 @@ fn the_ancestor_on_pods_is_told() {
     assert_eq!(warned(&modernized), [wanted]);
 }
 
-#[test]
-fn a_node_without_an_ancestor_is_told() {
-    let template = "template: {spec: {replicatedJobs: [{name: side}, {name: node}]}}";
-    let (_, modernized) = runtime(&format!("{{mlPolicy: {{torch: {{}}}}, {template}}}"));
-    let wanted = "spec.template.spec.replicatedJobs[1]";
-    assert_eq!(warned(&modernized), [wanted]);
-    let (_, modernized) = runtime(&format!("{{{template}}}"));
-    assert_eq!(modernized, Modernized::default(), "a plain job needs none");
-}
-
 const KEYS: &[&str] = &[
     "annotations",
     "labels",

@@ -55,6 +55,8 @@ pub(super) fn convert(job: &mut Map<String, Value>, modernized: &mut Modernized)
     let is_there = |name: &str| job.get(name).is_some_and(|value| !value.is_null());
     let [flat, nested] = &DIALECTS;
     if is_there(flat.field) && is_there(nested.field) {
+        job.shift_remove(flat.field);
+        job.shift_remove(nested.field);
         let problem = FieldProblem::Excludes(nested.field);
         return modernized.refuse(spec().field(flat.field), problem);
     }
@@ -113,7 +115,7 @@ impl Patches {
         modernized.warn(
             path.clone(),
             format!(
-                "({}) is read as entries of spec.runtimePatches by the manager `{}`; write those",
+                "is a field of {}, read as entries of spec.runtimePatches by the manager `{}`; write those",
                 dialect.since,
                 names::OVERRIDES_MANAGER
             ),

@@ -8,7 +8,6 @@ use crate::path::FieldPath;
 
 pub(super) fn modernize(runtime: &mut Map<String, Value>, modernized: &mut Modernized) {
     elastic_policy(runtime, modernized);
-    let has_policy = runtime.get("mlPolicy").is_some_and(Value::is_object);
     let jobs = runtime
         .get("template")
         .and_then(|template| template.pointer("/spec/replicatedJobs"))
@@ -19,9 +18,6 @@ pub(super) fn modernize(runtime: &mut Map<String, Value>, modernized: &mut Moder
     let jobs = jobs.map(Vec::as_slice).unwrap_or_default();
     for (at, job) in jobs.iter().enumerate() {
         ancestor(job, &path.index(at), modernized);
-    }
-    if has_policy {
-        warn_without_trainer(jobs, &path, modernized);
     }
 }
 
@@ -65,20 +61,5 @@ fn ancestor(job: &Value, path: &FieldPath, modernized: &mut Modernized) {
         let message = "is read here, but other clients read it from the replicated job's `template.metadata.labels`; write it there";
         let label = metadata.field("labels").key(names::ANCESTOR_LABEL);
         modernized.warn(label, message);
-    }
-}
-
-/// The runtime guide's second example: what looks like the trainer is none.
-fn warn_without_trainer(jobs: &[Value], path: &FieldPath, modernized: &mut Modernized) {
-    let has_ancestor = |job: &Value| on_job(job) || on_pods(job);
-    let node = |job: &&Value| job.get("name").and_then(Value::as_str) == Some(names::NODE);
-    let found = jobs.iter().position(|job| node(&job));
-    if let Some(at) = found.filter(|_| !jobs.iter().any(has_ancestor)) {
-        let message = format!(
-            "has no label {}: {}, so that neither numNodes nor what a TrainJob says of its trainer reaches it; add it in `template.metadata.labels`",
-            names::ANCESTOR_LABEL,
-            names::ANCESTOR_TRAINER
-        );
-        modernized.warn(path.index(at), message);
     }
 }

@@ -48,6 +48,7 @@ fn processes(job: &mut Map<String, Value>, modernized: &mut Modernized) {
             let form =
                 "a number; `cpu` and `gpu` stand in the runtime's mlPolicy.torch.numProcPerNode";
             let found = text.to_owned();
+            trainer.shift_remove("numProcPerNode");
             modernized.refuse(path, FieldProblem::Form { form, found });
         }
         _ => {
