@@ -6,7 +6,7 @@ use super::error::CompileError;
 use super::go;
 use super::names;
 use super::node::Node;
-use super::options::{Options, Scope};
+use super::options::Scope;
 use super::prune::{prune_nulls, prune_part, set_defaults};
 use super::unknown::Unknown;
 use super::validate;
@@ -103,12 +103,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Checks the metadata of a whole object: types, names, labels, annotations, owners, finalizers.
-pub(crate) fn check(
-    object: &Map<String, Value>,
-    schema: &Node,
-    options: &Options,
-    out: &mut Vec<Violation>,
-) {
+pub(crate) fn check(object: &Map<String, Value>, schema: &Node, out: &mut Vec<Violation>) {
     let at = At::ROOT.field("metadata");
     let none = Map::new();
     let metadata = match object.get("metadata") {
@@ -123,7 +118,7 @@ pub(crate) fn check(
         None => &none,
     };
     check_name(metadata, &at, out);
-    check_namespace(metadata, options, &at, out);
+    check_namespace(metadata, &at, out);
     check_common(metadata, &at, out);
 }
 
@@ -175,23 +170,18 @@ fn check_name(metadata: &Map<String, Value>, at: &At<'_>, out: &mut Vec<Violatio
     }
 }
 
-fn check_namespace(
-    metadata: &Map<String, Value>,
-    options: &Options,
-    at: &At<'_>,
-    out: &mut Vec<Violation>,
-) {
-    let Some(namespace) = text(metadata, "namespace") else {
-        return;
-    };
-    let at = at.field("namespace");
-    match options.scope {
-        Scope::Namespaced => refuse(&at, namespace, names::label(namespace), out),
-        Scope::Cluster => out.push(Violation::new(
-            &at,
-            ViolationKind::Forbidden,
-            "not allowed on this type",
-        )),
+/// What the request for an object of the cluster does before anything is checked: it names no namespace, whatever is written.
+pub(crate) fn leave_namespace(object: &mut Value, scope: Scope) {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Scope::Cluster, Some(metadata)) = (scope, metadata) {
+        metadata.shift_remove("namespace");
+    }
+}
+
+fn check_namespace(metadata: &Map<String, Value>, at: &At<'_>, out: &mut Vec<Violation>) {
+    if let Some(namespace) = text(metadata, "namespace") {
+        let at = at.field("namespace");
+        refuse(&at, namespace, names::label(namespace), out);
     }
 }
 

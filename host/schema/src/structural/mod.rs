@@ -86,12 +86,13 @@ impl Structural {
     /// what would be stored, whether or not it is refused.
     pub fn admit(&self, value: &mut Value, old: Option<&Value>, options: &Options) -> Outcome {
         let mut outcome = Outcome::default();
+        metadata::leave_namespace(value, options.scope);
         self.read(value, &mut outcome.unknown);
         if options.status_subresource {
             keep_status(value, old);
         }
         let generated = old.is_none() && metadata::generate_name(value);
-        self.check(value, old, options, &mut outcome.errors);
+        self.check(value, old, &mut outcome.errors);
         if generated {
             metadata::forget_name(value);
         }
@@ -108,15 +109,9 @@ impl Structural {
         prune::set_defaults(value, &self.root);
     }
 
-    fn check(
-        &self,
-        value: &Value,
-        old: Option<&Value>,
-        options: &Options,
-        errors: &mut Vec<Violation>,
-    ) {
+    fn check(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Violation>) {
         if let Value::Object(object) = value {
-            metadata::check(object, &self.object_meta, options, errors);
+            metadata::check(object, &self.object_meta, errors);
         }
         validate::validate(&self.root, value, &At::ROOT, errors);
         embedded::check(value, &self.root, &self.object_meta, &At::ROOT, errors);
