@@ -21,6 +21,7 @@ pub mod object;
 pub mod path;
 pub mod plugin_use;
 pub mod runtime;
+pub mod runtime_patch;
 pub mod trainjob;
 pub mod yaml;
 
@@ -32,6 +33,7 @@ pub use object::{Metadata, Object, ObjectId, Source};
 pub use path::FieldPath;
 pub use plugin_use::PluginUse;
 pub use runtime::Runtime;
+pub use runtime_patch::RuntimePatch;
 pub use trainjob::TrainJob;
 
 /// A map of strings that keeps the order in which its author wrote it: labels, annotations.

@@ -6,6 +6,7 @@ use crate::fields::{FieldErrors, FieldProblem, Fields, cut};
 use crate::object::{Metadata, Object};
 use crate::path::FieldPath;
 use crate::runtime::RuntimeKind;
+use crate::runtime_patch::RuntimePatch;
 use crate::{Source, names};
 
 /// The most items of `command`, `args` and every `env`.
@@ -34,6 +35,8 @@ pub struct TrainJob {
     pub initializer: Initializer,
     /// What it overrides in the runtime; None where it has no `trainer`.
     pub trainer: Option<Trainer>,
+    /// What is changed in the runtime's template, in this order.
+    pub runtime_patches: Vec<RuntimePatch>,
     /// Whether it is to wait.
     pub suspend: bool,
     /// After how many seconds it fails.
@@ -153,6 +156,7 @@ struct Spec {
     runtime_ref: RuntimeRef,
     initializer: Initializer,
     trainer: Option<Trainer>,
+    runtime_patches: Vec<RuntimePatch>,
     suspend: bool,
     active_deadline_seconds: Option<i64>,
     managed_by: String,
@@ -161,7 +165,6 @@ struct Spec {
 impl Spec {
     fn read(fields: &mut Fields<'_>) -> Self {
         for later in [
-            "runtimePatches",
             "podTemplateOverrides",
             "podSpecOverrides",
             "labels",
@@ -182,6 +185,7 @@ impl Spec {
                 .object("initializer", Initializer::read)
                 .unwrap_or_default(),
             trainer: fields.object("trainer", Trainer::read),
+            runtime_patches: RuntimePatch::read_list(fields),
             suspend: fields.boolean("suspend").unwrap_or(false),
             active_deadline_seconds: fields.integer("activeDeadlineSeconds", 1, i64::MAX),
             managed_by: one_of(
@@ -200,6 +204,7 @@ impl Spec {
             runtime_ref: self.runtime_ref,
             initializer: self.initializer,
             trainer: self.trainer,
+            runtime_patches: self.runtime_patches,
             suspend: self.suspend,
             active_deadline_seconds: self.active_deadline_seconds,
             managed_by: self.managed_by,

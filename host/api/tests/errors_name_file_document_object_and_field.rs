@@ -103,14 +103,29 @@ spec:
   suspend: 'yes'
   activeDeadlineSeconds: 0
   managedBy: me
-  runtimePatches: [{manager: a}]
+  runtimePatches:
+  - {}
+  - manager: a
+    time: 5
+    trainingRuntimeSpec:
+      template:
+        metadata: {name: x, labels: {a: 1}}
+        spec:
+          ttlSecondsAfterFinished: 5
+          replicatedJobs:
+          - replicas: 2
+            name: node
+            template:
+              metadata: {namespace: x}
+              spec: {parallelism: 2, template: {metadata: {finalizers: []}, spec: []}}
+          - {name: node}
+  - {manager: a}
   podTemplateOverrides: [{}]
   podSpecOverrides: [{}]
   labels: {a: b}
   annotations: {a: b}
 ";
     let wanted = [
-        "spec.runtimePatches: not supported yet: remove it",
         "spec.podTemplateOverrides: not supported yet: remove it",
         "spec.podSpecOverrides: not supported yet: remove it",
         "spec.labels: not supported yet: remove it",
@@ -135,6 +150,25 @@ spec:
         "spec.trainer.numNode: unknown field: did you mean numNodes?",
         "spec.trainer.completelyElse: unknown field; known are image, command, args, env, numNodes, resourcesPerNode, \
          numProcPerNode",
+        "spec.runtimePatches[0].manager: is required",
+        "spec.runtimePatches[1].time: must be a string, is the integer 5: quote it",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string, is the integer 1: quote it",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.name: unknown field; known are labels, annotations",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.metadata.namespace: unknown \
+         field; known are labels, annotations",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.metadata.finalizers: \
+         unknown field; known are labels, annotations",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec: must be an \
+         object, is a list",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.parallelism: unknown field; \
+         known are template",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].replicas: unknown field; known are \
+         template, name",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[1]: the name \"node\" is here a second time: \
+         names are unique in this list",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.ttlSecondsAfterFinished: unknown field; known are \
+         replicatedJobs",
+        "spec.runtimePatches[2]: the name \"a\" is here a second time: names are unique in this list",
         "spec.suspend: must be true or false, is the string \"yes\"",
         "spec.activeDeadlineSeconds: must be at least 1, is 0",
         "spec.managedBy: must be one of trainer.kubeflow.org/trainjob-controller, kueue.x-k8s.io/multikueue, is \"me\"",
