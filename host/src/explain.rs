@@ -97,6 +97,7 @@ fn tables(explained: &[Explained<'_>]) -> String {
 fn setter(by: &Setter) -> (String, String) {
     match by {
         Setter::Runtime { field } => ("runtime".to_owned(), field.clone()),
+        Setter::Patch { manager, field } => (format!("patch of {manager}"), field.clone()),
         Setter::TrainJob { field } => ("TrainJob".to_owned(), field.clone()),
         Setter::Plugin {
             name,

@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
+use trainyard_api::FieldPath;
 use trainyard_model::{
     plugin::PluginId,
     record::{Change, Field, Level, Owner, Place, PlaceScope, Record},
 };
 
-use crate::shape::{ListKey, Shape, item_key, shape};
+use crate::{
+    merge::by_positions,
+    resolve::{PatchChanges, path_of},
+    shape::{ListKey, Shape, item_key, shape},
+};
 
 /// Who set a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +23,13 @@ pub enum Setter {
     /// The runtime's policy, by the host's rules.
     Runtime {
         /// The runtime's field.
+        field: String,
+    },
+    /// A runtime patch of the TrainJob.
+    Patch {
+        /// Who patched.
+        manager: String,
+        /// The TrainJob's field.
         field: String,
     },
     /// An override of the TrainJob.
@@ -54,12 +66,15 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provenance {
-    /// The record's path.
+    /// The record's path; the JobSet's by names for what the record does not hold.
     pub path: String,
     /// The path in the JobSet, with positions; none where the field was removed, or is none of the JobSet.
     pub job_set_path: Option<String>,
     /// The writes, first one first.
     pub steps: Vec<Step>,
+    /// The path in the JobSet, with names.
+    #[serde(skip)]
+    named_path: Option<String>,
 }
 
 impl Provenance {
@@ -72,13 +87,25 @@ impl Provenance {
                 .strip_prefix(path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        below(&self.path) || self.job_set_path.as_deref().is_some_and(below)
+        let paths = [&self.job_set_path, &self.named_path];
+        below(&self.path) || paths.into_iter().flatten().any(|path| below(path))
     }
+}
+
+/// Who wrote.
+#[derive(Clone, Copy)]
+pub(crate) enum Writer<'a> {
+    /// The host, by the runtime's policy or the TrainJob's overrides.
+    Host,
+    /// A runtime patch, by its manager.
+    Patch(&'a str),
+    /// A plugin.
+    Plugin(&'a PluginId),
 }
 
 /// The changes of one writer.
 pub(crate) struct Written<'a> {
-    pub(crate) plugin: Option<&'a PluginId>,
+    pub(crate) by: Writer<'a>,
     pub(crate) changes: &'a [Change],
 }
 
@@ -87,15 +114,16 @@ pub(crate) fn explain(
     record: &Record,
     job_set: &Value,
     written: &[Written<'_>],
+    patches: &[PatchChanges],
 ) -> Vec<Provenance> {
     let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
-    for Written { plugin, changes } in written {
+    for Written { by, changes } in written {
         for change in *changes {
             if matches!(change.place.field, Field::Placement) {
                 continue;
             }
             let step = Step {
-                by: setter(*plugin, change),
+                by: setter(*by, change),
                 from: change.old.as_ref().and_then(|old| old.datum.to_json()),
                 to: change
                     .new
@@ -110,30 +138,59 @@ pub(crate) fn explain(
         .map(|(place, steps)| Provenance {
             path: record.path(place).to_string(),
             job_set_path: job_set_path(record, place, job_set),
+            named_path: path_of(record, place).map(|path| format!("spec.{path}")),
             steps,
         })
         .collect();
+    out.extend(beyond(patches, job_set));
     out.sort_by(|a, b| a.path.cmp(&b.path));
     out
 }
 
-fn setter(plugin: Option<&PluginId>, change: &Change) -> Setter {
+/// What patches wrote that the record does not hold.
+fn beyond(patches: &[PatchChanges], job_set: &Value) -> Vec<Provenance> {
+    let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
+    for patch in patches {
+        for beyond in &patch.beyond {
+            let by = Setter::Patch {
+                manager: patch.manager.clone(),
+                field: beyond.reason.clone(),
+            };
+            let (from, to) = (beyond.from.clone(), beyond.to.clone());
+            let steps = by_path.entry(&beyond.path).or_default();
+            steps.push(Step { by, from, to });
+        }
+    }
+    let spec = job_set.get("spec").unwrap_or(&Value::Null);
+    let provenance = |(path, steps): (&FieldPath, Vec<Step>)| {
+        let placed = by_positions(spec, path);
+        let is_there = placed.segments().len() == path.segments().len();
+        Provenance {
+            path: format!("spec.{path}"),
+            job_set_path: is_there.then(|| format!("spec.{placed}")),
+            named_path: None,
+            steps,
+        }
+    };
+    by_path.into_iter().map(provenance).collect()
+}
+
+fn setter(by: Writer<'_>, change: &Change) -> Setter {
     let reason = change.reason.as_deref().map(str::to_owned);
-    match plugin {
-        Some(id) => Setter::Plugin {
+    let field = reason.clone().unwrap_or_default();
+    match by {
+        Writer::Plugin(id) => Setter::Plugin {
             name: id.name.to_string(),
             version: id.version.to_string(),
             digest: id.digest.to_string(),
             reason,
         },
-        None => {
-            let field = reason.unwrap_or_default();
-            if change.owner == Owner::Runtime {
-                Setter::Runtime { field }
-            } else {
-                Setter::TrainJob { field }
-            }
-        }
+        Writer::Patch(manager) => Setter::Patch {
+            manager: manager.to_owned(),
+            field,
+        },
+        Writer::Host if change.owner == Owner::Runtime => Setter::Runtime { field },
+        Writer::Host => Setter::TrainJob { field },
     }
 }
 

@@ -5,6 +5,7 @@ mod assemble;
 mod catalog;
 mod explain;
 mod invariants;
+pub mod merge;
 mod pipeline;
 mod problem;
 mod resolve;
@@ -25,7 +26,12 @@ use trainyard_model::{
     session::{Logged, Session},
 };
 
-use self::{assemble::InitOrder, explain::Written, pipeline::Step, resolve::Resolved};
+use self::{
+    assemble::InitOrder,
+    explain::{Writer, Written},
+    pipeline::Step,
+    resolve::Resolved,
+};
 pub use self::{
     catalog::{Catalog, CatalogError, Job},
     explain::{Provenance, Setter, Step as ProvenanceStep},
@@ -103,8 +109,8 @@ impl Renderer {
     /// # Errors
     /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
     pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
-        let record = resolve::load(job, runtime, &self.facts)?;
-        self.planned(job, runtime, &record)
+        let loaded = resolve::load(job, runtime, &self.facts)?;
+        self.planned(job, runtime, &loaded.record)
     }
 
     /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
@@ -117,9 +123,9 @@ impl Renderer {
         runtime: &Runtime,
         namespace: &str,
     ) -> Result<Session, Vec<Problem>> {
-        let record = resolve::load(job, runtime, &self.facts)?;
-        let active = self.planned(job, runtime, &record)?;
-        let resolved = resolve::resolve(job, runtime, record, &active, namespace, &self.facts)?;
+        let loaded = resolve::load(job, runtime, &self.facts)?;
+        let active = self.planned(job, runtime, &loaded.record)?;
+        let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
         Ok(Session::new(resolved.job, resolved.record))
     }
 
@@ -134,9 +140,9 @@ impl Renderer {
         namespace: &str,
         fetch: &dyn Fetch,
     ) -> Result<Rendered, Vec<Problem>> {
-        let record = resolve::load(job, runtime, &self.facts)?;
-        let active = self.planned(job, runtime, &record)?;
-        let resolved = resolve::resolve(job, runtime, record, &active, namespace, &self.facts)?;
+        let loaded = resolve::load(job, runtime, &self.facts)?;
+        let active = self.planned(job, runtime, &loaded.record)?;
+        let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
         let plan = self.steps(&active);
         let mut session = Session::new(resolved.job.clone(), resolved.record.clone());
         pipeline::run(&mut session, Phase::Transform, &plan, namespace, fetch)?;
@@ -241,23 +247,11 @@ fn finish(
     init_order: &InitOrder,
 ) -> Rendered {
     let record = session.record();
-    let changes = resolved.changes.iter().chain(
-        session
-            .committed()
-            .iter()
-            .flat_map(|committed| &committed.changes),
-    );
-    let spec = assemble::assemble(&runtime.template.spec, record, changes, init_order);
+    let written = written(resolved, session);
+    let template = resolved.patched.as_ref().unwrap_or(&runtime.template.spec);
+    let changes = written.iter().flat_map(|written| written.changes);
+    let spec = assemble::assemble(template, record, changes, init_order);
     let job_set = assemble::job_set(record, namespace, resolved.job.suspended, spec);
-    let mut written = vec![Written {
-        plugin: None,
-        changes: &resolved.changes,
-    }];
-    let by_plugin = session.committed().iter().map(|c| Written {
-        plugin: Some(&c.plugin),
-        changes: &c.changes,
-    });
-    written.extend(by_plugin);
     let mut objects: Vec<_> = session
         .emitted()
         .iter()
@@ -270,7 +264,7 @@ fn finish(
     // A stable sort: each plugin's objects keep the order in which it emitted them.
     objects.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
     Rendered {
-        provenance: explain::explain(record, &job_set, &written),
+        provenance: explain::explain(record, &job_set, &written, &resolved.patches),
         objects,
         job_set,
         plan: active
@@ -285,4 +279,21 @@ fn finish(
             .collect(),
         log: session.log().to_vec(),
     }
+}
+
+/// The changes of everybody, in the order in which they were made.
+fn written<'a>(resolved: &'a Resolved, session: &'a Session) -> Vec<Written<'a>> {
+    let patches = resolved.patches.iter().map(|patch| Written {
+        by: Writer::Patch(&patch.manager),
+        changes: &patch.changes,
+    });
+    let host = Written {
+        by: Writer::Host,
+        changes: &resolved.changes,
+    };
+    let plugins = session.committed().iter().map(|committed| Written {
+        by: Writer::Plugin(&committed.plugin),
+        changes: &committed.changes,
+    });
+    patches.chain([host]).chain(plugins).collect()
 }

@@ -3,10 +3,12 @@
 mod names;
 mod nodes;
 mod overrides;
+mod patches;
 mod template;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
 use trainyard_model::{
     job::{Job, RuntimeRef},
@@ -14,7 +16,8 @@ use trainyard_model::{
     text::short_hash,
 };
 
-use self::{overrides::Overrides, template::Template};
+pub(crate) use self::patches::{PatchChanges, path_of};
+use self::{overrides::Overrides, patches::Patched, template::Template};
 use crate::{
     problem::{Problem, Warning},
     select::Active,
@@ -42,41 +45,50 @@ impl Default for ClusterFacts {
 pub(crate) struct Resolved {
     pub(crate) job: Arc<Job>,
     pub(crate) record: Record,
+    /// The JobSet's spec as the patches left it; none where no patch changes it.
+    pub(crate) patched: Option<Value>,
+    /// What each patch changed of the template.
+    pub(crate) patches: Vec<PatchChanges>,
     /// What the TrainJob changed of the template.
     pub(crate) changes: Vec<Change>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Loads the template, without anybody's wishes: enough to know which plugins are active.
+/// The template with the TrainJob's patches, and nobody's other wishes: enough to know which plugins are active.
+pub(crate) struct Loaded {
+    pub(crate) record: Record,
+    patched: Patched,
+}
+
+/// Loads the template and merges the TrainJob's patches into it.
 pub(crate) fn load(
     job: &TrainJob,
     runtime: &Runtime,
     facts: &ClusterFacts,
-) -> Result<Record, Vec<Problem>> {
-    let name = &job.metadata.name;
-    let template = &runtime.template.spec;
-    let subdomain = template
+) -> Result<Loaded, Vec<Problem>> {
+    let read = |spec: &Value| read(&job.metadata.name, spec, facts);
+    let (mut record, problems) = read(&runtime.template.spec);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let template = &runtime.template;
+    template::load_metadata(&mut record, &template.labels, &template.annotations);
+    let patched = patches::apply(&job.runtime_patches, &template.spec, &mut record, &read)?;
+    Ok(Loaded { record, patched })
+}
+
+/// Reads a JobSet's spec into a record, with everything that is wrong with it.
+fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>) {
+    let subdomain = spec
         .pointer("/network/subdomain")
-        .and_then(serde_json::Value::as_str);
-    let mut record = Record::new(
-        name,
-        subdomain.filter(|s| !s.is_empty()).unwrap_or(name),
-        &facts.cluster_domain,
-    );
-    template::load_metadata(
-        &mut record,
-        &runtime.template.labels,
-        &runtime.template.annotations,
-    );
-    let mut template = Template::new(template);
+        .and_then(Value::as_str)
+        .filter(|subdomain| !subdomain.is_empty());
+    let mut record = Record::new(name, subdomain.unwrap_or(name), &facts.cluster_domain);
+    let mut template = Template::new(spec);
     template.load(&mut record);
     let mut problems = template.problems;
     problems.extend(one_pod_set_a_step(&record));
-    if problems.is_empty() {
-        Ok(record)
-    } else {
-        Err(problems)
-    }
+    (record, problems)
 }
 
 /// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
@@ -116,11 +128,15 @@ fn one_pod_set_a_step(record: &Record) -> Vec<Problem> {
 pub(crate) fn resolve(
     job: &TrainJob,
     runtime: &Runtime,
-    mut record: Record,
+    loaded: Loaded,
     active: &[Active],
     namespace: &str,
     facts: &ClusterFacts,
 ) -> Result<Resolved, Vec<Problem>> {
+    let Loaded {
+        mut record,
+        patched,
+    } = loaded;
     let mut overrides = Overrides {
         record: &mut record,
         changes: Vec::new(),
@@ -131,7 +147,9 @@ pub(crate) fn resolve(
         overrides.trainer(trainer);
         overrides.problems.extend(reserved_env(trainer, active));
     }
-    let (nodes, warnings) = overrides.nodes(job, runtime, active);
+    let (nodes, found) = overrides.nodes(job, runtime, active);
+    let mut warnings = patched.warnings;
+    warnings.extend(found);
     let (changes, mut problems) = (overrides.changes, overrides.problems);
     problems.extend(names::check(&record));
     if !problems.is_empty() {
@@ -168,6 +186,8 @@ pub(crate) fn resolve(
     Ok(Resolved {
         job: Arc::new(job),
         record,
+        patched: patched.spec,
+        patches: patched.patches,
         changes,
         warnings,
     })

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Fields of the pod template, and those of a container.
-const POD_SET_FIELDS: &[Field] = &[
+pub(super) const POD_SET_FIELDS: &[Field] = &[
     Field::PodLabels,
     Field::PodAnnotations,
     Field::Volumes,
@@ -22,7 +22,7 @@ const POD_SET_FIELDS: &[Field] = &[
     Field::PriorityClass,
     Field::SchedulerName,
 ];
-const CONTAINER_FIELDS: &[Field] = &[
+pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Image,
     Field::ImagePullPolicy,
     Field::Command,

@@ -1,0 +1,172 @@
+//! Where two specs of a JobSet differ.
+
+use serde_json::{Map, Value};
+use trainyard_api::FieldPath;
+
+use super::{
+    names::text,
+    table::{Child, JOB_SET_SPEC, Node, PLAIN},
+};
+
+/// One place where two specs differ: the smallest part that is no object, or a whole item that one of them lacks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Difference {
+    /// The place, by names.
+    pub(crate) path: FieldPath,
+    /// What stood there; none where nothing did.
+    pub(crate) from: Option<Value>,
+    /// What stands there; none where nothing does.
+    pub(crate) to: Option<Value>,
+}
+
+/// The places where `after` differs from `before`, in the order of `after`.
+pub(crate) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+    let mut out = Vec::new();
+    compare(
+        Some(before),
+        Some(after),
+        &JOB_SET_SPEC,
+        &FieldPath::root(),
+        &mut out,
+    );
+    out
+}
+
+fn compare(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    node: &'static Node,
+    path: &FieldPath,
+    out: &mut Vec<Difference>,
+) {
+    let empty = Map::new();
+    match (before, after) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => fields(old, new, node, path, out),
+        (None, Some(Value::Object(new))) if !new.is_empty() => fields(&empty, new, node, path, out),
+        _ if before != after => out.push(Difference {
+            path: path.clone(),
+            from: before.cloned(),
+            to: after.cloned(),
+        }),
+        _ => {}
+    }
+}
+
+fn fields(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    node: &'static Node,
+    path: &FieldPath,
+    out: &mut Vec<Difference>,
+) {
+    let removed = old.keys().filter(|name| !new.contains_key(*name));
+    for name in new.keys().chain(removed) {
+        let path = path.field(name);
+        match (node.child(name), old.get(name), new.get(name)) {
+            (Child::Object(node), old, new) => compare(old, new, node, &path, out),
+            (Child::Map, old, new) => map(old, new, &path, out),
+            (Child::List(key, node), old, Some(Value::Array(new))) => {
+                let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                items(old, new, (key, node), &path, out);
+            }
+            (Child::List(..), old, new) => compare(old, new, &PLAIN, &path, out),
+        }
+    }
+}
+
+fn map(old: Option<&Value>, new: Option<&Value>, path: &FieldPath, out: &mut Vec<Difference>) {
+    let keys = |value: Option<&Value>| -> Vec<String> {
+        let keys = value.and_then(Value::as_object).into_iter().flatten();
+        keys.map(|(key, _)| key.clone()).collect()
+    };
+    let at = |value: Option<&'_ Value>, key: &str| value.and_then(|value| value.get(key)).cloned();
+    let (before, after) = (keys(old), keys(new));
+    let removed = before.iter().filter(|key| !after.contains(key));
+    for key in after.iter().chain(removed) {
+        let (from, to) = (at(old, key), at(new, key));
+        if from != to {
+            let path = path.key(key);
+            out.push(Difference { path, from, to });
+        }
+    }
+}
+
+fn items(
+    old: &[Value],
+    new: &[Value],
+    (key, node): (&'static str, &'static Node),
+    path: &FieldPath,
+    out: &mut Vec<Difference>,
+) {
+    let find = |items: &[Value], item: &Value| {
+        let same = items.iter().find(|other| other.get(key) == item.get(key));
+        same.cloned()
+    };
+    let name = |item: &Value| item.get(key).map(text).unwrap_or_default();
+    for item in new {
+        let path = path.key(name(item));
+        match find(old, item) {
+            Some(before) => compare(Some(&before), Some(item), node, &path, out),
+            None => out.push(Difference {
+                path,
+                from: None,
+                to: Some(item.clone()),
+            }),
+        }
+    }
+    for item in old.iter().filter(|item| find(new, item).is_none()) {
+        out.push(Difference {
+            path: path.key(name(item)),
+            from: Some(item.clone()),
+            to: None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_are_named_by_the_smallest_part() {
+        let pod = |metadata: Value, spec: Value| json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}}}]});
+        let before = pod(
+            json!({"labels": {"a/b": "1", "c": "2"}}),
+            json!({"securityContext": {"runAsUser": 1}, "schedulingGates": [{"name": "x"}], "tolerations": [1]}),
+        );
+        let after = pod(
+            json!({"labels": {"a/b": "2", "c": "2"}}),
+            json!({
+                "securityContext": {"runAsUser": 1, "seccompProfile": {"type": "RuntimeDefault"}},
+                "schedulingGates": [{"name": "x"}, {"name": "y"}],
+            }),
+        );
+        let found: Vec<_> = differences(&before, &after)
+            .into_iter()
+            .map(|d| (d.path.to_string(), d.from, d.to))
+            .collect();
+        let root = "replicatedJobs[node].template.spec.template";
+        let expected = [
+            (".metadata.labels[a/b]", json!("1"), json!("2")),
+            (
+                ".spec.securityContext.seccompProfile.type",
+                Value::Null,
+                json!("RuntimeDefault"),
+            ),
+            (
+                ".spec.schedulingGates[y]",
+                Value::Null,
+                json!({"name": "y"}),
+            ),
+            (".spec.tolerations", json!([1]), Value::Null),
+        ]
+        .map(|(path, from, to)| {
+            let given = |value: Value| (!value.is_null()).then_some(value);
+            (format!("{root}{path}"), given(from), given(to))
+        });
+        assert_eq!(found, expected);
+        assert!(differences(&after, &after).is_empty());
+    }
+}

@@ -1,0 +1,168 @@
+//! Kubernetes' strategic merge of a patch into a JobSet's spec, and the deliberate fixes of its result.
+//!
+//! [`strategic`] gives, value by value and in the same order, what `strategicpatch.StrategicMergePatch` of
+//! k8s.io/apimachinery gives for a `JobSetSpec`. Patches of a TrainJob are typed: they hold no directives (`$patch`), and
+//! nulls and empty lists in them are as if they were not there. [`fix`] then mends what people do not mean by it.
+
+mod diff;
+mod error;
+mod fixes;
+mod keyed;
+mod names;
+mod table;
+
+use serde_json::{Map, Value};
+use trainyard_api::FieldPath;
+
+pub(crate) use self::{
+    diff::differences,
+    names::{by_names, by_positions},
+    table::{Child, JOB_SET_SPEC, Node},
+};
+pub use self::{
+    error::{MergeError, Side},
+    fixes::{
+        fix, keep_the_base_order, one_source_per_claim, one_source_per_env_var,
+        one_source_per_volume,
+    },
+};
+
+/// Merges a patch into the spec of a JobSet.
+///
+/// Objects merge key by key. Lists that have a merge key merge item by item: the patch's items stand in the patch's
+/// order, and those of the base alone stand between them where their order in the base allows it. Every other list is
+/// replaced.
+///
+/// # Errors
+/// An item of a keyed list that is no object or has no key.
+pub fn strategic(base: &Value, patch: &Value) -> Result<Value, MergeError> {
+    let mut patch = patch.clone();
+    drop_empty(&mut patch);
+    merge(base, &patch, &JOB_SET_SPEC, &FieldPath::root())
+}
+
+fn merge(
+    base: &Value,
+    patch: &Value,
+    node: &'static Node,
+    path: &FieldPath,
+) -> Result<Value, MergeError> {
+    let (Value::Object(base), Value::Object(patch)) = (base, patch) else {
+        return Ok(patch.clone());
+    };
+    let mut out: Map<String, Value> = base.clone();
+    for (field, change) in patch {
+        let path = path.field(field);
+        let merged = match (base.get(field), node.child(field)) {
+            (None, _) => change.clone(),
+            (Some(old), Child::Object(node)) => merge(old, change, node, &path)?,
+            (Some(old), Child::Map) => merge(old, change, &table::PLAIN, &path)?,
+            (Some(old), Child::List(key, node)) => match (old, change) {
+                (Value::Array(old), Value::Array(new)) => {
+                    keyed::merge_list(old, new, key, node, &path)?
+                }
+                _ => change.clone(),
+            },
+        };
+        out.insert(field.clone(), merged);
+    }
+    Ok(Value::Object(out))
+}
+
+/// Removes nulls and empty lists at any depth: a typed patch can't hold them.
+fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty);
+            map.retain(|_, value| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_empty),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(spec: Value) -> Value {
+        json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]})
+    }
+
+    fn merged(base: Value, patch: Value) -> Value {
+        let merged = strategic(&pod(base), &pod(patch)).unwrap();
+        merged
+            .pointer("/replicatedJobs/0/template/spec/template/spec")
+            .unwrap()
+            .clone()
+    }
+
+    #[test]
+    fn the_patch_s_order_comes_first_and_the_base_s_items_go_where_they_fit() {
+        let list = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect();
+        let order = |base: &[&str], patch: &[&str]| -> Value {
+            let (base, patch): (Vec<_>, Vec<_>) = (list(base), list(patch));
+            merged(
+                json!({"initContainers": base}),
+                json!({"initContainers": patch}),
+            )["initContainers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["name"].clone())
+                .collect()
+        };
+        assert_eq!(order(&["a", "b", "c"], &["c", "a"]), json!(["b", "c", "a"]));
+        assert_eq!(order(&["a", "b"], &["x", "b"]), json!(["x", "a", "b"]));
+        assert_eq!(order(&["a", "b"], &["x"]), json!(["x", "a", "b"]));
+    }
+
+    #[test]
+    fn maps_merge_keyed_lists_merge_other_lists_are_replaced() {
+        let base = json!({
+            "nodeSelector": {"zone": "a", "pool": "cpu"},
+            "tolerations": [{"key": "a"}, {"key": "b"}],
+            "volumes": [{"name": "data", "emptyDir": {}}],
+        });
+        let patch = json!({
+            "nodeSelector": {"pool": "gpu"},
+            "tolerations": [{"key": "c"}],
+            "volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}],
+        });
+        let expected = json!({
+            "nodeSelector": {"zone": "a", "pool": "gpu"},
+            "tolerations": [{"key": "c"}],
+            "volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}],
+        });
+        assert_eq!(merged(base, patch), expected);
+    }
+
+    #[test]
+    fn nulls_and_empty_lists_say_nothing() {
+        let base = json!({"tolerations": [{"key": "a"}], "serviceAccountName": "x"});
+        let patch =
+            json!({"tolerations": [], "serviceAccountName": null, "volumes": [], "affinity": {}});
+        let expected =
+            json!({"tolerations": [{"key": "a"}], "serviceAccountName": "x", "affinity": {}});
+        assert_eq!(merged(base, patch), expected);
+    }
+
+    #[test]
+    fn an_item_without_its_key_is_named_with_its_side() {
+        let base = pod(json!({"containers": [{"name": "node"}]}));
+        let patch = pod(json!({"containers": [{"image": "x"}]}));
+        let path = "replicatedJobs[0].template.spec.template.spec.containers[0]";
+        let error = strategic(&base, &patch).unwrap_err();
+        assert_eq!(
+            (error.side, error.path.to_string(), error.key),
+            (Side::Patch, path.to_owned(), "name")
+        );
+        assert_eq!(strategic(&patch, &base).unwrap_err().side, Side::Base);
+    }
+}

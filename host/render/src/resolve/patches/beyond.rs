@@ -1,0 +1,72 @@
+//! What a patch changes of a JobSet that the record does not hold: tolerations, affinity, security contexts and so on.
+//! No plugin sees it, and `explain` still says who set it.
+
+use serde_json::Value;
+use trainyard_api::{FieldPath, path::Segment};
+use trainyard_model::record::Field;
+
+use crate::{
+    merge::differences,
+    resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
+    shape::shape,
+};
+
+/// A change that the record does not show.
+pub(crate) struct Beyond {
+    /// The place below the JobSet's spec, by names.
+    pub(crate) path: FieldPath,
+    /// What stood there before; none where nothing did.
+    pub(crate) from: Option<Value>,
+    /// What was written; none where it was removed.
+    pub(crate) to: Option<Value>,
+    /// The field of the TrainJob that says so.
+    pub(crate) reason: String,
+}
+
+/// The changes from one spec to the next that the record does not show.
+pub(super) fn changes(
+    before: &Value,
+    after: &Value,
+    reason: &dyn Fn(&FieldPath) -> String,
+) -> Vec<Beyond> {
+    let found = differences(before, after).into_iter();
+    found
+        .filter(|difference| !is_recorded(&difference.path))
+        .map(|difference| Beyond {
+            reason: reason(&difference.path),
+            path: difference.path,
+            from: difference.from,
+            to: difference.to,
+        })
+        .collect()
+}
+
+/// Whether the record holds the field at a path, or one around it.
+fn is_recorded(path: &FieldPath) -> bool {
+    let segments = path.segments();
+    let Some(pod) = below(
+        segments,
+        &["replicatedJobs", "*", "template", "spec", "template"],
+    ) else {
+        return false;
+    };
+    let one_of = |fields: &[Field], segments: &[Segment]| {
+        let held = |field: &Field| below(segments, shape(*field).0).is_some();
+        fields.iter().any(held)
+    };
+    let in_container = [Field::InitContainers, Field::Containers]
+        .into_iter()
+        .filter_map(|list| below(pod, shape(list).0)?.get(1..))
+        .any(|container| one_of(CONTAINER_FIELDS, container));
+    in_container || one_of(POD_SET_FIELDS, pod)
+}
+
+/// What follows the fields; `*` stands for a name.
+fn below<'s>(segments: &'s [Segment], fields: &[&str]) -> Option<&'s [Segment]> {
+    let fits = |(segment, field): (&Segment, &&str)| match segment {
+        Segment::Field(name) => name == field,
+        Segment::Key(_) | Segment::Index(_) => *field == "*",
+    };
+    let (start, rest) = segments.split_at_checked(fields.len())?;
+    start.iter().zip(fields).all(fits).then_some(rest)
+}

@@ -1,0 +1,189 @@
+//! runtimePatches: each merged into the template, in the order of the list, before anybody else's wishes.
+
+mod beyond;
+mod check;
+mod place;
+mod record;
+mod targets;
+
+use serde_json::Value;
+use trainyard_api::{FieldPath, RuntimePatch, names};
+use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
+
+pub(crate) use self::{beyond::Beyond, place::path_of};
+use crate::{
+    merge::{self, MergeError, Side},
+    problem::{About, Problem, Warning},
+};
+
+/// What the patches of a TrainJob make of its runtime's template.
+#[derive(Default)]
+pub(crate) struct Patched {
+    /// The JobSet's spec with all patches; none where no patch changes it.
+    pub(crate) spec: Option<Value>,
+    /// What each patch changed, in the order of the list.
+    pub(crate) patches: Vec<PatchChanges>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What one patch changed.
+pub(crate) struct PatchChanges {
+    /// Who patched.
+    pub(crate) manager: String,
+    /// The changes of the record. The reason of each is its field in the TrainJob.
+    pub(crate) changes: Vec<Change>,
+    /// The changes of what the record does not hold.
+    pub(crate) beyond: Vec<Beyond>,
+}
+
+/// Reads a JobSet's spec into a record of its own.
+pub(super) type Read<'a> = &'a dyn Fn(&Value) -> (Record, Vec<Problem>);
+
+/// Merges the patches into the template, and writes into the record, as a patch's, what they change.
+///
+/// # Errors
+/// Everything that is wrong with the patches, as far as each can be merged.
+pub(super) fn apply(
+    patches: &[RuntimePatch],
+    template: &Value,
+    record: &mut Record,
+    read: Read<'_>,
+) -> Result<Patched, Vec<Problem>> {
+    let mut patched = Patched::default();
+    let mut problems = Vec::new();
+    for patch in patches {
+        let mut changes = PatchChanges {
+            manager: patch.manager.clone(),
+            changes: metadata(patch, record),
+            beyond: Vec::new(),
+        };
+        if let Some(spec) = &patch.spec {
+            let base = patched.spec.as_ref().unwrap_or(template);
+            match merge_one(patch, spec, base, read) {
+                Ok(merged) => {
+                    let reason = |path: &FieldPath| in_patch(patch, spec, path).to_string();
+                    changes
+                        .changes
+                        .extend(record::write(record, &merged.record, &reason));
+                    changes.beyond = beyond::changes(base, &merged.spec, &reason);
+                    patched.warnings.extend(merged.warnings);
+                    patched.spec = Some(merged.spec);
+                }
+                Err(found) => problems.extend(found),
+            }
+        }
+        patched.patches.push(changes);
+    }
+    if problems.is_empty() {
+        Ok(patched)
+    } else {
+        Err(problems)
+    }
+}
+
+/// The template with one more patch.
+struct Merged {
+    spec: Value,
+    record: Record,
+    warnings: Vec<Warning>,
+}
+
+fn merge_one(
+    patch: &RuntimePatch,
+    spec: &Value,
+    base: &Value,
+    read: Read<'_>,
+) -> Result<Merged, Vec<Problem>> {
+    let at = patch.path.field("spec");
+    let mut problems = check::items(spec, &at);
+    let found = targets::find(base, spec, &at);
+    let mut warnings = Vec::new();
+    if patch.manager == names::KUEUE_MANAGER {
+        // Kueue computes from the live runtime: what was taken out since must not end a TrainJob.
+        warnings.extend(found.missing.into_iter().map(|(path, message)| Warning {
+            about: About::TrainJob,
+            field: Some(path.to_string()),
+            message: format!("is ignored: {message}"),
+            plugin: None,
+        }));
+    } else {
+        let missing = found.missing.into_iter();
+        problems.extend(missing.map(|(path, message)| Problem::job(path, message)));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let merged =
+        merge::strategic(base, &found.patch).map_err(|error| vec![unmergeable(&error, &at)])?;
+    let merged = merge::fix(base, &found.patch, merged);
+    let (record, wrong) = read(&merged);
+    if !wrong.is_empty() {
+        let wrong = wrong.into_iter();
+        return Err(wrong
+            .map(|problem| blame(patch, spec, &merged, problem))
+            .collect());
+    }
+    Ok(Merged {
+        spec: merged,
+        record,
+        warnings,
+    })
+}
+
+/// Labels and annotations of the JobSet: the template's, then those of each patch.
+fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (field, name, texts) in [
+        (Field::Labels, "labels", &patch.labels),
+        (Field::Annotations, "annotations", &patch.annotations),
+    ] {
+        let at = patch.path.field("metadata").field(name);
+        for (key, value) in texts {
+            let place = Place {
+                scope: PlaceScope::Job,
+                field,
+                key: key.as_str().into(),
+            };
+            let held = record.entry(place.scope, field, key);
+            if held.is_some_and(|entry| entry.datum.as_text() == Some(value)) {
+                continue;
+            }
+            let reason = at.key(key).to_string().into();
+            let datum = Some(value.as_str().into());
+            changes.extend(record.write(place, datum, Owner::Patch, Some(reason)));
+        }
+    }
+    changes
+}
+
+/// The field of a patch that a place of the JobSet's spec (by names) has from it.
+fn in_patch(patch: &RuntimePatch, spec: &Value, path: &FieldPath) -> FieldPath {
+    let path = merge::by_positions(spec, path);
+    patch.path.field("spec").join(&path)
+}
+
+/// A problem of the patched template is the patch's, since the template had none before.
+fn blame(patch: &RuntimePatch, spec: &Value, merged: &Value, problem: Problem) -> Problem {
+    let Problem::Field { path, message, .. } = problem else {
+        return problem;
+    };
+    let Some(below) = path.moved(&template_spec(), &FieldPath::root()) else {
+        return Problem::job(patch.path.clone(), message);
+    };
+    let path = in_patch(patch, spec, &merge::by_names(merged, &below));
+    Problem::job(path, format!("{message} (in the template with this patch)"))
+}
+
+/// Where a runtime has the JobSet's spec.
+fn template_spec() -> FieldPath {
+    let path = FieldPath::root().field("spec").field("template");
+    path.field("spec")
+}
+
+fn unmergeable(error: &MergeError, at: &FieldPath) -> Problem {
+    let message = format!("needs `{}`, by which a patch finds it", error.key);
+    match error.side {
+        Side::Patch => Problem::job(at.join(&error.path), message),
+        Side::Base => Problem::runtime(template_spec().join(&error.path), message),
+    }
+}
