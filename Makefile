@@ -33,6 +33,14 @@ test: setup ## Run all tests that need no cluster.
 test-cluster: setup ## Run the tests that need an API server; builds it with Go, once, which takes minutes.
 	$(CARGO) test --locked -p trainyard-cluster --features control-plane
 
+.PHONY: test-reference
+test-reference: ## Compare the merge of patches with the reference's own code, on 100,000 inputs; needs Go.
+	@if command -v go >/dev/null; then \
+	  $(CARGO) test --locked -p trainyard-render --features reference --test strategic_merge_agrees_with_the_reference; \
+	else \
+	  echo "skipped: test-reference needs Go (https://go.dev/dl); 500 of its inputs are compared by make test"; \
+	fi
+
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes, on an idle machine.
 	$(CARGO) build --locked --release -p trainyard
@@ -41,7 +49,7 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane,trainyard-render/reference -- -D warnings
 	@tools/deny.sh
 
 .PHONY: expected

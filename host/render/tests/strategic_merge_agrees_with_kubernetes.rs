@@ -1,0 +1,24 @@
+//! The merge gives what Kubernetes' own gives, on a fixed part of the generated inputs.
+//!
+//! `tests/reference/merge` answered what stands in the file; `make test-reference` asks it anew, on many more.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+use serde_json::Value;
+use trainyard_render::merge::strategic;
+
+#[test]
+fn on_the_fixed_inputs() {
+    let lines: Vec<&str> = include_str!("merge_inputs/fixed.jsonl").lines().collect();
+    assert!(lines.len() >= 500, "{} inputs", lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let ours = strategic(&case["base"], &case["patch"]).unwrap();
+        assert_eq!(ours, case["merged"], "line {}", at + 1);
+    }
+}

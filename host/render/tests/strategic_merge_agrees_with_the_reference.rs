@@ -1,0 +1,109 @@
+//! The merge gives what the reference's code gives, on 100,000 generated inputs: nulls and empty lists included.
+//!
+//! Needs Go; `make test-reference` runs it. `TRAINYARD_MERGE_INPUTS` sets another number. With `UPDATE_EXPECTED=1` the
+//! inputs that `cargo test` compares everywhere are written anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod merge_inputs;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, BufWriter, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+};
+
+use serde_json::{Value, json};
+use trainyard_render::merge::strategic;
+
+use self::merge_inputs::{Input, inputs};
+
+/// Inputs that are checked in with their answers, and the most bytes of each. Only those whose patches find something.
+const FIXED: (usize, usize) = (500, 2600);
+
+fn folder(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn start() -> Child {
+    Command::new("go")
+        .args(["run", "-mod=readonly", "."])
+        .current_dir(folder("../../tests/reference/merge"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("this test needs Go: {error}"))
+}
+
+/// Writes each input to the reference, and to the one who compares.
+fn ask(stdin: ChildStdin, count: usize) -> Receiver<Input> {
+    let (sender, receiver) = sync_channel(10_000);
+    thread::spawn(move || {
+        let mut stdin = BufWriter::new(stdin);
+        for input in inputs(count) {
+            let question = json!({"base": input.base, "patch": input.patch, "typed": input.typed});
+            writeln!(stdin, "{question}").unwrap();
+            sender.send(input).unwrap();
+        }
+    });
+    receiver
+}
+
+/// Whether the base has the replicated jobs of the patch.
+fn finds(input: &Input) -> bool {
+    let names = |spec: &Value| -> Vec<Value> {
+        let jobs = spec["replicatedJobs"].as_array().into_iter().flatten();
+        jobs.map(|job| job["name"].clone()).collect()
+    };
+    let known = names(&input.base);
+    names(&input.patch).iter().all(|name| known.contains(name))
+}
+
+#[test]
+fn on_generated_inputs() {
+    let count =
+        std::env::var("TRAINYARD_MERGE_INPUTS").map_or(100_000, |count| count.parse().unwrap());
+    let mut reference = start();
+    let questions = ask(reference.stdin.take().unwrap(), count);
+    let answers = BufReader::new(reference.stdout.take().unwrap()).lines();
+    let (mut compared, mut changed, mut fixed) = (0, 0, Vec::new());
+    for (input, answer) in questions.iter().zip(answers) {
+        let answer: Value = serde_json::from_str(&answer.unwrap()).unwrap();
+        let merged = &answer["merged"];
+        let ours = strategic(&input.base, &input.patch);
+        assert!(
+            ours.as_ref().ok() == Some(merged),
+            "input {compared}: {}
+ours: {ours:?}
+the reference's: {answer}",
+            json!({"base": input.base, "patch": input.patch})
+        );
+        let case = json!({"base": input.base, "patch": input.patch, "merged": merged}).to_string();
+        if fixed.len() < FIXED.0 && case.len() <= FIXED.1 && finds(&input) {
+            fixed.push(case);
+        }
+        changed += usize::from(*merged != input.base);
+        compared += 1;
+    }
+    assert!(reference.wait().unwrap().success());
+    assert_eq!(compared, count);
+    assert!(
+        changed * 2 > count,
+        "only {changed} patches change anything"
+    );
+    println!(
+        "{compared} inputs compared with the reference, {changed} of them changed by their patch"
+    );
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        let fixed = fixed.join("\n") + "\n";
+        fs::write(folder("tests/merge_inputs/fixed.jsonl"), fixed).unwrap();
+    }
+}
