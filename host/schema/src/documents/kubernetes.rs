@@ -1,0 +1,146 @@
+//! Kubernetes' types as structural schemas, from its own OpenAPI document.
+//!
+//! What an OpenAPI document says in another way than a structural schema:
+//! - references are filled in, since a CRD can have none;
+//! - a required field has no default here: the document gives it the zero value of its Go type, which would hide that it is
+//!   missing. So do items, and `{}` for objects, whose own fields have their defaults;
+//! - metadata inside a template has the fields that a template's author can use; a quantity and a number-or-text have the
+//!   form that an API server knows;
+//! - how a patch merges (`x-kubernetes-patch-*`) and which fields exclude one another (`x-kubernetes-unions`) is no part of a
+//!   structural schema.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+
+use super::DocumentError;
+
+/// The pinned document; the README beside it says where it is from.
+const PINNED: &str = include_str!("../../documents/kubernetes/batch-v1.json");
+
+static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
+    LazyLock::new(|| serde_json::from_str(PINNED).map_err(|error| error.to_string()));
+
+/// What a quantity looks like, as an API server's own types say it.
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// The keywords that mean the same in both.
+const SAME: &[&str] = &[
+    "enum",
+    "format",
+    "required",
+    "type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+];
+
+/// The keywords that a structural schema does without.
+const LEFT_OUT: &[&str] = &[
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-unions",
+];
+
+/// The schema of a type; none where the document does not have it.
+pub(super) fn schema(name: &str) -> Result<Option<Map<String, Value>>, DocumentError> {
+    let special = match name.rsplit('.').next() {
+        Some("Quantity") => Some(json!({
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": QUANTITY, "x-kubernetes-int-or-string": true,
+        })),
+        Some("IntOrString") => Some(json!({
+            "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        })),
+        Some("ObjectMeta") => Some(embedded_metadata()),
+        _ => None,
+    };
+    if let Some(Value::Object(special)) = special {
+        return Ok(Some(special));
+    }
+    let definitions = DEFINITIONS
+        .as_ref()
+        .map_err(|error| DocumentError::Pinned(error.clone()))?;
+    match definitions.get(name) {
+        Some(definition) => convert(definition, name, false).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What a template's author can say in its metadata.
+fn embedded_metadata() -> Value {
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    json!({
+        "type": "object",
+        "properties": {
+            "annotations": texts, "finalizers": {"type": "array", "items": {"type": "string"}},
+            "labels": texts, "name": {"type": "string"}, "namespace": {"type": "string"},
+        },
+    })
+}
+
+/// A schema of the document as a structural one; `filled` is one that has a value in any case, so that it needs no default.
+fn convert(schema: &Value, name: &str, filled: bool) -> Result<Map<String, Value>, DocumentError> {
+    let mut out = Map::new();
+    let Some(keywords) = schema.as_object() else {
+        return Ok(out);
+    };
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            ("$ref", Value::String(reference)) => out.extend(referenced(reference)?),
+            ("allOf", Value::Array(parts)) => {
+                for part in parts {
+                    out.extend(convert(part, name, true)?);
+                }
+            }
+            ("properties", Value::Object(properties)) => {
+                let properties = converted(properties, schema, name)?;
+                out.insert(keyword.clone(), Value::Object(properties));
+            }
+            ("items" | "additionalProperties", value) => {
+                let value = convert(value, name, true)?;
+                out.insert(keyword.clone(), Value::Object(value));
+            }
+            ("default", value) => {
+                if !filled && *value != json!({}) {
+                    out.insert(keyword.clone(), value.clone());
+                }
+            }
+            (same, value) if SAME.contains(&same) => {
+                out.insert(keyword.clone(), value.clone());
+            }
+            (left_out, _) if LEFT_OUT.contains(&left_out) => {}
+            _ => {
+                return Err(DocumentError::UnknownKeyword {
+                    name: name.to_owned(),
+                    keyword: keyword.clone(),
+                });
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn referenced(reference: &str) -> Result<Map<String, Value>, DocumentError> {
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    schema(name)?.ok_or_else(|| {
+        DocumentError::Pinned(format!("it refers to `{name}`, which it does not have"))
+    })
+}
+
+fn converted(
+    properties: &Map<String, Value>,
+    of: &Value,
+    name: &str,
+) -> Result<Map<String, Value>, DocumentError> {
+    let required = of.get("required").and_then(Value::as_array);
+    let is_required =
+        |property: &str| required.is_some_and(|names| names.iter().any(|name| name == property));
+    properties
+        .iter()
+        .map(|(property, schema)| {
+            let schema = convert(schema, name, is_required(property))?;
+            Ok((property.clone(), Value::Object(schema)))
+        })
+        .collect()
+}
