@@ -1,0 +1,244 @@
+//! Each field that a runtime patch sets is told with the patch's manager and its place; what the template had is not, and
+//! plugins are chosen and called by the template as patched.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use trainyard_api::Inputs;
+use trainyard_model::{
+    call::Call,
+    manifest::{CONTRACT, Manifest},
+    plugin::{Plugin, Settings},
+    policy::{Finished, Phase, Policy},
+};
+use trainyard_render::{Catalog, ClusterFacts, Rendered, Renderer, Setter};
+
+const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
+
+/// A TrainJob with two patches; the second one has that pod template.
+fn rendered(policies: Vec<Arc<dyn Policy>>, pod: &Value) -> Rendered {
+    let text = format!(
+        r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: runtime}}
+spec:
+  template:
+    metadata: {{labels: {{team: ml}}}}
+    spec:
+      replicatedJobs:
+      - name: first
+        template: {{spec: {{template: {{spec: {{containers: [{{name: first, image: i}}]}}}}}}}}
+      - name: node
+        template:
+          metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
+          spec:
+            template:
+              spec:
+                nodeSelector: {{zone: a}}
+                tolerations: [{{key: spot}}]
+                schedulingGates: [{{name: kept.example.com/gate}}]
+                containers: [{{name: node, image: i, env: [{{name: A, value: runtime}}, {{name: KEPT, value: runtime}}]}}]
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: job}}
+spec:
+  runtimeRef: {{name: runtime}}
+  runtimePatches:
+  - manager: example.com/labels
+    trainingRuntimeSpec: {{template: {{metadata: {{labels: {{team: ml, cost: low}}}}}}}}
+  - manager: example.com/pods
+    trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {pod}}}}}}}]}}}}}}
+"#
+    );
+    let (catalog, errors) = Catalog::new(Inputs::read_text("input.yaml", &text), "default");
+    assert!(errors.is_empty(), "{}", errors[0]);
+    let renderer = Renderer::new(policies, ClusterFacts::default()).unwrap();
+    let job = &catalog.jobs[0];
+    renderer
+        .render(&job.job, &job.runtime, "default", &catalog)
+        .unwrap_or_else(|problems| panic!("{}", problems[0]))
+}
+
+#[test]
+fn every_field_of_a_patch_names_its_manager_and_its_place() {
+    let pod = json!({
+        "metadata": {"annotations": {"note": "x"}},
+        "spec": {
+            "schedulingGates": [{"name": "new.example.com/gate"}],
+            "tolerations": [{"key": "gpu"}],
+            "securityContext": {"fsGroup": 7},
+            "nodeSelector": {"zone": "a", "pool": "gpu"},
+            "containers": [{"name": "node", "env": [{"name": "B", "value": "b"}, {"name": "A", "value": "patched"}]}],
+        },
+    });
+    let rendered = rendered(Vec::new(), &pod);
+    let told: Vec<_> = rendered
+        .provenance
+        .iter()
+        .map(|provenance| {
+            let [step] = provenance.steps.as_slice() else {
+                panic!("{provenance:?}")
+            };
+            let Setter::Patch { manager, field } = &step.by else {
+                panic!("{step:?}")
+            };
+            let place = provenance.job_set_path.clone().unwrap();
+            (
+                provenance.path.as_str(),
+                place.replace("spec.replicatedJobs[1].template.spec.template", "POD"),
+                manager.as_str(),
+                field.replace(POD, "PATCH"),
+                step.from.clone().unwrap_or_default(),
+            )
+        })
+        .collect();
+    let pods = "example.com/pods";
+    let named = "spec.replicatedJobs[node].template.spec.template.spec";
+    let path = |field: &str| format!("{named}.{field}");
+    let beyond = [
+        "schedulingGates[new.example.com/gate]",
+        "securityContext.fsGroup",
+        "tolerations",
+    ]
+    .map(path);
+    let expected = [
+        (
+            "labels[cost]",
+            "metadata.labels[cost]",
+            "example.com/labels",
+            "spec.runtimePatches[0].trainingRuntimeSpec.template.metadata.labels[cost]",
+            Value::Null,
+        ),
+        (
+            "pod-sets[node].containers[node].env[A]",
+            "POD.spec.containers[0].env[0]",
+            pods,
+            "PATCH.spec.containers[0].env[1]",
+            json!("runtime"),
+        ),
+        (
+            "pod-sets[node].containers[node].env[B]",
+            "POD.spec.containers[0].env[2]",
+            pods,
+            "PATCH.spec.containers[0].env[0]",
+            Value::Null,
+        ),
+        (
+            "pod-sets[node].node-selector[pool]",
+            "POD.spec.nodeSelector[pool]",
+            pods,
+            "PATCH.spec.nodeSelector[pool]",
+            Value::Null,
+        ),
+        (
+            "pod-sets[node].pod-annotations[note]",
+            "POD.metadata.annotations[note]",
+            pods,
+            "PATCH.metadata.annotations[note]",
+            Value::Null,
+        ),
+        (
+            &beyond[0],
+            "POD.spec.schedulingGates[1]",
+            pods,
+            "PATCH.spec.schedulingGates[0]",
+            Value::Null,
+        ),
+        (
+            &beyond[1],
+            "POD.spec.securityContext.fsGroup",
+            pods,
+            "PATCH.spec.securityContext.fsGroup",
+            Value::Null,
+        ),
+        (
+            &beyond[2],
+            "POD.spec.tolerations",
+            pods,
+            "PATCH.spec.tolerations",
+            json!([{"key": "spot"}]),
+        ),
+    ]
+    .map(|(path, place, manager, field, from)| {
+        (path, place.to_owned(), manager, field.to_owned(), from)
+    });
+    assert_eq!(told, expected);
+    for field in [
+        "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[B]",
+        "spec.replicatedJobs[1].template.spec.template.spec.containers[0].env[2]",
+        "pod-sets[node].containers[node]",
+    ] {
+        assert!(
+            rendered.provenance.iter().any(|p| p.is_at(field)),
+            "{field}"
+        );
+    }
+}
+
+/// A plugin that is active where pods have claims, and notes whose each env var is.
+struct Claims {
+    plugin: Arc<Plugin>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Policy for Claims {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, _: Phase, mut call: Box<Call>) -> Finished {
+        let seen = (|| {
+            let container = common::container(&mut call, "node")?;
+            let a = call.container_env(container, "A")?;
+            Ok(format!("{a:?}"))
+        })();
+        let end = seen.map(|seen| self.seen.lock().unwrap().push(seen));
+        Finished {
+            call,
+            end: end.map_err(|fault: trainyard_model::call::Fault| fault.into()),
+        }
+    }
+}
+
+#[test]
+fn claims_of_a_patch_switch_on_and_plugins_see_what_it_set() {
+    let manifest = json!({
+        "name": "devices", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "claims", "phases": ["transform"],
+        "claims": {"reads": ["pod-sets[*].containers[*].env[*]"]},
+    });
+    let plugin = |manifest: &Value| {
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        Arc::new(Plugin::new(manifest, "native", Settings::built_in()).unwrap())
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let policy = || -> Vec<Arc<dyn Policy>> {
+        vec![Arc::new(Claims {
+            plugin: plugin(&manifest),
+            seen: seen.clone(),
+        })]
+    };
+    let env = json!([{"name": "node", "env": [{"name": "A", "value": "patched"}]}]);
+    rendered(policy(), &json!({"spec": {"containers": env}}));
+    assert_eq!(*seen.lock().unwrap(), [] as [String; 0]);
+    let claims = json!([{"name": "gpu", "resourceClaimTemplateName": "four"}]);
+    let with_claims = json!({"spec": {"containers": env, "resourceClaims": claims}});
+    let rendered = rendered(policy(), &with_claims);
+    assert_eq!(rendered.plan.len(), 1);
+    let seen = seen.lock().unwrap();
+    assert!(seen.len() == 1 && seen[0].contains("patched"), "{seen:?}");
+    let pods = rendered
+        .job_set
+        .pointer("/spec/replicatedJobs/1/template/spec/template/spec");
+    assert_eq!(pods.unwrap()["resourceClaims"], claims);
+}
