@@ -151,3 +151,100 @@ fn each_item(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What the fix of one list of a pod spec, or of its container `node`, makes of a merged item.
+    fn fixed(
+        fix: fn(&Value, Value) -> Value,
+        list: &str,
+        mut patch: Value,
+        mut merged: Value,
+    ) -> Value {
+        for item in [&mut patch, &mut merged] {
+            if let Value::Object(item) = item {
+                item.insert("name".to_owned(), json!("x"));
+            }
+        }
+        let pod = |item: &Value| {
+            let spec = json!({list: [item], "containers": [{"name": "node", list: [item]}]});
+            json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]})
+        };
+        let before = pod(&merged);
+        let after = fix(&pod(&patch), before.clone());
+        let at = |value: &Value, path: &str| {
+            let pod = "/replicatedJobs/0/template/spec/template/spec";
+            value.pointer(&format!("{pod}{path}/{list}/0")).cloned()
+        };
+        let changed = ["", "/containers/0"]
+            .into_iter()
+            .find(|path| at(&after, path) != at(&before, path));
+        let mut item = at(&after, changed.unwrap_or_default()).unwrap_or_default();
+        if let Value::Object(item) = &mut item {
+            item.remove("name");
+        }
+        item
+    }
+
+    #[test]
+    fn a_source_replaces_every_other() {
+        let (a, b) = (json!({"fieldRef": {}}), json!({"secretKeyRef": {}}));
+        let both = json!({"fieldRef": {}, "secretKeyRef": {}});
+        for (patch, merged, expected) in [
+            (
+                json!({"value": "x"}),
+                json!({"value": "x", "valueFrom": a}),
+                json!({"value": "x"}),
+            ),
+            (
+                json!({"value": ""}),
+                json!({"value": "", "valueFrom": a}),
+                json!({"value": ""}),
+            ),
+            (
+                json!({"valueFrom": b}),
+                json!({"value": "x", "valueFrom": b}),
+                json!({"valueFrom": b}),
+            ),
+            (
+                json!({"valueFrom": b}),
+                json!({"valueFrom": both}),
+                json!({"valueFrom": b}),
+            ),
+        ] {
+            assert_eq!(
+                fixed(one_source_per_env_var, "env", patch, merged),
+                expected
+            );
+        }
+        let (claim, template) = ("resourceClaimName", "resourceClaimTemplateName");
+        let both = json!({claim: "a", template: "b"});
+        let claimed = fixed(
+            one_source_per_claim,
+            "resourceClaims",
+            json!({claim: "a"}),
+            both,
+        );
+        assert_eq!(claimed, json!({claim: "a"}));
+        let both = json!({"emptyDir": {}, "configMap": {"name": "a", "defaultMode": 1}});
+        let patch = json!({"configMap": {"name": "a"}});
+        let volume = fixed(one_source_per_volume, "volumes", patch, both);
+        assert_eq!(
+            volume,
+            json!({"configMap": {"name": "a", "defaultMode": 1}})
+        );
+    }
+
+    #[test]
+    fn a_patch_without_a_source_keeps_what_there_is() {
+        let held = json!({"valueFrom": {"fieldRef": {}}});
+        for patch in [json!({}), json!({"value": null})] {
+            let kept = fixed(one_source_per_env_var, "env", patch, held.clone());
+            assert_eq!(kept, held);
+        }
+    }
+}
