@@ -1,12 +1,12 @@
 //! Where the binaries of the control plane come from: a folder of the caller's, or built from their published Go modules.
 
-use anyhow::{Context, Result, bail, ensure};
-use sha2::{Digest, Sha256};
+use crate::cache::Entry;
+use crate::go;
+use anyhow::{Result, bail};
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 /// The environment's name for a folder that holds the binaries, as other projects of the field have it.
@@ -36,29 +36,10 @@ impl Binaries {
     /// # Errors
     /// A binary that the named folder lacks; no Go, or one that is too old; what the build said when it failed.
     pub fn find_or_build() -> Result<Self> {
-        if let Some(folder) = env::var_os(ASSETS).filter(|folder| !folder.is_empty()) {
-            let binaries = Self {
-                folder: PathBuf::from(folder),
-            };
-            if let Some((name, _)) = binaries.missing().next() {
-                bail!(
-                    "{ASSETS} is {}, which holds no {name}: put it there, or unset {ASSETS} to have it built",
-                    binaries.folder.display()
-                );
-            }
-            return Ok(binaries);
+        match env::var_os(ASSETS).filter(|folder| !folder.is_empty()) {
+            Some(folder) => Self::find(PathBuf::from(folder)),
+            None => Self::build(),
         }
-        let root = cache_folder("control-plane")?;
-        let key = key(&go_version()?)?;
-        let binaries = Self {
-            folder: root.join(&key),
-        };
-        if binaries.missing().next().is_some() {
-            let lock = File::create(root.join(format!("{key}.lock")))?;
-            lock.lock().context("cannot lock the cache")?;
-            binaries.build(&root)?;
-        }
-        Ok(binaries)
     }
 
     /// Where a binary of the control plane is.
@@ -66,108 +47,53 @@ impl Binaries {
         self.folder.join(name)
     }
 
-    fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        PACKAGES
-            .into_iter()
-            .filter(|(name, _)| !self.path(name).is_file())
+    fn find(folder: PathBuf) -> Result<Self> {
+        let binaries = Self { folder };
+        if let Some((name, _)) = binaries.missing().next() {
+            bail!(
+                "{ASSETS} is {}, which holds no {name}: put it there, or unset {ASSETS} to have it built",
+                binaries.folder.display()
+            );
+        }
+        Ok(binaries)
     }
 
-    fn build(&self, root: &Path) -> Result<()> {
+    fn build() -> Result<Self> {
+        let tools = Path::new(TOOLS);
+        let files = [tools.join("go.mod"), tools.join("go.sum")];
+        let entry = Entry::of("control-plane", &files, &go::version()?)?;
+        let binaries = Self {
+            folder: entry.folder.clone(),
+        };
+        if binaries.missing().next().is_none() {
+            return Ok(binaries);
+        }
+        let _lock = entry.lock()?;
         let scratch = tempfile::Builder::new()
             .prefix(".building-")
-            .tempdir_in(root)?;
-        fs::create_dir_all(&self.folder)?;
-        for (name, package) in self.missing() {
+            .tempdir_in(&binaries.folder)?;
+        for (name, package) in binaries.missing() {
             say(&format!(
                 "building {name} from {package}, once, into {} (takes minutes)",
-                self.folder.display()
+                binaries.folder.display()
             ));
             let started = Instant::now();
             let built = scratch.path().join(name);
-            go_build(package, &built)?;
-            fs::rename(&built, self.path(name))?;
+            go::build(tools, package, &built)?;
+            fs::rename(&built, binaries.path(name))?;
             say(&format!(
                 "built {name} in {} s",
                 started.elapsed().as_secs()
             ));
         }
-        Ok(())
+        Ok(binaries)
     }
-}
 
-/// The folder of that name in the user's cache folder, made if it is not there.
-///
-/// # Errors
-/// Neither `XDG_CACHE_HOME` nor `HOME` is set, or the folder cannot be made.
-pub fn cache_folder(name: &str) -> Result<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")))
-        .context("set XDG_CACHE_HOME or HOME: the built binaries are kept in a cache")?;
-    let folder = base.join("trainyard").join(name);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder)
-}
-
-/// What the built binaries depend on, as one short word.
-fn key(go_version: &str) -> Result<String> {
-    let mut digest = Sha256::new();
-    for file in ["go.mod", "go.sum"] {
-        let path = Path::new(TOOLS).join(file);
-        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        digest.update((text.len() as u64).to_le_bytes());
-        digest.update(&text);
+    fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        PACKAGES
+            .into_iter()
+            .filter(|(name, _)| !self.path(name).is_file())
     }
-    digest.update(format!(
-        "{go_version} {} {}",
-        env::consts::OS,
-        env::consts::ARCH
-    ));
-    let digest = digest.finalize();
-    Ok(digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
-}
-
-fn go_version() -> Result<String> {
-    let go = Command::new("go")
-        .args(["env", "GOVERSION"])
-        .current_dir(TOOLS)
-        .output();
-    let output = match go {
-        Ok(output) => output,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-            "Go is missing: install Go 1.26 or newer, from which etcd and kube-apiserver are built, \
-             or name a folder that holds both in {ASSETS}"
-        ),
-        Err(error) => return Err(error).context("cannot run go"),
-    };
-    ensure!(
-        output.status.success(),
-        "`go env GOVERSION` failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-fn go_build(package: &str, to: &Path) -> Result<()> {
-    let output = Command::new("go")
-        .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
-        .arg(to)
-        .arg(package)
-        .current_dir(TOOLS)
-        .env("CGO_ENABLED", "0")
-        .output()
-        .context("cannot run go")?;
-    ensure!(
-        output.status.success(),
-        "`go build {package}` in {TOOLS} failed:\n{}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(())
 }
 
 /// Past the capture of a test's output: who waits for minutes sees why.

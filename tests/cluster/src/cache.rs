@@ -1,0 +1,60 @@
+//! What is built once, and kept outside of the repository.
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A folder of the cache that holds what was built from one state of some files, and a lock on it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Where what is built goes, once it is whole.
+    pub(crate) folder: PathBuf,
+}
+
+/// That nobody else builds into an entry while this is held.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock goes when the file is closed")] File);
+
+impl Entry {
+    /// The entry of that name for the present state of the files, built by this version of a tool.
+    pub(crate) fn of(name: &str, files: &[PathBuf], tool: &str) -> Result<Self> {
+        let folder = root()?.join(name).join(key(files, tool)?);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self { folder })
+    }
+
+    /// Waits until nobody else builds into it.
+    pub(crate) fn lock(&self) -> Result<Lock> {
+        let file = File::create(self.folder.join(".lock"))?;
+        file.lock().context("cannot lock the cache")?;
+        Ok(Lock(file))
+    }
+}
+
+fn root() -> Result<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")))
+        .context("set XDG_CACHE_HOME or HOME: what is built is kept in a cache")?;
+    Ok(base.join("trainyard"))
+}
+
+/// What the built files depend on, as one short word.
+fn key(files: &[PathBuf], tool: &str) -> Result<String> {
+    let mut digest = Sha256::new();
+    for path in files {
+        let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(&text);
+    }
+    digest.update(format!("{tool} {} {}", env::consts::OS, env::consts::ARCH));
+    let digest = digest.finalize();
+    Ok(digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}

@@ -1,0 +1,170 @@
+//! The reference's clients, as programs that read an object by their types and write it again.
+
+use crate::cache::Entry;
+use crate::go;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::fs;
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Where both programs are.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/types");
+
+/// What a client makes of one object.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// The object as the client would send it again.
+    pub object: Value,
+    /// The fields that the client does not know, where it can tell.
+    pub unknown: Vec<String>,
+}
+
+/// The types of the reference's Go module.
+#[derive(Debug)]
+pub struct GoTypes {
+    binary: PathBuf,
+    _folder: TempDir,
+}
+
+impl GoTypes {
+    /// Builds the program, in seconds where Go has its parts in its own cache.
+    ///
+    /// # Errors
+    /// No Go, or what its build said.
+    pub fn build() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let binary = folder.path().join("types");
+        go::build(Path::new(FOLDER), ".", &binary)?;
+        Ok(Self {
+            binary,
+            _folder: folder,
+        })
+    }
+
+    /// Objects in which every field that the types know is set.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub fn fill(&self) -> Result<Vec<Value>> {
+        converse(Command::new(&self.binary).arg("fill"), &[])
+    }
+
+    /// What the types make of each object, or why it does not decode.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub fn round(&self, objects: &[Value]) -> Result<Vec<Result<Round, String>>> {
+        let answers = converse(Command::new(&self.binary).arg("round"), objects)?;
+        rounds(answers, objects.len())
+    }
+}
+
+/// The models of the Python client.
+#[derive(Debug)]
+pub struct PythonModels {
+    packages: PathBuf,
+}
+
+impl PythonModels {
+    /// Installs the client into the cache, once.
+    ///
+    /// # Errors
+    /// No Python, or what its installer said.
+    pub fn install() -> Result<Self> {
+        let requirements = Path::new(FOLDER).join("requirements.txt");
+        let version = python(Command::new("python3").arg("--version"))?;
+        let entry = Entry::of(
+            "python-client",
+            std::slice::from_ref(&requirements),
+            &version,
+        )?;
+        let packages = entry.folder.join("packages");
+        if packages.is_dir() {
+            return Ok(Self { packages });
+        }
+        let _lock = entry.lock()?;
+        if !packages.is_dir() {
+            let scratch = tempfile::Builder::new()
+                .prefix(".installing-")
+                .tempdir_in(&entry.folder)?;
+            let target = scratch.path().join("packages");
+            let mut pip = Command::new("python3");
+            pip.args(["-m", "pip", "install", "--quiet", "--target"]);
+            python(pip.arg(&target).arg("--requirement").arg(&requirements))?;
+            fs::rename(&target, &packages)?;
+        }
+        Ok(Self { packages })
+    }
+
+    /// What the models make of each object, or why it does not decode.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub fn round(&self, objects: &[Value]) -> Result<Vec<Result<Round, String>>> {
+        let mut command = Command::new("python3");
+        command
+            .arg(Path::new(FOLDER).join("round.py"))
+            .env("PYTHONPATH", &self.packages)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        rounds(converse(&mut command, objects)?, objects.len())
+    }
+}
+
+fn python(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .context("cannot run python3: install Python 3.10 or newer, with pip")?;
+    ensure!(
+        output.status.success(),
+        "python3 failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Gives a program one object a line, and reads one value a line.
+fn converse(command: &mut Command, objects: &[Value]) -> Result<Vec<Value>> {
+    let mut input = tempfile::tempfile()?;
+    for object in objects {
+        writeln!(input, "{object}")?;
+    }
+    input.rewind()?;
+    let output = command.stdin(input).output()?;
+    ensure!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| Ok(serde_json::from_slice(line)?))
+        .collect()
+}
+
+fn rounds(answers: Vec<Value>, wanted: usize) -> Result<Vec<Result<Round, String>>> {
+    ensure!(
+        answers.len() == wanted,
+        "{} answers for {wanted} objects",
+        answers.len()
+    );
+    answers.into_iter().map(round).collect()
+}
+
+fn round(mut answer: Value) -> Result<Result<Round, String>> {
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        return Ok(Err(error.to_owned()));
+    }
+    let unknown = answer.get("unknown").and_then(Value::as_array);
+    let unknown = unknown.into_iter().flatten();
+    let unknown = unknown
+        .filter_map(|field| Some(field.as_str()?.to_owned()))
+        .collect();
+    match answer.get_mut("object").map(Value::take) {
+        Some(object) => Ok(Ok(Round { object, unknown })),
+        None => bail!("neither an object nor an error: {answer}"),
+    }
+}

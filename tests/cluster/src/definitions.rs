@@ -1,0 +1,96 @@
+//! The definitions of all kinds, on a control plane: the reference's, from its Go module.
+
+use crate::control_plane::ControlPlane;
+use crate::crds::{Install, install};
+use crate::go;
+use crate::resource::Resource;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use tokio::sync::OnceCell;
+use trainyard_api::yaml;
+
+/// The Go module that requires the reference's.
+const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/types");
+
+/// The definitions of all kinds, by kind.
+#[derive(Debug)]
+pub struct Definitions {
+    kinds: BTreeMap<String, Definition>,
+    installed: OnceCell<Result<(), String>>,
+}
+
+/// The definition of one kind.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The CustomResourceDefinition.
+    pub crd: Value,
+    /// Where objects of the kind are.
+    pub resource: Resource,
+}
+
+impl Definitions {
+    /// Reads them from the reference's module, which is fetched if it is not there.
+    ///
+    /// # Errors
+    /// No Go, no module, or a definition that lacks what names its kind.
+    pub fn read() -> Result<Self> {
+        let mut kinds = BTreeMap::new();
+        for crd in crds()? {
+            let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str);
+            let kind = kind.context("a definition without a kind")?.to_owned();
+            let resource = Resource::defined_by(&crd)?;
+            kinds.insert(kind, Definition { crd, resource });
+        }
+        Ok(Self {
+            kinds,
+            installed: OnceCell::new(),
+        })
+    }
+
+    /// Each kind and its definition.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Definition)> {
+        self.kinds
+            .iter()
+            .map(|(kind, definition)| (kind.as_str(), definition))
+    }
+
+    /// The definition of a kind, once all are installed: whichever test comes first installs them for all.
+    ///
+    /// # Errors
+    /// The API server refused one, or there is no such kind.
+    pub async fn on(&self, plane: &ControlPlane, kind: &str) -> Result<&Definition> {
+        let installed = self.installed.get_or_init(async || {
+            for definition in self.kinds.values() {
+                let served = install(plane, &definition.crd, Install::ServerSide).await;
+                served.map_err(|error| format!("{error:#}"))?;
+            }
+            Ok(())
+        });
+        if let Err(error) = installed.await {
+            bail!("the definitions do not install: {error}");
+        }
+        self.kinds
+            .get(kind)
+            .with_context(|| format!("no definition of kind {kind:?}"))
+    }
+}
+
+/// The names of the files, in the folder of the reference's module.
+const FILES: [&str; 3] = ["trainjobs", "trainingruntimes", "clustertrainingruntimes"];
+
+fn crds() -> Result<Vec<Value>> {
+    let module = go::files_of(Path::new(MODULE), "github.com/kubeflow/trainer/v2")?;
+    let folder = module.join("manifests/base/crds");
+    let mut crds = Vec::new();
+    for file in FILES {
+        let path = folder.join(format!("trainer.kubeflow.org_{file}.yaml"));
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        for document in yaml::read(&text) {
+            crds.push(document?.value);
+        }
+    }
+    Ok(crds)
+}

@@ -1,0 +1,54 @@
+//! The Go toolchain, by which real Kubernetes code is built.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The version of the toolchain on this machine.
+pub(crate) fn version() -> Result<String> {
+    let output = go(Path::new("."), &["env", "GOVERSION"])?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Builds a package of the module in that folder into a file.
+pub(crate) fn build(module: &Path, package: &str, to: &Path) -> Result<()> {
+    let to = to.to_str().context("a path that is no text")?;
+    go(
+        module,
+        &["build", "-trimpath", "-ldflags", "-s -w", "-o", to, package],
+    )?;
+    Ok(())
+}
+
+/// Where the files of a module are that the module in that folder requires; they are fetched if they are not there.
+pub(crate) fn files_of(module: &Path, required: &str) -> Result<PathBuf> {
+    go(module, &["mod", "download", required])?;
+    let output = go(module, &["list", "-m", "-f", "{{.Dir}}", required])?;
+    Ok(PathBuf::from(
+        String::from_utf8_lossy(&output.stdout).trim(),
+    ))
+}
+
+fn go(folder: &Path, args: &[&str]) -> Result<Output> {
+    let output = Command::new("go")
+        .args(args)
+        .current_dir(folder)
+        .env("CGO_ENABLED", "0")
+        .output();
+    let output = match output {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
+            "Go is missing: install Go 1.26 or newer. What these tests compare with is built from Go modules; \
+             etcd and kube-apiserver can also be taken from a folder that KUBEBUILDER_ASSETS names"
+        ),
+        output => output.context("cannot run go")?,
+    };
+    ensure!(
+        output.status.success(),
+        "`go {}` in {} failed:\n{}",
+        args.join(" "),
+        folder.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(output)
+}

@@ -1,0 +1,159 @@
+//! The table of inputs: objects, and what an API server with our definitions makes of each.
+
+use crate::answer::Answer;
+use crate::api::{Api, Write};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::Path;
+use trainyard_api::yaml;
+
+/// Where the table is.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs");
+
+/// One file of the table.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The file's name without its ending.
+    pub name: String,
+    /// What is seen by it, as one sentence.
+    pub proves: String,
+    /// Whether it shows a rule or a field that the reference's own definitions lack.
+    pub ours: bool,
+    /// The stored object that `object` is an update of.
+    pub before: Option<Value>,
+    /// What is sent.
+    pub object: Value,
+    /// Whether it is sent as a new status.
+    pub status: bool,
+    /// The fields that it is refused for, in any order; nothing for an object that is accepted.
+    pub refused: Option<Vec<String>>,
+    /// The fields that are dropped as unknown.
+    pub unknown: Vec<String>,
+    /// What stands in the stored object, by JSON pointers; null where nothing does.
+    pub stored: Map<String, Value>,
+}
+
+impl Input {
+    /// Reads the whole table.
+    ///
+    /// # Errors
+    /// The first file that is not of its form.
+    pub fn read_all() -> Result<Vec<Self>> {
+        let mut inputs = Vec::new();
+        for entry in fs::read_dir(FOLDER).context(FOLDER)? {
+            let path = entry?.path();
+            inputs.push(Self::read(&path).with_context(|| path.display().to_string())?);
+        }
+        inputs.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(inputs)
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let name = path.file_stem().context("no name")?.to_string_lossy();
+        let mut fields = document(&fs::read_to_string(path)?)?;
+        let mut take = |key: &str| fields.remove(key).filter(|value| !value.is_null());
+        let mut object = take("object").context("no object")?;
+        for grow in items(take("grow"))? {
+            self::grow(&mut object, &grow).with_context(|| format!("grow: {grow}"))?;
+        }
+        let input = Self {
+            name: name.into_owned(),
+            proves: text(&take("proves").context("no proves")?)?,
+            ours: take("ours") == Some(Value::Bool(true)),
+            before: take("before"),
+            object,
+            status: take("status") == Some(Value::Bool(true)),
+            refused: take("refused").map(texts).transpose()?,
+            unknown: take("unknown").map(texts).transpose()?.unwrap_or_default(),
+            stored: match take("stored") {
+                Some(Value::Object(stored)) => stored,
+                None => Map::new(),
+                Some(other) => bail!("stored is no map: {other}"),
+            },
+        };
+        ensure!(fields.is_empty(), "unknown keys: {:?}", fields.keys());
+        Ok(input)
+    }
+
+    /// Sends it, to an API in which nothing of its name is; the object that it updates goes first.
+    ///
+    /// # Errors
+    /// No answer, or the object that it updates was refused.
+    pub async fn send(&self, api: Api<'_>) -> Result<Answer> {
+        let write = Write::default();
+        let Some(before) = &self.before else {
+            return api.create(&self.object, &write).await;
+        };
+        let before = api.create(before, &write).await?.accepted()?;
+        let mut object = self.object.clone();
+        let metadata = object
+            .pointer_mut("/metadata")
+            .and_then(Value::as_object_mut);
+        if let (Some(metadata), Some(version)) =
+            (metadata, before.pointer("/metadata/resourceVersion"))
+        {
+            metadata.insert("resourceVersion".to_owned(), version.clone());
+        }
+        if self.status {
+            api.replace_status(&object, &write).await
+        } else {
+            api.replace(&object, &write).await
+        }
+    }
+
+    /// The kind of the object.
+    pub fn kind(&self) -> &str {
+        let kind = self.object.get("kind").and_then(Value::as_str);
+        kind.unwrap_or_default()
+    }
+}
+
+fn document(text: &str) -> Result<Map<String, Value>> {
+    let mut documents = yaml::read(text);
+    let document = documents.pop().context("no document")??;
+    ensure!(documents.is_empty(), "more than one document");
+    match document.value {
+        Value::Object(fields) => Ok(fields),
+        other => bail!("no map: {other}"),
+    }
+}
+
+fn items(value: Option<Value>) -> Result<Vec<Value>> {
+    match value {
+        Some(Value::Array(items)) => Ok(items),
+        None => Ok(Vec::new()),
+        Some(other) => bail!("no list: {other}"),
+    }
+}
+
+fn texts(value: Value) -> Result<Vec<String>> {
+    items(Some(value))?.iter().map(text).collect()
+}
+
+fn text(value: &Value) -> Result<String> {
+    Ok(value.as_str().context("no text")?.to_owned())
+}
+
+/// Makes something long, so that no file has to be: `{at, text, to}` a text of so many times that text, and
+/// `{at, item, to}` a list of so many items, in which `#` is the item's number.
+fn grow(object: &mut Value, how: &Value) -> Result<()> {
+    let get = |key| how.get(key).context("no at or no to");
+    let to = usize::try_from(get("to")?.as_u64().context("to is no number")?)?;
+    let place = object
+        .pointer_mut(get("at")?.as_str().context("at is no pointer")?)
+        .context("at names nothing")?;
+    *place = match (how.get("text").and_then(Value::as_str), how.get("item")) {
+        (Some(text), None) => Value::String(text.repeat(to)),
+        (None, Some(item)) => {
+            let item = serde_json::to_string(item)?;
+            (0..to)
+                .map(|number| {
+                    serde_json::from_str::<Value>(&item.replace('#', &number.to_string()))
+                })
+                .collect::<Result<_, _>>()?
+        }
+        _ => bail!("neither text nor item, or both"),
+    };
+    Ok(())
+}

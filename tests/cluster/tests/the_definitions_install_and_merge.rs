@@ -1,0 +1,170 @@
+//! The definitions install by server-side apply, once and again, and two managers of one list merge by its keys.
+
+use anyhow::{Context, Result, ensure};
+use http::StatusCode;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use trainyard_cluster::{
+    ControlPlane, Definition, Definitions, Install, Resource, Test, Write, install, run,
+};
+
+/// A copy of a definition in another group, so that the tests of the others are left alone.
+fn in_group(definition: &Definition, group: &str) -> Result<Value> {
+    let mut crd = definition.crd.clone();
+    *crd.pointer_mut("/spec/group").context("no group")? = json!(group);
+    *crd.pointer_mut("/metadata/name").context("no name")? =
+        json!(format!("{}.{group}", definition.resource.plural));
+    Ok(crd)
+}
+
+async fn installs(plane: &ControlPlane, definition: &Definition) -> Result<()> {
+    let crd = in_group(definition, "installed.example.com")?;
+    install(plane, &crd, Install::ServerSide).await?;
+    let version = resource_version(plane, &crd).await?;
+    install(plane, &crd, Install::ServerSide).await?;
+    ensure!(
+        version == resource_version(plane, &crd).await?,
+        "applied again, it changed"
+    );
+    Ok(())
+}
+
+async fn resource_version(plane: &ControlPlane, crd: &Value) -> Result<Value> {
+    // Conditions are written by the server after the definition itself.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let name = crd
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .context("no name")?;
+    let stored = plane
+        .api(&Resource::crds(), "")
+        .get(name)
+        .await?
+        .accepted()?;
+    stored
+        .pointer("/metadata/resourceVersion")
+        .cloned()
+        .context("no version")
+}
+
+/// A runtime whose container `node` has one env var.
+fn runtime(name: &str) -> Value {
+    let container = json!({"name": "node", "env": [{"name": name, "value": "1"}]});
+    let job = json!({"name": "node", "template": {"spec": {"template": {"spec": {"containers": [container]}}}}});
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "shared"},
+        "spec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    })
+}
+
+async fn two_managers_that_each_add_an_env_var_merge(
+    plane: &ControlPlane,
+    definitions: &Definitions,
+) -> Result<()> {
+    let definition = definitions.on(plane, "TrainingRuntime").await?;
+    let namespace = plane.new_namespace().await?;
+    let api = plane.api(&definition.resource, &namespace);
+    for (manager, name) in [("one", "FIRST"), ("two", "SECOND")] {
+        let applied = api.apply(&runtime(name), &Write::by(manager)).await?;
+        ensure!(applied.warnings.is_empty(), "{:?}", applied.warnings);
+        applied.accepted()?;
+    }
+    let stored = api.get("shared").await?.accepted()?;
+    let env = stored.pointer(
+        "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/containers/0/env",
+    );
+    let wanted = json!([{"name": "FIRST", "value": "1"}, {"name": "SECOND", "value": "1"}]);
+    ensure!(env == Some(&wanted), "{stored}");
+    Ok(())
+}
+
+async fn two_managers_of_patches_merge(
+    plane: &ControlPlane,
+    definitions: &Definitions,
+) -> Result<()> {
+    let definition = definitions.on(plane, "TrainJob").await?;
+    let namespace = plane.new_namespace().await?;
+    let api = plane.api(&definition.resource, &namespace);
+    for manager in ["example.com/one", "example.com/two"] {
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "patched"},
+            "spec": {"runtimeRef": {"name": "shared"}, "runtimePatches": [{"manager": manager}]},
+        });
+        let write = Write::by(&manager.replace('/', "-"));
+        api.apply(&job, &write).await?.accepted()?;
+    }
+    let stored = api.get("patched").await?.accepted()?;
+    let patches = stored.pointer("/spec/runtimePatches");
+    let wanted = json!([{"manager": "example.com/one"}, {"manager": "example.com/two"}]);
+    ensure!(patches == Some(&wanted), "{stored}");
+    Ok(())
+}
+
+async fn printer_columns_are_served(plane: &ControlPlane, definitions: &Definitions) -> Result<()> {
+    let definition = definitions.on(plane, "TrainJob").await?;
+    let name = "trainjobs.trainer.kubeflow.org";
+    let stored = plane.api(&Resource::crds(), "").get(name).await?;
+    ensure!(stored.status == StatusCode::OK, "{}", stored.body);
+    let columns = |crd: &Value| {
+        crd.pointer("/spec/versions/0/additionalPrinterColumns")
+            .cloned()
+    };
+    let wanted = json!([
+        {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]);
+    ensure!(
+        columns(&stored.body) == columns(&definition.crd),
+        "{}",
+        stored.body
+    );
+    ensure!(
+        columns(&stored.body) == Some(wanted),
+        "{:?}",
+        columns(&stored.body)
+    );
+    Ok(())
+}
+
+fn tests() -> Result<Vec<Test>> {
+    let definitions = Arc::new(Definitions::read()?);
+    let mut tests = Vec::new();
+    for (kind, definition) in definitions.iter() {
+        let definition = definition.clone();
+        let name = format!("{kind}_installs");
+        tests.push(Test::new(name, async move |plane: &ControlPlane| {
+            installs(plane, &definition).await
+        }));
+    }
+    let shared = Arc::clone(&definitions);
+    let name = "two_managers_that_each_add_an_env_var_merge";
+    tests.push(Test::new(name, async move |plane: &ControlPlane| {
+        two_managers_that_each_add_an_env_var_merge(plane, &shared).await
+    }));
+    let shared = Arc::clone(&definitions);
+    let name = "two_managers_of_patches_merge";
+    tests.push(Test::new(name, async move |plane: &ControlPlane| {
+        two_managers_of_patches_merge(plane, &shared).await
+    }));
+    tests.push(Test::new(
+        "printer_columns_are_served",
+        async move |plane: &ControlPlane| printer_columns_are_served(plane, &definitions).await,
+    ));
+    Ok(tests)
+}
+
+fn main() -> ExitCode {
+    match tests() {
+        Ok(tests) => run(tests),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! For every input of the table the schema step says what the API server says: the same verdict, the same fields, in the
+//! same words, and the same stored object.
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use trainyard_cluster::{
+    Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write, run,
+};
+use trainyard_schema::structural::{Options, Scope, Structural};
+
+/// A definition as it is compiled here.
+struct Compiled {
+    structural: Structural,
+    options: Options,
+}
+
+impl Compiled {
+    fn of(definition: &Definition) -> Result<Self> {
+        let version = definition
+            .crd
+            .pointer("/spec/versions/0")
+            .context("no version")?;
+        let schema = version
+            .pointer("/schema/openAPIV3Schema")
+            .context("no schema")?;
+        Ok(Self {
+            structural: Structural::compile(schema)?,
+            options: Options {
+                scope: if definition.resource.namespaced {
+                    Scope::Namespaced
+                } else {
+                    Scope::Cluster
+                },
+                status_subresource: version.pointer("/subresources/status").is_some(),
+            },
+        })
+    }
+}
+
+/// What one side makes of an input.
+#[derive(Debug, PartialEq, Eq)]
+struct Verdict {
+    /// What it is refused for, in the order of the fields.
+    refused: Vec<Cause>,
+    /// The fields that are dropped, in the order of their names.
+    unknown: Vec<String>,
+    /// What is stored, without what only a server can know; nothing where it is refused.
+    stored: Option<Value>,
+}
+
+/// The metadata that a server makes by itself.
+const OF_THE_SERVER: [&str; 6] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "namespace",
+    "resourceVersion",
+    "uid",
+];
+
+fn without_server_metadata(mut object: Value) -> Value {
+    if let Some(metadata) = object
+        .pointer_mut("/metadata")
+        .and_then(Value::as_object_mut)
+    {
+        metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
+    }
+    object
+}
+
+/// What the API server says of the input.
+async fn served(api: Api<'_>, input: &Input) -> Result<Verdict> {
+    let answer = input.send(api).await?;
+    let mut unknown: Vec<String> = answer
+        .warnings
+        .iter()
+        .filter_map(|text| unknown_field(text))
+        .collect();
+    unknown.sort();
+    let (refused, stored) = match answer.accepted() {
+        Ok(object) => {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str);
+            let stored = api.get(name.context("a name")?).await?.accepted()?;
+            (Vec::new(), Some(without_server_metadata(stored)))
+        }
+        Err(refusal) => {
+            ensure!(refusal.code == 422, "not for its content: {refusal}");
+            let mut causes = refusal.causes;
+            causes.sort();
+            (causes, None)
+        }
+    };
+    Ok(Verdict {
+        refused,
+        unknown,
+        stored,
+    })
+}
+
+/// The field of a warning that says that it is unknown.
+fn unknown_field(warning: &str) -> Option<String> {
+    let field = warning
+        .strip_prefix("unknown field \"")?
+        .strip_suffix('"')?;
+    Some(field.to_owned())
+}
+
+/// What the schema step says of the input.
+fn computed(kind: &Compiled, input: &Input) -> Result<Verdict> {
+    let old = input.before.clone().map(|mut before| {
+        let outcome = kind.structural.admit(&mut before, None, &kind.options);
+        (before, outcome)
+    });
+    if let Some((_, outcome)) = &old {
+        ensure!(outcome.errors.is_empty(), "before: {:?}", outcome.errors);
+    }
+    let old = old.map(|(before, _)| before);
+    let mut options = kind.options;
+    let mut object = input.object.clone();
+    if input.status {
+        // A new status is written to the object as it is.
+        options.status_subresource = false;
+        let status = object.get("status").cloned().context("a status")?;
+        object = old.clone().context("an object before")?;
+        object
+            .as_object_mut()
+            .context("an object")?
+            .insert("status".to_owned(), status);
+    }
+    let outcome = kind.structural.admit(&mut object, old.as_ref(), &options);
+    let mut refused: Vec<Cause> = outcome
+        .errors
+        .iter()
+        .map(|violation| Cause {
+            field: violation.field(),
+            message: violation.body(),
+        })
+        .collect();
+    if input.status {
+        from_the_status_on(&mut refused);
+    }
+    refused.sort();
+    let mut unknown: Vec<String> = outcome
+        .unknown
+        .iter()
+        .map(|unknown| unknown.path.to_string())
+        .collect();
+    unknown.sort();
+    let stored = refused.is_empty().then(|| without_server_metadata(object));
+    Ok(Verdict {
+        refused,
+        unknown,
+        stored,
+    })
+}
+
+/// Of a status that is written for itself, the server's sentences name fields from the status on.
+fn from_the_status_on(causes: &mut [Cause]) {
+    for cause in causes {
+        cause.message =
+            cause
+                .message
+                .replacen(": status.", ": ", 1)
+                .replacen(": status in", ":  in", 1);
+    }
+}
+
+/// Both sides agree, and with the table, but for rules that these definitions lack.
+async fn agree(plane: &ControlPlane, all: &All, input: &Input) -> Result<()> {
+    let definition = all.definitions.on(plane, input.kind()).await?;
+    let namespace = plane.new_namespace().await?;
+    let api = plane.api(&definition.resource, &namespace);
+    let served = served(api, input).await?;
+    let computed = computed(
+        all.compiled.get(input.kind()).context("no such kind")?,
+        input,
+    )?;
+    ensure!(
+        served == computed,
+        "{}\nthe server says  {}\nthe schema says  {}",
+        input.proves,
+        shown(&served, &computed),
+        shown(&computed, &served)
+    );
+    if input.ours {
+        return Ok(());
+    }
+    expected(input, &served).with_context(|| input.proves.clone())?;
+    if !input.unknown.is_empty() && input.before.is_none() {
+        strict(api, input).await?;
+    }
+    Ok(())
+}
+
+/// The parts of one verdict that the other has not.
+fn shown(verdict: &Verdict, other: &Verdict) -> String {
+    let mut text = String::new();
+    if verdict.refused != other.refused {
+        text += &format!("refused: {:#?} ", verdict.refused);
+    }
+    if verdict.unknown != other.unknown {
+        text += &format!("unknown: {:?} ", verdict.unknown);
+    }
+    if verdict.stored != other.stored {
+        let stored = verdict.stored.as_ref().map(Value::to_string);
+        text += &format!("stored: {}", stored.unwrap_or_default());
+    }
+    text
+}
+
+fn expected(input: &Input, served: &Verdict) -> Result<()> {
+    let mut fields: Vec<&str> = served
+        .refused
+        .iter()
+        .map(|cause| cause.field.as_str())
+        .collect();
+    fields.dedup();
+    let mut wanted: Vec<&str> = input.refused.iter().flatten().map(String::as_str).collect();
+    wanted.sort_unstable();
+    ensure!(
+        fields == wanted,
+        "refused for {:#?}\ninstead of {wanted:?}",
+        served.refused
+    );
+    ensure!(
+        served.unknown == input.unknown,
+        "unknown: {:?}",
+        served.unknown
+    );
+    let Some(stored) = &served.stored else {
+        return Ok(());
+    };
+    for (pointer, wanted) in &input.stored {
+        let found = stored.pointer(pointer).unwrap_or(&Value::Null);
+        ensure!(found == wanted, "{pointer} is {found}, not {wanted}");
+    }
+    Ok(())
+}
+
+/// What is dropped with a warning is refused where the client asks for it, as kubectl does.
+async fn strict(api: Api<'_>, input: &Input) -> Result<()> {
+    let write = Write {
+        dry_run: true,
+        validation: Validation::Strict,
+        ..Write::default()
+    };
+    let refusal = api.create(&input.object, &write).await?.refused()?;
+    for field in &input.unknown {
+        ensure!(
+            refusal
+                .message
+                .contains(&format!("unknown field \"{field}\"")),
+            "{refusal}"
+        );
+    }
+    Ok(())
+}
+
+struct All {
+    definitions: Definitions,
+    compiled: BTreeMap<String, Compiled>,
+}
+
+fn tests() -> Result<Vec<Test>> {
+    let definitions = Definitions::read()?;
+    let mut compiled = BTreeMap::new();
+    for (kind, definition) in definitions.iter() {
+        let of = Compiled::of(definition).with_context(|| kind.to_owned())?;
+        compiled.insert(kind.to_owned(), of);
+    }
+    let all = Arc::new(All {
+        definitions,
+        compiled,
+    });
+    let tests = Input::read_all()?.into_iter().map(|input| {
+        let all = Arc::clone(&all);
+        Test::new(input.name.clone(), async move |plane: &ControlPlane| {
+            agree(plane, &all, &input).await
+        })
+    });
+    Ok(tests.collect())
+}
+
+fn main() -> ExitCode {
+    match tests() {
+        Ok(tests) => run(tests),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
