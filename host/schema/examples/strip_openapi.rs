@@ -21,12 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut needed = BTreeMap::new();
     let mut names = vec![ROOT.to_owned()];
     while let Some(name) = names.pop() {
-        if !needed.contains_key(&name) {
-            let mut definition = all.get(&name).ok_or_else(|| format!("no {name}"))?.clone();
-            strip(&mut definition);
-            references(&definition, &mut names);
-            needed.insert(name, definition);
+        if needed.contains_key(&name) {
+            continue;
         }
+        let mut definition = all.get(&name).ok_or_else(|| format!("no {name}"))?.clone();
+        strip(&mut definition);
+        references(&definition, &mut names);
+        needed.insert(name, definition);
     }
     let lines: Vec<String> = needed
         .iter()

@@ -105,11 +105,11 @@ fn a_placeholder_that_nothing_fills_is_named() {
         "/properties/a~1b/items: Kubernetes' document has no type `io.k8s.api.core.v1.Pod`"
     ));
     let nameless = expand(&json!({"a": {"$kubernetes": 5}})).unwrap_err();
+    assert!(matches!(nameless, DocumentError::NoName { place } if place == "/a"));
+    let missing = expand(&json!({"a": {"$document": "none"}})).unwrap_err();
     assert_eq!(
-        nameless,
-        DocumentError::NoName {
-            place: "/a".to_owned()
-        }
+        missing.to_string(),
+        "/a: there is no document `none` in host/schema/documents"
     );
 }
 

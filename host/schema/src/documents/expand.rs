@@ -3,13 +3,16 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::kubernetes;
+use super::{kubernetes, ours};
+use crate::structural::CompileError;
 
-/// The member that makes an object of a document a placeholder: its value names the type.
+/// The member that makes an object of a document a placeholder for one of Kubernetes' types: its value names the type.
 const PLACEHOLDER: &str = "$kubernetes";
+/// The same for another document of ours.
+const DOCUMENT: &str = "$document";
 
 /// Why a document gives no schema.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Debug, Error)]
 pub enum DocumentError {
     /// A placeholder for a type that the pinned document of Kubernetes does not have.
     #[error(
@@ -21,8 +24,32 @@ pub enum DocumentError {
         /// The type that it names.
         name: String,
     },
+    /// A placeholder for a document that is not there.
+    #[error("{place}: there is no document `{name}` in host/schema/documents")]
+    UnknownDocument {
+        /// The placeholder.
+        place: String,
+        /// The document that it names.
+        name: String,
+    },
+    /// A document that is no YAML.
+    #[error("the document `{name}`: {problem}")]
+    Yaml {
+        /// The document.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The schema that a document gives does not compile.
+    #[error("the document `{name}`: {problem}")]
+    Schema {
+        /// The document.
+        name: String,
+        /// What is wrong with it.
+        problem: CompileError,
+    },
     /// A placeholder that names no type.
-    #[error("{place}: `{PLACEHOLDER}` must be the name of a type")]
+    #[error("{place}: `{PLACEHOLDER}` and `{DOCUMENT}` must be names")]
     NoName {
         /// The placeholder.
         place: String,
@@ -51,15 +78,17 @@ pub fn expand(document: &Value) -> Result<Value, DocumentError> {
 fn below(value: &Value, place: &str) -> Result<Value, DocumentError> {
     match value {
         Value::Object(object) => {
-            let mut out = match object.get(PLACEHOLDER) {
-                None => Map::new(),
-                Some(Value::String(name)) => named(name, place)?,
-                Some(_) => {
+            let mut out = match (object.get(PLACEHOLDER), object.get(DOCUMENT)) {
+                (None, None) => Map::new(),
+                (Some(Value::String(name)), None) => named(name, place)?,
+                (None, Some(Value::String(name))) => document(name, place)?,
+                _ => {
                     let place = place.to_owned();
                     return Err(DocumentError::NoName { place });
                 }
             };
-            for (key, value) in object.iter().filter(|(key, _)| *key != PLACEHOLDER) {
+            let is_placeholder = |key: &str| key == PLACEHOLDER || key == DOCUMENT;
+            for (key, value) in object.iter().filter(|(key, _)| !is_placeholder(key)) {
                 let value = below(value, &format!("{place}/{}", escaped(key)))?;
                 out.insert(key.clone(), value);
             }
@@ -79,6 +108,20 @@ fn named(name: &str, place: &str) -> Result<Map<String, Value>, DocumentError> {
         place: place.to_owned(),
         name: name.to_owned(),
     })
+}
+
+/// Another document of ours, with its placeholders filled.
+fn document(name: &str, place: &str) -> Result<Map<String, Value>, DocumentError> {
+    let Some(text) = ours::text(name) else {
+        return Err(DocumentError::UnknownDocument {
+            place: place.to_owned(),
+            name: name.to_owned(),
+        });
+    };
+    match expand(&ours::read(name, text)?)? {
+        Value::Object(schema) => Ok(schema),
+        _ => Ok(Map::new()),
+    }
 }
 
 /// A key as a segment of a JSON pointer.

@@ -1,0 +1,132 @@
+//! The CRDs that are made of the documents.
+
+use serde_json::{Value, json};
+use trainyard_api::names;
+
+use super::{DocumentError, expand};
+use crate::structural::{Options, Scope, Structural};
+
+/// The one version of the group.
+const VERSION: &str = "v1alpha1";
+
+/// A kind of the group, with its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TrainJob.
+    TrainJob,
+    /// TrainingRuntime.
+    TrainingRuntime,
+    /// ClusterTrainingRuntime.
+    ClusterTrainingRuntime,
+}
+
+impl Kind {
+    /// All kinds, in the order in which their CRDs are printed.
+    pub const ALL: [Self; 3] = [
+        Self::ClusterTrainingRuntime,
+        Self::TrainingRuntime,
+        Self::TrainJob,
+    ];
+
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TrainJob => names::TRAIN_JOB,
+            Self::TrainingRuntime => names::TRAINING_RUNTIME,
+            Self::ClusterTrainingRuntime => names::CLUSTER_TRAINING_RUNTIME,
+        }
+    }
+
+    /// The kind's name in addresses.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::TrainJob => "trainjobs",
+            Self::TrainingRuntime => "trainingruntimes",
+            Self::ClusterTrainingRuntime => "clustertrainingruntimes",
+        }
+    }
+
+    const fn document(self) -> &'static str {
+        match self {
+            Self::TrainJob => "train-job",
+            Self::TrainingRuntime | Self::ClusterTrainingRuntime => "runtime",
+        }
+    }
+
+    /// What an API server knows of the kind beside its schema.
+    #[must_use]
+    pub const fn options(self) -> Options {
+        Options {
+            scope: match self {
+                Self::ClusterTrainingRuntime => Scope::Cluster,
+                _ => Scope::Namespaced,
+            },
+            status_subresource: matches!(self, Self::TrainJob),
+        }
+    }
+
+    /// The kind's schema, with every placeholder filled.
+    ///
+    /// # Errors
+    /// A placeholder that nothing fills.
+    pub fn schema(self) -> Result<Value, DocumentError> {
+        expand(&json!({ "$document": self.document() }))
+    }
+
+    /// The kind's schema, compiled.
+    ///
+    /// # Errors
+    /// A placeholder that nothing fills, or a rule that does not compile.
+    pub fn structural(self) -> Result<Structural, DocumentError> {
+        Structural::compile(&self.schema()?).map_err(|problem| DocumentError::Schema {
+            name: self.document().to_owned(),
+            problem,
+        })
+    }
+
+    /// The kind's CustomResourceDefinition. It stays when a chart that brought it goes, and every object with it.
+    ///
+    /// # Errors
+    /// As [`Self::structural`].
+    pub fn crd(self) -> Result<Value, DocumentError> {
+        self.structural()?;
+        let schema = self.schema()?;
+        let version = match self {
+            Self::TrainJob => json!({
+                "name": VERSION, "served": true, "storage": true,
+                "additionalPrinterColumns": [
+                    {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+                    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                ],
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": schema},
+            }),
+            _ => json!({
+                "name": VERSION, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+            }),
+        };
+        let scope = match self.options().scope {
+            Scope::Cluster => "Cluster",
+            Scope::Namespaced => "Namespaced",
+        };
+        Ok(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": format!("{}.{}", self.plural(), names::TRAINER_GROUP),
+                "annotations": {"helm.sh/resource-policy": "keep"},
+            },
+            "spec": {
+                "group": names::TRAINER_GROUP,
+                "names": {
+                    "kind": self.name(), "listKind": format!("{}List", self.name()),
+                    "plural": self.plural(), "singular": self.name().to_lowercase(),
+                },
+                "scope": scope,
+                "versions": [version],
+            },
+        }))
+    }
+}

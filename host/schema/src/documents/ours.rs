@@ -1,0 +1,43 @@
+//! Our own documents, as they stand in `host/schema/documents`.
+
+use serde_json::Value;
+use trainyard_api::yaml;
+
+use super::DocumentError;
+
+macro_rules! documents {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../documents/", $name, ".yaml")))),+]
+    };
+}
+
+const DOCUMENTS: &[(&str, &str)] = documents![
+    "container-patches",
+    "env",
+    "initializer-step",
+    "job-set-spec",
+    "patch-metadata",
+    "plugin-use",
+    "pod-spec-patch",
+    "runtime",
+    "train-job",
+];
+
+/// The text of a document.
+pub(super) fn text(name: &str) -> Option<&'static str> {
+    let found = DOCUMENTS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text)
+}
+
+/// A document's one value.
+pub(super) fn read(name: &str, text: &str) -> Result<Value, DocumentError> {
+    let problem = |problem: String| DocumentError::Yaml {
+        name: name.to_owned(),
+        problem,
+    };
+    match yaml::read(text).into_iter().next() {
+        Some(Ok(document)) => Ok(document.value),
+        Some(Err(error)) => Err(problem(format!("line {}: {}", error.line, error.kind))),
+        None => Err(problem("is empty".to_owned())),
+    }
+}
