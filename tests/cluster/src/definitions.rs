@@ -1,19 +1,13 @@
-//! The definitions of all kinds, on a control plane: the reference's, from its Go module.
+//! The definitions of all kinds, on a control plane.
 
 use crate::control_plane::ControlPlane;
 use crate::crds::{Install, install};
-use crate::go;
 use crate::resource::Resource;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use tokio::sync::OnceCell;
-use trainyard_api::yaml;
-
-/// The Go module that requires the reference's.
-const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/types");
+use trainyard_schema::documents::Kind;
 
 /// The definitions of all kinds, by kind.
 #[derive(Debug)]
@@ -32,13 +26,14 @@ pub struct Definition {
 }
 
 impl Definitions {
-    /// Reads them from the reference's module, which is fetched if it is not there.
+    /// Makes them of the schema documents.
     ///
     /// # Errors
-    /// No Go, no module, or a definition that lacks what names its kind.
+    /// A document that gives none, or a definition that lacks what names its kind.
     pub fn read() -> Result<Self> {
         let mut kinds = BTreeMap::new();
-        for crd in crds()? {
+        for kind in Kind::ALL {
+            let crd = kind.crd()?;
             let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str);
             let kind = kind.context("a definition without a kind")?.to_owned();
             let resource = Resource::defined_by(&crd)?;
@@ -76,21 +71,4 @@ impl Definitions {
             .get(kind)
             .with_context(|| format!("no definition of kind {kind:?}"))
     }
-}
-
-/// The names of the files, in the folder of the reference's module.
-const FILES: [&str; 3] = ["trainjobs", "trainingruntimes", "clustertrainingruntimes"];
-
-fn crds() -> Result<Vec<Value>> {
-    let module = go::files_of(Path::new(MODULE), "github.com/kubeflow/trainer/v2")?;
-    let folder = module.join("manifests/base/crds");
-    let mut crds = Vec::new();
-    for file in FILES {
-        let path = folder.join(format!("trainer.kubeflow.org_{file}.yaml"));
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        for document in yaml::read(&text) {
-            crds.push(document?.value);
-        }
-    }
-    Ok(crds)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// The version of the toolchain on this machine.
@@ -19,15 +19,6 @@ pub(crate) fn build(module: &Path, package: &str, to: &Path) -> Result<()> {
         &["build", "-trimpath", "-ldflags", "-s -w", "-o", to, package],
     )?;
     Ok(())
-}
-
-/// Where the files of a module are that the module in that folder requires; they are fetched if they are not there.
-pub(crate) fn files_of(module: &Path, required: &str) -> Result<PathBuf> {
-    go(module, &["mod", "download", required])?;
-    let output = go(module, &["list", "-m", "-f", "{{.Dir}}", required])?;
-    Ok(PathBuf::from(
-        String::from_utf8_lossy(&output.stdout).trim(),
-    ))
 }
 
 fn go(folder: &Path, args: &[&str]) -> Result<Output> {

@@ -18,8 +18,6 @@ pub struct Input {
     pub name: String,
     /// What is seen by it, as one sentence.
     pub proves: String,
-    /// Whether it shows a rule or a field that the reference's own definitions lack.
-    pub ours: bool,
     /// The stored object that `object` is an update of.
     pub before: Option<Value>,
     /// What is sent.
@@ -60,7 +58,6 @@ impl Input {
         let input = Self {
             name: name.into_owned(),
             proves: text(&take("proves").context("no proves")?)?,
-            ours: take("ours") == Some(Value::Bool(true)),
             before: take("before"),
             object,
             status: take("status") == Some(Value::Bool(true)),

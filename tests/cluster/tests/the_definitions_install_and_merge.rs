@@ -1,4 +1,4 @@
-//! The definitions install by server-side apply, once and again, and two managers of one list merge by its keys.
+//! Our definitions install by client-side and by server-side apply, and two managers of one list merge by its keys.
 
 use anyhow::{Context, Result, ensure};
 use http::StatusCode;
@@ -19,8 +19,13 @@ fn in_group(definition: &Definition, group: &str) -> Result<Value> {
     Ok(crd)
 }
 
-async fn installs(plane: &ControlPlane, definition: &Definition) -> Result<()> {
-    let crd = in_group(definition, "installed.example.com")?;
+async fn installs_both_ways(plane: &ControlPlane, definition: &Definition) -> Result<()> {
+    let crd = in_group(definition, "client-side.example.com")?;
+    install(plane, &crd, Install::ClientSide).await?;
+    // A cluster that was set up client-side changes over to server-side apply.
+    install(plane, &crd, Install::ServerSide).await?;
+
+    let crd = in_group(definition, "server-side.example.com")?;
     install(plane, &crd, Install::ServerSide).await?;
     let version = resource_version(plane, &crd).await?;
     install(plane, &crd, Install::ServerSide).await?;
@@ -137,9 +142,9 @@ fn tests() -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for (kind, definition) in definitions.iter() {
         let definition = definition.clone();
-        let name = format!("{kind}_installs");
+        let name = format!("{kind}_installs_both_ways");
         tests.push(Test::new(name, async move |plane: &ControlPlane| {
-            installs(plane, &definition).await
+            installs_both_ways(plane, &definition).await
         }));
     }
     let shared = Arc::clone(&definitions);

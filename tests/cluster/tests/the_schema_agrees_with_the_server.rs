@@ -167,7 +167,7 @@ fn from_the_status_on(causes: &mut [Cause]) {
     }
 }
 
-/// Both sides agree, and with the table, but for rules that these definitions lack.
+/// Both sides agree, and with the table.
 async fn agree(plane: &ControlPlane, all: &All, input: &Input) -> Result<()> {
     let definition = all.definitions.on(plane, input.kind()).await?;
     let namespace = plane.new_namespace().await?;
@@ -184,9 +184,6 @@ async fn agree(plane: &ControlPlane, all: &All, input: &Input) -> Result<()> {
         shown(&served, &computed),
         shown(&computed, &served)
     );
-    if input.ours {
-        return Ok(());
-    }
     expected(input, &served).with_context(|| input.proves.clone())?;
     if !input.unknown.is_empty() && input.before.is_none() {
         strict(api, input).await?;
