@@ -194,6 +194,56 @@ fn a_mix_that_says_two_things_names_both() {
     assert_eq!(errors(&modernized), wanted);
 }
 
+/// The errors of an old override and of another manager's patch of the same pods.
+fn mix(old: &str, patch: &str) -> Vec<String> {
+    let (_, modernized) = job(&format!(
+        "
+  podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {old}}}]
+  runtimePatches:
+  - manager: me.example.com/x
+    trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {patch}}}}}}}}}]}}}}}}
+"
+    ));
+    errors(&modernized)
+}
+
+#[test]
+fn a_mix_is_compared_as_it_is_merged() {
+    let mounts = |text: &str| format!("{{containers: [{{name: node, volumeMounts: [{text}]}}]}}");
+    let data = mounts("{name: data, mountPath: /data}");
+    let elsewhere = mounts("{name: data, mountPath: /scratch}");
+    assert_eq!(mix(&data, &elsewhere), [""; 0], "mounts are keyed by path");
+    let other = mounts("{name: other, mountPath: /data}");
+    let old = "spec.podTemplateOverrides[0].spec";
+    let found = mix(&data, &other);
+    let wanted = format!("{old}.containers[0].volumeMounts[0].name: differs from ");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&wanted),
+        "{found:?}"
+    );
+    for (field, one, two) in [
+        (
+            "volumes",
+            "emptyDir: {}",
+            "persistentVolumeClaim: {claimName: c}",
+        ),
+        (
+            "resourceClaims",
+            "resourceClaimName: c",
+            "resourceClaimTemplateName: t",
+        ),
+    ] {
+        let with = |source: &str| format!("{{{field}: [{{name: a, {source}}}]}}");
+        let found = mix(&with(one), &with(two));
+        let wanted = format!("{old}.{field}[0]: differs from ");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&wanted),
+            "{found:?}"
+        );
+        assert_eq!(mix(&with(one), &with(one)), [""; 0]);
+    }
+}
+
 #[test]
 fn later_errors_name_what_the_user_wrote() {
     let (_, modernized) = job(r#"
@@ -224,6 +274,10 @@ fn later_errors_name_what_the_user_wrote() {
         (
             [&template[..], &pods, &["spec", "nodeSelector"]].concat(),
             "spec.podSpecOverrides[0].nodeSelector",
+        ),
+        (
+            [&template[..], &pods[..3], &["name"]].concat(),
+            "spec.podSpecOverrides[0].targetJobs[0].name",
         ),
         (
             vec!["spec", "runtimePatches", "1", "manager"],

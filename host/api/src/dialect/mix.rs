@@ -1,11 +1,13 @@
 //! Old fields beside new ones: where both set one field to different values, nobody can say which is meant.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Modernized, spec};
 use crate::fields::FieldProblem;
 use crate::names;
-use crate::path::FieldPath;
+use crate::path::{FieldPath, Segment};
 
 /// Compares the converted entries with those of other managers, apart from Kueue's, which come later on purpose.
 pub(super) fn check(ours: &[Value], others: &[Value], modernized: &mut Modernized) {
@@ -35,7 +37,8 @@ pub(super) fn check(ours: &[Value], others: &[Value], modernized: &mut Modernize
     }
 }
 
-/// The fields that both set, to different values. Items of lists are compared by name; lists without names are one value.
+/// The fields that both set, to different values. Items of lists are compared by their keys, as they are merged; lists
+/// without keys are one value.
 fn differences(
     one: &Value,
     other: &Value,
@@ -43,33 +46,31 @@ fn differences(
     at_other: &FieldPath,
     found: &mut Vec<(FieldPath, FieldPath)>,
 ) {
+    let list = match at_one.segments().last() {
+        Some(Segment::Field(name)) => name.as_str(),
+        _ => "",
+    };
+    let key = key_of(list);
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            for (key, value) in one {
-                if let Some(there) = other.get(key) {
-                    differences(
-                        value,
-                        there,
-                        &at_one.field(key),
-                        &at_other.field(key),
-                        found,
-                    );
+            for (name, value) in one {
+                if let Some(there) = other.get(name) {
+                    let (at_one, at_other) = (at_one.field(name), at_other.field(name));
+                    differences(value, there, &at_one, &at_other, found);
                 }
             }
         }
-        (Value::Array(one), Value::Array(other)) if named(one) && named(other) => {
+        (Value::Array(one), Value::Array(other)) if keyed(one, key) && keyed(other, key) => {
             for (at, item) in one.iter().enumerate() {
-                let same = other
-                    .iter()
-                    .position(|there| there.get("name") == item.get("name"));
-                if let Some((behind, there)) = same.and_then(|at| Some((at, other.get(at)?))) {
-                    differences(
-                        item,
-                        there,
-                        &at_one.index(at),
-                        &at_other.index(behind),
-                        found,
-                    );
+                let same = |there: &&Value| there.get(key) == item.get(key);
+                let there = other.iter().enumerate().find(|(_, there)| same(there));
+                if let Some((behind, there)) = there {
+                    let (at_one, at_other) = (at_one.index(at), at_other.index(behind));
+                    if ALTERNATIVES.contains(&list) && nothing_shared(item, there) {
+                        found.push((at_one, at_other));
+                    } else {
+                        differences(item, there, &at_one, &at_other, found);
+                    }
                 }
             }
         }
@@ -78,7 +79,30 @@ fn differences(
     }
 }
 
-fn named(list: &[Value]) -> bool {
+/// The field that tells the items of a list apart when it is merged.
+fn key_of(list: &str) -> &'static str {
+    match list {
+        "volumeMounts" => "mountPath",
+        "volumeDevices" => "devicePath",
+        _ => "name",
+    }
+}
+
+fn keyed(list: &[Value], key: &str) -> bool {
     list.iter()
-        .all(|item| item.get("name").is_some_and(Value::is_string))
+        .all(|item| item.get(key).is_some_and(Value::is_string))
+}
+
+/// The lists whose items hold one of several fields beside their name: of two of them one would be lost.
+const ALTERNATIVES: [&str; 3] = ["env", "resourceClaims", "volumes"];
+
+/// Whether both items say something beside their name, but in no common field.
+fn nothing_shared(one: &Value, other: &Value) -> bool {
+    let fields = |item: &Value| -> BTreeSet<String> {
+        let fields = item.as_object().into_iter().flatten();
+        let named = fields.filter(|(field, value)| *field != "name" && !value.is_null());
+        named.map(|(field, _)| field.clone()).collect()
+    };
+    let (one, other) = (fields(one), fields(other));
+    !one.is_empty() && !other.is_empty() && one.is_disjoint(&other)
 }

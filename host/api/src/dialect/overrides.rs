@@ -148,13 +148,20 @@ impl Patches {
         } else {
             Value::Object(one)
         };
-        for target in targets {
-            self.add(&target, &patch, path, dialect.flat);
+        for (name, written) in targets {
+            self.add(&name, written, &patch, path, dialect.flat);
         }
     }
 
     /// Adds a patch of the pods of a replicated job to the first entry behind which nothing patches it.
-    fn add(&mut self, target: &str, patch: &Value, before: &FieldPath, flat: bool) {
+    fn add(
+        &mut self,
+        target: &str,
+        written: FieldPath,
+        patch: &Value,
+        before: &FieldPath,
+        flat: bool,
+    ) {
         let has = |entry: &Entry| entry.jobs.iter().any(|job| job["name"] == *target);
         let next = self
             .entries
@@ -166,6 +173,7 @@ impl Patches {
                 .field("spec")
                 .field("replicatedJobs")
                 .index(entry.jobs.len());
+            entry.moved.push((job.field("name"), written));
             let pods = job.field("template").field("spec").field("template");
             let now = if flat { pods.field("spec") } else { pods };
             entry.moved.push((now, before.clone()));
@@ -252,8 +260,12 @@ fn is_ours(entry: &Value) -> bool {
     }
 }
 
-/// The names of the replicated jobs that an override is for.
-fn targets(list: Option<Value>, path: &FieldPath, modernized: &mut Modernized) -> Vec<String> {
+/// The names of the replicated jobs that an override is for, each with the place where it stands.
+fn targets(
+    list: Option<Value>,
+    path: &FieldPath,
+    modernized: &mut Modernized,
+) -> Vec<(String, FieldPath)> {
     let path = path.field("targetJobs");
     let list = match list {
         Some(Value::Array(list)) if !list.is_empty() => list,
@@ -273,13 +285,14 @@ fn targets(list: Option<Value>, path: &FieldPath, modernized: &mut Modernized) -
             return Vec::new();
         }
     };
-    let mut names: Vec<String> = Vec::new();
+    let mut names: Vec<(String, FieldPath)> = Vec::new();
     for (at, target) in list.iter().enumerate() {
+        let path = path.index(at).field("name");
         match target.get("name").and_then(Value::as_str) {
             // Twice in one list is once.
-            Some(name) if names.iter().any(|known| known == name) => {}
-            Some(name) => names.push(name.to_owned()),
-            None => modernized.refuse(path.index(at).field("name"), FieldProblem::Required),
+            Some(name) if names.iter().any(|(known, _)| known == name) => {}
+            Some(name) => names.push((name.to_owned(), path)),
+            None => modernized.refuse(path, FieldProblem::Required),
         }
     }
     names
