@@ -96,6 +96,7 @@ fn the_sandbox_alone_brings_webassembly() {
         "trainyard-model",
         "trainyard-render",
         "trainyard-sandbox",
+        "trainyard-schema",
         "trainyard-componentize",
     ] {
         assert!(binary.contains(package), "{package}");

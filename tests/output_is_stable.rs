@@ -80,3 +80,13 @@ fn what_is_printed_reads_back_as_an_object() {
     assert!(inputs.errors.is_empty());
     assert_eq!(inputs.objects.len(), 1);
 }
+
+#[test]
+fn crds_are_those_of_the_deployment() {
+    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+    let files = ["clustertrainingruntimes", "trainingruntimes", "trainjobs"];
+    let files =
+        files.map(|name| std::fs::read_to_string(deployed.join(format!("{name}.yaml"))).unwrap());
+    let printed = run(&["crds"], Path::new(".")).stdout;
+    assert_eq!(String::from_utf8(printed).unwrap(), files.join("---\n"));
+}

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::{explain, output, plan, plugins, policy_file, render, report};
+use crate::{crds, explain, output, plan, plugins, policy_file, render, report};
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -32,6 +32,8 @@ enum Command {
     /// Look at plugin files, or build one.
     #[command(subcommand)]
     Plugin(plugins::PluginCommand),
+    /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.
+    Crds,
     /// Print the JSON Schema of the policy file.
     PolicySchema,
     /// Print a completion script for a shell.
@@ -53,6 +55,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Plan(args) => plan::run(&args),
             Command::Plugin(command) => plugins::run(&command),
+            Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),
             Command::Completions { shell } => {
                 let mut script = Vec::new();

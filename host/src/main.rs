@@ -2,6 +2,7 @@
 
 mod built_ins;
 mod cli;
+mod crds;
 mod explain;
 mod input;
 mod output;

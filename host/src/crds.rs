@@ -1,0 +1,13 @@
+//! `trainyard crds`.
+
+use trainyard_schema::documents::Kind;
+
+use crate::{cli::ObjectFormat, output, report::Failure};
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let crds = Kind::ALL.into_iter().map(Kind::crd);
+    let crds = crds
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(anyhow::Error::from)?;
+    output::objects(crds, ObjectFormat::Yaml)
+}
