@@ -9,7 +9,14 @@ use std::thread;
 use trainyard_componentize::build::{self, Messages, Options};
 
 /// What a build of a plugin reads of the repository.
-const SOURCES: &[&str] = &["Cargo.toml", "Cargo.lock", "host", "plugins", "tests", "wit"];
+const SOURCES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "host",
+    "plugins",
+    "tests",
+    "wit",
+];
 
 /// Builds Torch from a copy of the sources. Target folders stay from run to run, so that only the first run takes a minute.
 fn torch_from_copy(from: &Path, copy: &str, target: &str) -> Vec<u8> {
