@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::{crds, explain, output, plan, plugins, policy_file, render, report};
+use crate::{crds, explain, output, plan, plugins, policy_file, render, report, validate};
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show the order in which plugins run: of all that are loaded, or for each TrainJob given.
     Plan(plan::PlanArgs),
+    /// Check TrainJobs and runtimes as an API server with our CRDs does, without one. No plugin runs.
+    Validate(validate::ValidateArgs),
     /// Look at plugin files, or build one.
     #[command(subcommand)]
     Plugin(plugins::PluginCommand),
@@ -54,6 +56,7 @@ impl Cli {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Plan(args) => plan::run(&args),
+            Command::Validate(args) => validate::run(&args),
             Command::Plugin(command) => plugins::run(&command),
             Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),

@@ -11,6 +11,7 @@ mod plugins;
 mod policy_file;
 mod render;
 mod report;
+mod validate;
 
 use std::process::ExitCode;
 

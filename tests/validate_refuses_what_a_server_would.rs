@@ -1,0 +1,91 @@
+//! `validate` refuses what an API server would, with its field paths, all at once; and what it lets in, `render` can read.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+fn trainyard(args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(args)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn every_fault_is_told_at_once_with_the_path_that_was_written() {
+    let input = r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bert}
+spec:
+  runtimeRef: {nam: x}
+  trainer: {imag: x, numNodes: -1, resourcesPerNode: {limits: {cpu: banana}}, env: [{name: A}, {name: A}]}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: old}
+spec:
+  runtimeRef: {name: x}
+  podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {disk: 5}}]
+"#;
+    let output = trainyard(&["validate", "-f", "-"], input);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let text = String::from_utf8(output.stderr).unwrap();
+    let bert = "error: standard input: document 1: TrainJob bert: ";
+    let old = "error: standard input: document 2: TrainJob old: ";
+    for wanted in [
+        format!("{bert}unknown field \"spec.runtimeRef.nam\", did you mean \"name\"?"),
+        format!("{bert}unknown field \"spec.trainer.imag\", did you mean \"image\"?"),
+        format!("{bert}spec.runtimeRef.name: Required value"),
+        format!("{bert}spec.trainer.numNodes: Invalid value: -1: "),
+        format!("{bert}spec.trainer.resourcesPerNode.limits.cpu: Invalid value: \"banana\": "),
+        format!("{bert}spec.trainer.env[1]: Duplicate value: "),
+        format!("{old}spec.podSpecOverrides[0].nodeSelector.disk: Invalid value: \"integer\": "),
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(&wanted)),
+            "{wanted}\n{text}"
+        );
+    }
+}
+
+/// The one case with fields that no Kubernetes has: a template may be newer than the pinned document.
+const NEWER: &str = "plain-nothing-lost";
+
+#[test]
+fn what_renders_is_valid() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    let mut count = 0;
+    for case in fs::read_dir(cases)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        if case.ends_with(NEWER) || !case.join("expected.yaml").is_file() {
+            continue;
+        }
+        let input = fs::read_to_string(case.join("input.yaml")).unwrap();
+        let output = trainyard(&["validate", "-f", "-"], &input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {error}", case.display());
+        assert!(output.stdout.starts_with(b"valid: "));
+        count += 1;
+    }
+    assert!(count > 40, "only {count} cases were found");
+}
