@@ -79,8 +79,16 @@ pub(crate) struct InputArgs {
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
     pub(crate) filename: Vec<PathBuf>,
     /// The namespace of objects that name none.
-    #[arg(short, long, default_value = "default")]
+    #[arg(short, long, default_value = "default", value_parser = namespace)]
     pub(crate) namespace: String,
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    if trainyard_model::text::is_dns_label(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a namespace has 1 to 63 of a-z, 0-9 and -, with no - at either end".to_owned())
+    }
 }
 
 /// Which plugins.

@@ -16,9 +16,24 @@ pub(crate) struct Done<'a> {
     pub(crate) rendered: Rendered,
 }
 
+/// Reads the files of a run and loads its plugins; what is wrong with either is told in one run.
+pub(crate) fn read_and_load(
+    input: &InputArgs,
+    load: &LoadArgs,
+) -> Result<(Catalog, Loaded, Failure), Failure> {
+    let (catalog, mut failure) = read(input);
+    match Loaded::load(load) {
+        Ok(loaded) => Ok((catalog, loaded, failure)),
+        Err(refused) => {
+            failure.absorb(refused);
+            Err(failure)
+        }
+    }
+}
+
 /// Reads the files of a run. The failure beside the catalog holds what is wrong so far: the TrainJobs that are in order
 /// can still be judged.
-pub(crate) fn read(args: &InputArgs) -> (Catalog, Failure) {
+fn read(args: &InputArgs) -> (Catalog, Failure) {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     let (catalog, errors) = Catalog::new(inputs, &args.namespace);
     catalog.warnings.iter().for_each(report::warn);
@@ -35,14 +50,7 @@ pub(crate) fn render_all(
     load: &LoadArgs,
     each: impl FnOnce(&[Done<'_>]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (catalog, mut failure) = read(input);
-    let loaded = match Loaded::load(load) {
-        Ok(loaded) => loaded,
-        Err(refused) => {
-            failure.absorb(refused);
-            return Err(failure);
-        }
-    };
+    let (catalog, loaded, mut failure) = read_and_load(input, load)?;
     let mine: Vec<&Job> = catalog.jobs.iter().filter(|job| is_mine(job)).collect();
     let progress = Progress::new("rendering", mine.len());
     let results = loaded.run_each(&mine, |job| {

@@ -75,8 +75,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             )],
         );
     }
-    let (catalog, mut failure) = input::read(&args.input);
-    let loaded = Loaded::load(&args.load)?;
+    let (catalog, loaded, mut failure) = input::read_and_load(&args.input, &args.load)?;
     let generation = loaded.renderer.generation();
     let mut plans: Vec<(String, Vec<Active>)> = Vec::new();
     for job in &catalog.jobs {

@@ -56,10 +56,7 @@ impl Loaded {
             let settings =
                 |manifest: &Manifest| policy.settings(&manifest.name, Settings::default());
             match loader.load_file(path, settings) {
-                Ok(loaded) => match policy.accepts(&loaded.plugin().id) {
-                    Ok(()) => policies.push(Arc::new(loaded)),
-                    Err(error) => failure.add(format!("{}: {error}", path.display())),
-                },
+                Ok(loaded) => policies.push(Arc::new(loaded)),
                 Err(error) => failure.add(error),
             }
         }
@@ -73,17 +70,10 @@ impl Loaded {
                 "the policy file speaks of the plugin `{name}`, which is not loaded"
             ));
         }
-        let mut failure = match failure.or_ok(()) {
-            Ok(()) => Failure::default(),
-            Err(failure) => return Err(failure),
-        };
-        match Renderer::new(policies, policy.facts()) {
-            Ok(renderer) => Ok(Self { renderer, loader }),
-            Err(errors) => {
-                errors.iter().for_each(|error| failure.add(error));
-                Err(failure)
-            }
-        }
+        failure.or_ok(())?;
+        Renderer::new(policies, policy.facts())
+            .map(|renderer| Self { renderer, loader })
+            .map_err(Failure::from_iter)
     }
 
     /// Runs `run` for each item on the threads that plugin calls run on.

@@ -10,7 +10,7 @@ use trainyard_api::yaml;
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     limits::Limits,
-    plugin::{PluginId, Settings},
+    plugin::Settings,
     record::Accelerators,
 };
 use trainyard_render::ClusterFacts;
@@ -93,8 +93,6 @@ pub(crate) enum PolicyFileError {
         field: String,
         problem: String,
     },
-    #[error("plugin {id}: the policy file accepts only the digest {wanted} under this name")]
-    Digest { id: PluginId, wanted: String },
 }
 
 impl PolicyFile {
@@ -167,25 +165,10 @@ impl PolicyFile {
             defaults.operator_config = std::sync::Arc::new(config.clone());
         }
         defaults.limits = plugin.limits;
+        defaults.digest.clone_from(&plugin.digest);
         defaults.after.extend(plugin.after.iter().cloned());
         defaults.before.extend(plugin.before.iter().cloned());
         defaults
-    }
-
-    /// Checks what it says of a plugin's content.
-    pub(crate) fn accepts(&self, id: &PluginId) -> Result<(), PolicyFileError> {
-        let pinned = self
-            .plugins
-            .iter()
-            .find(|plugin| *plugin.name == *id.name)
-            .and_then(|plugin| plugin.digest.as_deref());
-        match pinned {
-            Some(wanted) if *wanted != *id.digest => Err(PolicyFileError::Digest {
-                id: id.clone(),
-                wanted: wanted.to_owned(),
-            }),
-            _ => Ok(()),
-        }
     }
 
     /// The names that it speaks of.

@@ -1,6 +1,6 @@
 //! How a command ends: what it says on standard error, and its exit code.
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 
@@ -67,6 +67,7 @@ pub(crate) fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .init();
 }

@@ -26,6 +26,8 @@ pub struct Settings {
     pub after: Vec<String>,
     /// Plugins that run after it where both write a path, beside the manifest's.
     pub before: Vec<String>,
+    /// The only content that is accepted under its name, as `sha256:HEX`; any where none is given.
+    pub digest: Option<String>,
 }
 
 impl Default for Settings {
@@ -36,6 +38,7 @@ impl Default for Settings {
             operator_config: Arc::new(Value::Object(serde_json::Map::new())),
             after: Vec::new(),
             before: Vec::new(),
+            digest: None,
         }
     }
 }
@@ -86,6 +89,16 @@ pub struct Plugin {
 /// Why a plugin is not loaded.
 #[derive(Debug, Error)]
 pub enum PluginError {
+    /// Its content is not the one that the operator accepts under its name.
+    #[error(
+        "plugin {id}: only the digest {wanted} is accepted under this name, by `digest` in the policy file"
+    )]
+    Digest {
+        /// The plugin.
+        id: PluginId,
+        /// The digest that is accepted.
+        wanted: String,
+    },
     /// Claims that are impossible or not granted.
     #[error("plugin {id}: {}", join(errors))]
     Claims {
@@ -136,7 +149,7 @@ impl Plugin {
     /// A plugin of that manifest and content under those settings.
     ///
     /// # Errors
-    /// All claims that are impossible or beyond the grants; a schema that does not compile; an operator configuration
+    /// A digest that the settings do not accept; all claims that are impossible or beyond the grants; a schema that does not compile; an operator configuration
     /// that fails its schema.
     pub fn new(
         manifest: Manifest,
@@ -148,6 +161,9 @@ impl Plugin {
             version: manifest.version.as_str().into(),
             digest: digest.into(),
         };
+        if let Some(wanted) = settings.digest.take_if(|wanted| *wanted != *id.digest) {
+            return Err(PluginError::Digest { id, wanted });
+        }
         let claims = Compiled::new(&manifest.claims, &settings.grants).map_err(|errors| {
             PluginError::Claims {
                 id: id.clone(),

@@ -154,9 +154,11 @@ impl fmt::Display for Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Busy {
     /// The wall-clock backstop rang.
-    #[error("did not end within {0} ms of wall-clock time; retried, since the machine may be busy")]
+    #[error(
+        "did not end within {0} ms of wall-clock time: it loops, or the machine is busy; `limits.wallClockMs` in the policy file raises it"
+    )]
     WallClock(u64),
     /// No instance was free.
-    #[error("no sandbox instance is free; retried")]
+    #[error("no sandbox instance is free")]
     Pool,
 }

@@ -1,6 +1,9 @@
 //! The objects of one run: TrainJobs with their runtimes, and what plugins may look up.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use thiserror::Error;
@@ -142,7 +145,8 @@ struct Reader<'a> {
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
     broken_runtimes: Vec<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
-    seen: BTreeMap<ObjectId, Place>,
+    /// The first place of each object, by group, kind, namespace and name.
+    seen: BTreeMap<(String, ObjectId), Place>,
     warnings: Vec<CatalogError>,
     errors: Vec<CatalogError>,
 }
@@ -162,17 +166,18 @@ impl Reader<'_> {
             ),
         };
         let place = place(&object, namespace.as_deref());
-        if let Some(first) = place
-            .object
-            .clone()
-            .and_then(|id| self.seen.insert(id, place.clone()))
-        {
-            let message = format!("is there twice; the first stands in {first}");
-            self.errors.push(CatalogError {
-                place: place.clone(),
-                message,
-            });
-            return;
+        if let Some(id) = place.object.clone() {
+            match self.seen.entry((object.group().to_owned(), id)) {
+                Entry::Vacant(seen) => drop(seen.insert(place.clone())),
+                Entry::Occupied(first) => {
+                    let message = format!("is there twice; the first stands in {}", first.get());
+                    self.errors.push(CatalogError {
+                        place: place.clone(),
+                        message,
+                    });
+                    return;
+                }
+            }
         }
         let warnings = dialect.warnings.iter().map(|warning| CatalogError {
             place: place.clone().at(warning.path.clone()),

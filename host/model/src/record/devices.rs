@@ -61,7 +61,8 @@ impl Record {
         entry.datum.as_text()
     }
 
-    /// The devices of a pod set's node container: extended resources that are accelerators, then what plugins put.
+    /// The devices of a pod set's node container: extended resources that are accelerators and not 0, then what plugins
+    /// put.
     #[must_use]
     pub fn devices(&self, pod_set: u32, accelerators: &Accelerators) -> Vec<Devices> {
         let mut out = Vec::new();
@@ -84,6 +85,9 @@ impl Record {
                     .and_then(Quantity::parse)
                     .and_then(Quantity::ceil);
                 let count = amount.and_then(|n| u32::try_from(n).ok());
+                if count == Some(0) {
+                    continue;
+                }
                 out.push(Devices {
                     source: format!("resource/{}", entry.key),
                     count,

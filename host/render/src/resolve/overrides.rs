@@ -144,12 +144,12 @@ impl Overrides<'_> {
             {
                 let at = path.field(key).key(name);
                 match crate::shape::map_text(field, amount)
-                    .filter(|text| Quantity::parse(text).is_some())
+                    .filter(|text| !text.starts_with('-') && Quantity::parse(text).is_some())
                 {
                     Some(text) => self.set(id, field, name, Some(text.as_str().into()), &at),
                     None => self.problems.push(Problem::job(
                         at,
-                        "must be a quantity, as `4`, `500m` or `800Gi`",
+                        "must be a quantity of 0 or more, as `4`, `500m` or `800Gi`",
                     )),
                 }
             }
