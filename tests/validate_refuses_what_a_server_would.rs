@@ -42,7 +42,7 @@ kind: TrainJob
 metadata: {name: old}
 spec:
   runtimeRef: {name: x}
-  podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {disk: 5}}]
+  podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {disk: 5}, hostname: a}]
 "#;
     let output = trainyard(&["validate", "-f", "-"], input);
     assert_eq!(output.status.code(), Some(1));
@@ -57,6 +57,7 @@ spec:
         format!("{bert}spec.trainer.numNodes: Invalid value: -1: "),
         format!("{bert}spec.trainer.resourcesPerNode.limits.cpu: Invalid value: \"banana\": "),
         format!("{bert}spec.trainer.env[1]: Duplicate value: "),
+        format!("{old}unknown field \"spec.podSpecOverrides[0].hostname\""),
         format!("{old}spec.podSpecOverrides[0].nodeSelector.disk: Invalid value: \"integer\": "),
     ] {
         assert!(

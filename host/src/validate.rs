@@ -84,8 +84,15 @@ fn check(
         refused.push(format!("{place}: {error}"));
     }
     let outcome = schema.admit(&mut object.value, None, &kind.options());
-    let unknown = outcome.unknown.iter();
-    refused.extend(unknown.map(|unknown| format!("{place}: {unknown}")));
+    refused.extend(outcome.unknown.iter().map(|unknown| {
+        let near = unknown.suggestion.as_ref();
+        let near = near.map(|near| format!(", did you mean \"{near}\"?"));
+        let field = dialect.written(&unknown.path);
+        format!(
+            "{place}: unknown field \"{field}\"{}",
+            near.unwrap_or_default()
+        )
+    }));
     let errors = outcome.errors.iter();
     refused.extend(errors.map(|error| format!("{}: {}", at(&error.path), error.body())));
     if refused.is_empty() {
