@@ -1,7 +1,11 @@
 //! Files and plugins of one run, and what becomes of each TrainJob.
 
-use trainyard_api::{Inputs, names};
-use trainyard_render::{Catalog, Job, Rendered};
+use std::sync::Arc;
+
+use trainyard_api::{Admitted, Inputs, Located, names};
+use trainyard_model::lookup::Lookups;
+use trainyard_render::{Catalog, Job, Problem, Rendered, Renderer};
+use trainyard_schema::Admission;
 
 use crate::{
     cli::{InputArgs, LoadArgs},
@@ -21,7 +25,7 @@ pub(crate) fn read_and_load(
     input: &InputArgs,
     load: &LoadArgs,
 ) -> Result<(Catalog, Loaded, Failure), Failure> {
-    let (catalog, mut failure) = read(input);
+    let (catalog, mut failure) = read(input)?;
     match Loaded::load(load) {
         Ok(loaded) => Ok((catalog, loaded, failure)),
         Err(refused) => {
@@ -33,15 +37,34 @@ pub(crate) fn read_and_load(
 
 /// Reads the files of a run. The failure beside the catalog holds what is wrong so far: the TrainJobs that are in order
 /// can still be judged.
-fn read(args: &InputArgs) -> (Catalog, Failure) {
-    let inputs = Inputs::read(&args.filename, std::io::stdin());
-    let (catalog, errors) = Catalog::new(inputs, &args.namespace);
+fn read(args: &InputArgs) -> Result<(Catalog, Failure), Failure> {
+    let (objects, mut failure) = admit(args)?;
+    let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
-    let mut failure: Failure = errors.into_iter().collect();
+    errors.into_iter().for_each(|error| failure.add(error));
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; give one with -f");
     }
-    (catalog, failure)
+    Ok((catalog, failure))
+}
+
+/// Reads the files of a run, and lets in what an API server would; what stands against an object comes with it. The failure
+/// holds what can't be read.
+pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failure> {
+    let inputs = Inputs::read(&args.filename, std::io::stdin());
+    let admission = Admission::default();
+    let progress = Progress::new("checking", inputs.objects.len());
+    let mut admitted = Vec::with_capacity(inputs.objects.len());
+    for object in inputs.objects {
+        admitted.push(
+            admission
+                .admit(object, None, &args.namespace)
+                .map_err(|error| Failure::from_iter([error]))?,
+        );
+        progress.step();
+    }
+    progress.finish();
+    Ok((admitted, inputs.errors.into_iter().collect()))
 }
 
 /// Reads the files and renders every TrainJob; `each` gets them in the order of the input, once all went well.
@@ -54,9 +77,7 @@ pub(crate) fn render_all(
     let mine: Vec<&Job> = catalog.jobs.iter().filter(|job| is_mine(job)).collect();
     let progress = Progress::new("rendering", mine.len());
     let results = loaded.run_each(&mine, |job| {
-        let rendered = loaded
-            .renderer
-            .render(&job.job, &job.runtime, &job.namespace, &catalog);
+        let rendered = render(&loaded.renderer, job, &catalog);
         progress.step();
         rendered
     });
@@ -73,11 +94,43 @@ pub(crate) fn render_all(
             }
             Err(problems) => problems
                 .iter()
-                .for_each(|problem| failure.add(job.locate(problem))),
+                .for_each(|problem| failure.add(locate(job, problem))),
         }
     }
     failure.or_ok(())?;
     each(&done)
+}
+
+/// Renders a TrainJob with what its plugins look up in the input.
+fn render(renderer: &Renderer, job: &Job, catalog: &Catalog) -> Result<Rendered, Vec<Problem>> {
+    let mut lookups = Arc::new(Lookups::default());
+    loop {
+        let problems = match renderer.render(&job.job, &job.runtime, &job.namespace, &lookups) {
+            Ok(rendered) => return Ok(rendered),
+            Err(problems) => problems,
+        };
+        let answers: Vec<_> = problems
+            .iter()
+            .filter_map(Problem::missing)
+            .filter_map(|key| Some((key.clone(), catalog.answer(&job.namespace, key)?)))
+            .collect();
+        if answers.is_empty() {
+            return Err(problems);
+        }
+        let known = Arc::make_mut(&mut lookups);
+        answers
+            .into_iter()
+            .for_each(|(key, answer)| known.insert(key, answer));
+    }
+}
+
+/// The problem with its place in the input, and what helps without a cluster.
+pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
+    let mut located = job.locate(problem);
+    if problem.missing().is_some() {
+        located.message.push_str(": give a file that holds it");
+    }
+    located
 }
 
 /// Whether this controller would reconcile the TrainJob; another one's is left out, with a warning.

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             Ok(plan) => plans.push((format!("{}/{}", job.namespace, job.job.metadata.name), plan)),
             Err(problems) => problems
                 .iter()
-                .for_each(|problem| failure.add(job.locate(problem))),
+                .for_each(|problem| failure.add(input::locate(job, problem))),
         }
     }
     failure.or_ok(())?;

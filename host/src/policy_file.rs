@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_api::yaml;
+use trainyard_api::{FieldPath, yaml};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     limits::Limits,
@@ -215,7 +215,10 @@ fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
         .iter_errors(value)
         .map(|error| PolicyFileError::Field {
             file: file.to_owned(),
-            field: field_path(error.instance_path().as_str()),
+            field: match FieldPath::root().below_pointer(error.instance_path().as_str()) {
+                path if path.is_root() => "(root)".to_owned(),
+                path => path.to_string(),
+            },
             problem: trainyard_model::text::clean(&error.to_string()),
         })
         .collect();
@@ -223,26 +226,6 @@ fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
         Ok(())
     } else {
         Err(errors)
-    }
-}
-
-/// A JSON pointer as Kubernetes spells paths.
-fn field_path(pointer: &str) -> String {
-    let mut out = String::new();
-    for segment in pointer.split('/').skip(1) {
-        if segment.bytes().all(|b| b.is_ascii_digit()) {
-            out.push_str(&format!("[{segment}]"));
-        } else {
-            if !out.is_empty() {
-                out.push('.');
-            }
-            out.push_str(segment);
-        }
-    }
-    if out.is_empty() {
-        "(root)".to_owned()
-    } else {
-        out
     }
 }
 

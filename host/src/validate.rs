@@ -1,17 +1,12 @@
 //! `trainyard validate`.
 
-use std::collections::BTreeMap;
-
 use clap::Args;
-use trainyard_api::{Inputs, Object, Place, Runtime, TrainJob, dialect::Modernized};
-use trainyard_schema::{
-    documents::Kind,
-    structural::{Structural, check_size},
-};
+use trainyard_api::{Admitted, Runtime, TrainJob};
+use trainyard_schema::Admission;
 
 use crate::{
     cli::InputArgs,
-    output::{self, Progress},
+    input, output,
     report::{self, Failure},
 };
 
@@ -26,88 +21,41 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
     if args.input.filename.is_empty() {
         return Err(["give what to check with -f"].into_iter().collect());
     }
-    let inputs = Inputs::read(&args.input.filename, std::io::stdin());
-    let mut failure: Failure = inputs.errors.into_iter().collect();
-    let mut schemas = BTreeMap::new();
-    for kind in Kind::ALL {
-        let schema = kind.structural().map_err(anyhow::Error::from)?;
-        schemas.insert(kind.name(), (kind, schema));
+    let (objects, mut failure) = input::admit(&args.input)?;
+    let (ours, others): (Vec<_>, Vec<_>) = objects
+        .into_iter()
+        .partition(|admitted| Admission::knows(&admitted.object));
+    let checked = ours.len();
+    for mut admitted in ours {
+        admitted.warnings.iter().for_each(report::warn);
+        read(&mut admitted);
+        admitted
+            .errors
+            .into_iter()
+            .for_each(|error| failure.add(error));
     }
-    let progress = Progress::new("validating", inputs.objects.len());
-    let (mut checked, mut others) = (0usize, 0usize);
-    for mut object in inputs.objects {
-        let dialect = object.modernize();
-        match schemas.get(object.kind.as_str()) {
-            Some((kind, schema)) if is_ours(&object) => {
-                check(object, &dialect, *kind, schema, &mut failure);
-                checked += 1;
-            }
-            _ => others += 1,
-        }
-        progress.step();
-    }
-    progress.finish();
-    let others = match others {
+    let others = match others.len() {
         0 => String::new(),
         n => format!("; {n} of other kinds were not checked"),
     };
-    let line = format!("valid: {checked} TrainJobs and runtimes{others}\n");
     failure.or_ok(())?;
-    output::print(&line)
+    output::print(&format!(
+        "valid: {checked} TrainJobs and runtimes{others}\n"
+    ))
 }
 
-fn is_ours(object: &Object) -> bool {
-    TrainJob::is(object) || Runtime::is(object)
-}
-
-/// Checks one object as an API server does, and, if that lets it in, as `render` reads it.
-fn check(
-    mut object: Object,
-    dialect: &Modernized,
-    kind: Kind,
-    schema: &Structural,
-    failure: &mut Failure,
-) {
-    let place = object.place();
-    let at = |path: &trainyard_api::FieldPath| -> Place { place.clone().at(dialect.written(path)) };
-    for warning in &dialect.warnings {
-        report::warn(format!(
-            "{}: {}",
-            place.clone().at(warning.path.clone()),
-            warning.message
-        ));
+/// What an API server lets in is read as `render` reads it.
+fn read(admitted: &mut Admitted) {
+    if !admitted.errors.is_empty() {
+        return;
     }
-    let mut refused: Vec<String> = Vec::new();
-    let old = dialect.errors.iter();
-    refused.extend(old.map(|error| format!("{}: {}", at(&error.path), error.problem)));
-    if let Err(error) = check_size(&object.value) {
-        refused.push(format!("{place}: {error}"));
+    let object = &admitted.object;
+    let read = if TrainJob::is(object) {
+        TrainJob::read(object).map(drop)
+    } else {
+        Runtime::read(object).map(drop)
+    };
+    if let Err(errors) = read {
+        admitted.refuse(&errors.0);
     }
-    let outcome = schema.admit(&mut object.value, None, &kind.options());
-    refused.extend(outcome.unknown.iter().map(|unknown| {
-        let near = unknown.suggestion.as_ref();
-        let near = near.map(|near| format!(", did you mean \"{near}\"?"));
-        let field = dialect.written(&unknown.path);
-        format!(
-            "{place}: unknown field \"{field}\"{}",
-            near.unwrap_or_default()
-        )
-    }));
-    let errors = outcome.errors.iter();
-    refused.extend(errors.map(|error| format!("{}: {}", at(&error.path), error.body())));
-    if refused.is_empty() {
-        let read = match kind {
-            Kind::TrainJob => TrainJob::read(&object).map(drop),
-            Kind::TrainingRuntime | Kind::ClusterTrainingRuntime => {
-                Runtime::read(&object).map(drop)
-            }
-        };
-        let errors = read.err().map(|errors| errors.0).unwrap_or_default();
-        refused.extend(
-            errors
-                .iter()
-                .map(|error| format!("{}: {}", at(&error.path), error.problem)),
-        );
-    }
-    refused.into_iter().for_each(|line| failure.add(line));
 }

@@ -82,6 +82,25 @@ pub struct InputError {
     pub problem: InputProblem,
 }
 
+/// What is to be said of the input, an error or a warning, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{place}: {message}")]
+pub struct Located {
+    /// File, document, object and field.
+    pub place: Place,
+    /// The sentence.
+    pub message: String,
+}
+
+impl From<InputError> for Located {
+    fn from(error: InputError) -> Self {
+        Self {
+            place: error.place,
+            message: error.problem.to_string(),
+        }
+    }
+}
+
 /// What can be wrong with the input.
 #[derive(Debug, Error)]
 pub enum InputProblem {

@@ -9,6 +9,7 @@
 //!
 //! Every error names the place: file, document, object and field path, as Kubernetes spells it.
 
+pub mod admitted;
 pub mod dialect;
 pub mod error;
 pub mod fields;
@@ -25,7 +26,8 @@ pub mod runtime_patch;
 pub mod trainjob;
 pub mod yaml;
 
-pub use error::{InputError, InputErrors, Place};
+pub use admitted::Admitted;
+pub use error::{InputError, InputErrors, Located, Place};
 pub use fields::{FieldError, FieldErrors, FieldProblem};
 pub use inputs::Inputs;
 pub use jobset::JobSet;

@@ -121,6 +121,8 @@ pub struct Object {
     pub metadata: Metadata,
     /// The whole object.
     pub value: Value,
+    /// What was rewritten of it: nothing before [`Object::modernize`].
+    pub dialect: Modernized,
 }
 
 impl Object {
@@ -172,6 +174,7 @@ impl Object {
                 kind,
                 metadata,
                 value,
+                dialect: Modernized::default(),
             });
         }
         let named = !kind.is_empty() && !metadata.name.is_empty();
@@ -183,13 +186,12 @@ impl Object {
         Err(refuse(&source, object, FieldErrors(errors)))
     }
 
-    /// Rewrites the forms of earlier releases, as [`dialect::modernize`] does.
-    pub fn modernize(&mut self) -> Modernized {
-        let modernized = dialect::modernize(&mut self.value);
+    /// Rewrites the forms of earlier releases, as [`dialect::modernize`] does, and keeps what became of them.
+    pub fn modernize(&mut self) {
+        self.dialect = dialect::modernize(&mut self.value);
         if let Some(version) = self.value.get("apiVersion").and_then(Value::as_str) {
             self.api_version = version.to_owned();
         }
-        modernized
     }
 
     /// The API group: empty for the core group.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::dialect::Modernized;
 use crate::fields::{FieldErrors, FieldProblem, Fields};
 use crate::object::{Metadata, Object};
 use crate::path::FieldPath;
@@ -61,6 +62,8 @@ pub struct Runtime {
     pub plugins: Vec<PluginUse>,
     /// `spec.template`.
     pub template: Template,
+    /// What was rewritten of it.
+    pub dialect: Modernized,
 }
 
 /// `spec.mlPolicy`: how many nodes, and at most one framework.
@@ -116,6 +119,12 @@ impl Runtime {
         RuntimeKind::of(object).is_some()
     }
 
+    /// The field as the runtime's author spelled it.
+    #[must_use]
+    pub fn written(&self, path: &FieldPath) -> FieldPath {
+        self.dialect.written(path)
+    }
+
     /// Reads a runtime of either kind; an object of any other kind reads as a TrainingRuntime does.
     ///
     /// # Errors
@@ -146,6 +155,7 @@ impl Runtime {
             ml_policy,
             plugins,
             template,
+            dialect: object.dialect.clone(),
         })
     }
 }

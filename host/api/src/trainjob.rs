@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::dialect::Modernized;
 use crate::fields::{FieldErrors, FieldProblem, Fields, cut};
 use crate::object::{Metadata, Object};
 use crate::path::FieldPath;
@@ -45,6 +46,8 @@ pub struct TrainJob {
     pub managed_by: String,
     /// The whole `spec`, without nulls and without defaults.
     pub spec: Value,
+    /// What was rewritten of it.
+    pub dialect: Modernized,
 }
 
 /// `spec.runtimeRef`, with its defaults.
@@ -110,6 +113,12 @@ impl TrainJob {
     /// Whether the object is a TrainJob of the version that Trainyard reads.
     pub fn is(object: &Object) -> bool {
         object.is(names::TRAINER_API_VERSION, names::TRAIN_JOB)
+    }
+
+    /// The field as the TrainJob's author spelled it: errors and explanations name what stands in the file.
+    #[must_use]
+    pub fn written(&self, path: &FieldPath) -> FieldPath {
+        self.dialect.written(path)
     }
 
     /// Reads a TrainJob.
@@ -209,6 +218,7 @@ impl Spec {
             active_deadline_seconds: self.active_deadline_seconds,
             managed_by: self.managed_by,
             spec: object.value.get("spec").cloned().unwrap_or_default(),
+            dialect: object.dialect.clone(),
         }
     }
 }

@@ -93,6 +93,18 @@ impl Lookups {
         self.0.insert(key, answer);
     }
 
+    /// How many answers there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no answer.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All keys that were ever asked for and answered.
     pub fn keys(&self) -> impl Iterator<Item = &LookupKey> {
         self.0.keys()

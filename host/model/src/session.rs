@@ -112,6 +112,13 @@ impl Session {
         }
     }
 
+    /// The same session with answers to lookups.
+    #[must_use]
+    pub fn knowing(mut self, lookups: Arc<Lookups>) -> Self {
+        self.lookups = lookups;
+        self
+    }
+
     /// Calls one phase of a plugin. What it wrote counts if it returns `Ok`, and not at all otherwise.
     ///
     /// `rank` is the plugin's place among the plan's plugins sorted by name, `config` its complete configuration.
@@ -183,6 +190,12 @@ impl Session {
     /// Keeps the answer to a lookup for this TrainJob's calls.
     pub fn learn(&mut self, key: LookupKey, answer: LookupAnswer) {
         Arc::make_mut(&mut self.lookups).insert(key, answer);
+    }
+
+    /// The TrainJob.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.job
     }
 
     /// The record with all that counts.

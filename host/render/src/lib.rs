@@ -18,12 +18,13 @@ use serde_json::Value;
 use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
+    lookup::Lookups,
     object::ApplyMode,
     plan::{Generation, PlanError},
     plugin::PluginId,
     policy::{Phase, Policy},
     record::{Owner, Record},
-    session::{Logged, Session},
+    session::Session,
 };
 
 use self::{
@@ -33,9 +34,8 @@ use self::{
     resolve::Resolved,
 };
 pub use self::{
-    catalog::{Catalog, CatalogError, Job},
+    catalog::{Catalog, Job},
     explain::{Provenance, Setter, Step as ProvenanceStep},
-    pipeline::Fetch,
     problem::{About, Problem, Warning},
     resolve::ClusterFacts,
     select::Active,
@@ -61,8 +61,6 @@ pub struct Rendered {
     pub provenance: Vec<Provenance>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
-    /// What the plugins logged.
-    pub log: Vec<Logged>,
 }
 
 /// An object beside the JobSet.
@@ -129,34 +127,46 @@ impl Renderer {
         Ok(Session::new(resolved.job, resolved.record))
     }
 
-    /// Renders one TrainJob.
+    /// Renders one TrainJob, with what was looked up for its plugins so far.
     ///
     /// # Errors
-    /// Everything that is wrong with it and its runtime, as far as it can be known at once.
+    /// Everything that is wrong with it and its runtime, as far as it can be known at once. A [`Problem::Missing`] names what a
+    /// plugin asks for beyond the lookups: with its answer among them, rendering goes on from the start.
     pub fn render(
         &self,
         job: &TrainJob,
         runtime: &Runtime,
         namespace: &str,
-        fetch: &dyn Fetch,
+        lookups: &Arc<Lookups>,
     ) -> Result<Rendered, Vec<Problem>> {
         let loaded = resolve::load(job, runtime, &self.facts)?;
         let active = self.planned(job, runtime, &loaded.record)?;
         let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
         let plan = self.steps(&active);
-        let mut session = Session::new(resolved.job.clone(), resolved.record.clone());
-        pipeline::run(&mut session, Phase::Transform, &plan, namespace, fetch)?;
-        let init_order = self.freeze(&session, &plan)?;
-        pipeline::run(&mut session, Phase::Build, &plan, namespace, fetch)?;
-        pipeline::run(&mut session, Phase::Check, &plan, namespace, fetch)?;
+        let mut session =
+            Session::new(resolved.job.clone(), resolved.record.clone()).knowing(lookups.clone());
+        let outcome = self.run(&mut session, &plan, namespace);
+        let again = |problems: &Vec<Problem>| problems.iter().any(|p| p.missing().is_some());
+        if !outcome.as_ref().is_err_and(again) {
+            pipeline::log(&session, namespace);
+        }
         Ok(finish(
-            runtime,
-            namespace,
-            &resolved,
-            &session,
-            &active,
-            &init_order,
+            runtime, namespace, &resolved, &session, &active, &outcome?,
         ))
+    }
+
+    /// All phases of the plan's plugins.
+    fn run(
+        &self,
+        session: &mut Session,
+        plan: &[Step<'_>],
+        namespace: &str,
+    ) -> Result<InitOrder, Vec<Problem>> {
+        pipeline::run(session, Phase::Transform, plan, namespace)?;
+        let init_order = self.freeze(session, plan)?;
+        pipeline::run(session, Phase::Build, plan, namespace)?;
+        pipeline::run(session, Phase::Check, plan, namespace)?;
+        Ok(init_order)
     }
 
     fn planned(
@@ -277,7 +287,6 @@ fn finish(
             .cloned()
             .chain(session.warnings().iter().map(Warning::from))
             .collect(),
-        log: session.log().to_vec(),
     }
 }
 

@@ -4,25 +4,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_model::{
-    lookup::{LookupAnswer, LookupKey},
     plugin::{Plugin, PluginId},
-    policy::{Phase, Policy},
+    policy::{Ended, Phase, Policy},
     session::Session,
 };
 
 use crate::problem::Problem;
 
-/// Calls of one phase of one plugin until all that it asks for is at hand.
-const MAX_LOOKUP_ROUNDS: usize = 16;
+/// The most objects that may be looked up for one TrainJob.
+const MAX_LOOKUPS: usize = 64;
 
 /// Calls of one phase of one plugin while the host is busy.
 const MAX_BUSY_TRIES: usize = 3;
-
-/// Where the objects come from that plugins ask for.
-pub trait Fetch: Sync {
-    /// The answer; none where the object does not exist or was not given.
-    fn fetch(&self, namespace: &str, key: &LookupKey) -> Option<LookupAnswer>;
-}
 
 /// A plugin of a plan, with what it is called with.
 pub(crate) struct Step<'a> {
@@ -54,11 +47,10 @@ pub(crate) fn run(
     phase: Phase,
     plan: &[Step<'_>],
     namespace: &str,
-    fetch: &dyn Fetch,
 ) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     for step in plan.iter().filter(|step| step.plugin().manifest.has(phase)) {
-        match call(session, phase, step, namespace, fetch) {
+        match call(session, phase, step, namespace) {
             Ok(()) => {}
             Err(problem) if phase == Phase::Check => problems.push(*problem),
             Err(problem) => return Err(vec![*problem]),
@@ -78,15 +70,14 @@ pub(crate) fn run(
     }
 }
 
-/// Calls until the plugin has all that it asks for.
+/// Calls once, or again while the host is busy.
 fn call(
     session: &mut Session,
     phase: Phase,
     step: &Step<'_>,
     namespace: &str,
-    fetch: &dyn Fetch,
 ) -> Result<(), Box<Problem>> {
-    let (mut rounds, mut busy) = (0, 0);
+    let mut busy = 0;
     loop {
         let error = match session.call(step.policy, phase, step.rank, step.config.clone()) {
             Ok(()) => return Ok(()),
@@ -98,7 +89,7 @@ fn call(
         }
         let Some(key) = error.missing().cloned() else {
             return Err(Box::new(match error.cause {
-                trainyard_model::policy::Ended::Refused(failure) => Problem::Refused {
+                Ended::Refused(failure) => Problem::Refused {
                     plugin: error.plugin,
                     phase,
                     failure,
@@ -106,24 +97,41 @@ fn call(
                 _ => Problem::Call(error),
             }));
         };
-        rounds += 1;
-        if rounds == MAX_LOOKUP_ROUNDS {
-            return Err(Box::new(Problem::TooManyLookups {
-                plugin: error.plugin,
+        let plugin = error.plugin;
+        return Err(Box::new(if session.lookups().len() < MAX_LOOKUPS {
+            Problem::Missing {
+                plugin,
                 phase,
-                rounds,
-            }));
-        }
-        match fetch.fetch(namespace, &key) {
-            Some(answer) => session.learn(key, answer),
-            None => {
-                return Err(Box::new(Problem::NotGiven {
-                    plugin: error.plugin,
-                    phase,
-                    key,
-                    namespace: namespace.to_owned(),
-                }));
+                key,
+                namespace: namespace.to_owned(),
             }
+        } else {
+            Problem::TooManyLookups {
+                plugin,
+                phase,
+                key,
+                most: MAX_LOOKUPS,
+            }
+        }));
+    }
+}
+
+/// Writes what the plugins logged to this program's own log, at their levels.
+pub(crate) fn log(session: &Session, namespace: &str) {
+    for logged in session.log() {
+        let (plugin, phase, line) = (&logged.plugin, logged.phase, &logged.line.line);
+        let job = &*session.job().name;
+        macro_rules! emit {
+            ($level:ident) => {
+                tracing::$level!(target: "trainyard::plugin", %plugin, %phase, namespace, job, "{line}")
+            };
+        }
+        match logged.line.level.as_str() {
+            "error" => emit!(error),
+            "warn" => emit!(warn),
+            "info" => emit!(info),
+            "debug" => emit!(debug),
+            _ => emit!(trace),
         }
     }
 }

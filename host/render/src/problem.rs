@@ -1,6 +1,6 @@
 //! What is wrong with a TrainJob or its runtime, with the field where its author can mend it.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use thiserror::Error;
 use trainyard_api::FieldPath;
@@ -47,11 +47,9 @@ pub enum Problem {
     /// A plugin's call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// A plugin asked for an object that nobody gave.
-    #[error(
-        "plugin {plugin} in {phase} needs {key} in namespace `{namespace}`: give a file that holds it"
-    )]
-    NotGiven {
+    /// A plugin asks for an object that is not among the lookups: with its answer, rendering can go on.
+    #[error("plugin {plugin} in {phase} needs {key} in namespace `{namespace}`")]
+    Missing {
         /// The plugin.
         plugin: PluginId,
         /// The phase in which it asked.
@@ -61,17 +59,19 @@ pub enum Problem {
         /// The TrainJob's namespace.
         namespace: String,
     },
-    /// A plugin asks for one object after another without end.
+    /// Plugins ask for one object after another without end.
     #[error(
-        "plugin {plugin} in {phase} asked for objects in more than {rounds} calls; it never gets to its end"
+        "plugin {plugin} in {phase} asks for {key}, but {most} objects were looked up for this TrainJob already, which is the most"
     )]
     TooManyLookups {
-        /// The plugin.
+        /// The plugin that asked last.
         plugin: PluginId,
         /// The phase.
         phase: Phase,
-        /// Calls that were made.
-        rounds: usize,
+        /// What it asked for.
+        key: LookupKey,
+        /// How many a TrainJob may have.
+        most: usize,
     },
     /// The active plugins have no order for this TrainJob.
     #[error(transparent)]
@@ -116,13 +116,48 @@ impl Problem {
         }
     }
 
-    /// The field, as Kubernetes spells it.
+    /// What a plugin asks for and is not among the lookups.
     #[must_use]
-    pub fn field(&self) -> Option<String> {
+    pub const fn missing(&self) -> Option<&LookupKey> {
         match self {
-            Self::Field { path, .. } => Some(path.to_string()),
-            Self::Refused { failure, .. } => failure.field.clone(),
+            Self::Missing { key, .. } => Some(key),
             _ => None,
+        }
+    }
+
+    /// The plugin that it is about.
+    #[must_use]
+    pub fn plugin(&self) -> Option<&PluginId> {
+        match self {
+            Self::Refused { plugin, .. }
+            | Self::Missing { plugin, .. }
+            | Self::TooManyLookups { plugin, .. } => Some(plugin),
+            Self::Call(error) => Some(&error.plugin),
+            Self::Field { .. } | Self::Plan(_) | Self::Invariant { .. } => None,
+        }
+    }
+
+    /// The field, as Kubernetes spells it; a plugin's is what the plugin says.
+    #[must_use]
+    pub fn field(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Field { path, .. } => Some(path.to_string().into()),
+            Self::Refused { failure, .. } => failure.field.as_deref().map(Cow::Borrowed),
+            _ => None,
+        }
+    }
+
+    /// The problem without its field.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Field { message, .. } => message.clone(),
+            Self::Refused {
+                plugin,
+                phase,
+                failure,
+            } => format!("{} (plugin {plugin} in {phase})", failure.message),
+            other => other.to_string(),
         }
     }
 }
@@ -165,16 +200,23 @@ pub struct Warning {
     pub plugin: Option<PluginId>,
 }
 
+impl Warning {
+    /// The warning without its field.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("{} (plugin {plugin})", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(field) = &self.field {
             write!(f, "{field}: ")?;
         }
-        f.write_str(&self.message)?;
-        if let Some(plugin) = &self.plugin {
-            write!(f, " (plugin {plugin})")?;
-        }
-        Ok(())
+        f.write_str(&self.sentence())
     }
 }
 

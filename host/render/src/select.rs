@@ -175,21 +175,8 @@ impl Selection<'_> {
             }
             Err(errors) => self.problems.extend(errors.into_iter().map(|error| {
                 let message = format!("{} (plugin {})", error.problem, plugin.id);
-                Problem::runtime(below(path, &error.pointer), message)
+                Problem::runtime(path.below_pointer(&error.pointer), message)
             })),
         }
     }
-}
-
-/// The field that a JSON pointer means below a path.
-fn below(path: &FieldPath, pointer: &str) -> FieldPath {
-    pointer
-        .split('/')
-        .skip(1)
-        .fold(path.clone(), |path, segment| {
-            match segment.parse::<usize>() {
-                Ok(index) => path.index(index),
-                Err(_) => path.field(segment.replace("~1", "/").replace("~0", "~")),
-            }
-        })
 }

@@ -10,17 +10,18 @@
 
 mod common;
 
+use common::catalog;
+
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use trainyard_api::Inputs;
 use trainyard_model::{
     call::Call,
     manifest::{CONTRACT, Manifest},
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
 };
-use trainyard_render::{Catalog, ClusterFacts, Rendered, Renderer, Setter};
+use trainyard_render::{ClusterFacts, Rendered, Renderer, Setter};
 
 const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
 
@@ -61,12 +62,11 @@ spec:
     trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {pod}}}}}}}]}}}}}}
 "#
     );
-    let (catalog, errors) = Catalog::new(Inputs::read_text("input.yaml", &text), "default");
-    assert!(errors.is_empty(), "{}", errors[0]);
+    let catalog = catalog(&text);
     let renderer = Renderer::new(policies, ClusterFacts::default()).unwrap();
     let job = &catalog.jobs[0];
     renderer
-        .render(&job.job, &job.runtime, "default", &catalog)
+        .render(&job.job, &job.runtime, "default", &Arc::default())
         .unwrap_or_else(|problems| panic!("{}", problems[0]))
 }
 

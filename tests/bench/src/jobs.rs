@@ -1,8 +1,10 @@
 //! The TrainJobs, from a few numbers.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use trainyard_api::Inputs;
+use trainyard_api::{Admitted, Inputs};
 use trainyard_model::session::Session;
 use trainyard_render::{Catalog, Rendered, Renderer};
 
@@ -111,8 +113,12 @@ impl Job {
     /// # Errors
     /// The input is wrong.
     pub fn read(size: Size) -> Result<Self> {
-        let (catalog, errors) =
-            Catalog::new(Inputs::read_text(size.name, &size.input()), "default");
+        let objects = Inputs::read_text(size.name, &size.input()).objects;
+        let (catalog, errors) = Catalog::new(
+            objects
+                .into_iter()
+                .map(|object| Admitted::new(object, "default")),
+        );
         match errors.into_iter().next() {
             None => Ok(Self { catalog }),
             Some(error) => bail!(error),
@@ -139,7 +145,7 @@ impl Job {
     /// What is wrong with it.
     pub fn render(&self, renderer: &Renderer) -> Result<Rendered> {
         let job = self.job()?;
-        let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &self.catalog);
+        let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &Arc::default());
         rendered.map_err(|problems| anyhow::anyhow!("{problems:?}"))
     }
 }

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trainyard_api::Inputs;
+use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
     manifest::{CONTRACT, Manifest},
@@ -147,14 +147,22 @@ spec: {{runtimeRef: {{name: runtime}}, trainer: {{env: [{{name: USERS, value: "$
 
 /// Renders the TrainJob with those plugins.
 pub fn render(plugins: &[Scripted]) -> Result<Rendered, Vec<Problem>> {
-    let (catalog, errors) =
-        Catalog::new(Inputs::read_text("input.yaml", &input(plugins)), "default");
-    assert!(errors.is_empty(), "{}", errors[0]);
+    let catalog = catalog(&input(plugins));
     let policies = plugins.iter().map(Scripted::policy);
     let renderer = Renderer::new(policies, ClusterFacts::default())
         .unwrap_or_else(|errors| panic!("{errors:?}"));
     let job = &catalog.jobs[0];
-    renderer.render(&job.job, &job.runtime, "default", &catalog)
+    renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+}
+
+/// The objects of a text, as they are.
+pub fn catalog(text: &str) -> Catalog {
+    let inputs = Inputs::read_text("input.yaml", text);
+    assert!(inputs.errors.is_empty(), "{}", inputs.errors[0]);
+    let objects = inputs.objects.into_iter();
+    let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
+    assert!(errors.is_empty(), "{}", errors[0]);
+    catalog
 }
 
 /// The pod spec of the pod set `node`.

@@ -3,7 +3,7 @@
 //! What an OpenAPI document says in another way than a structural schema:
 //! - references are filled in, since a CRD can have none;
 //! - a required field has no default here: the document gives it the zero value of its Go type, which would hide that it is
-//!   missing. So do items, and `{}` for objects, whose own fields have their defaults;
+//!   missing. So do items, and `{}` for objects, whose own fields have their defaults, and what [`SERVER_FILLS`] lists;
 //! - metadata inside a template has the fields that a template's author can use; a quantity and a number-or-text have the
 //!   form that an API server knows;
 //! - how a patch merges (`x-kubernetes-patch-*`) and which fields exclude one another (`x-kubernetes-unions`) is no part of a
@@ -79,6 +79,13 @@ fn embedded_metadata() -> Value {
     })
 }
 
+/// Fields, by type and name, that have a zero value as their default only because their Go type can't be absent: an API server
+/// fills in another value where nothing is said (`True`), and nothing is invented here.
+const SERVER_FILLS: [(&str, &str); 1] = [(
+    "io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern",
+    "status",
+)];
+
 /// A schema of the document as a structural one; `filled` is one that has a value in any case, so that it needs no default.
 fn convert(schema: &Value, name: &str, filled: bool) -> Result<Map<String, Value>, DocumentError> {
     let mut out = Map::new();
@@ -139,7 +146,8 @@ fn converted(
     properties
         .iter()
         .map(|(property, schema)| {
-            let schema = convert(schema, name, is_required(property))?;
+            let filled = is_required(property) || SERVER_FILLS.contains(&(name, property.as_str()));
+            let schema = convert(schema, name, filled)?;
             Ok((property.clone(), Value::Object(schema)))
         })
         .collect()

@@ -1,0 +1,81 @@
+//! An object of the input on its way in.
+
+use crate::error::{Located, Place};
+use crate::fields::FieldError;
+use crate::object::{Object, ObjectId};
+use crate::path::FieldPath;
+use crate::runtime::RuntimeKind;
+
+/// An object in the form of the current release, with everything that stands against it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admitted {
+    /// The object, as a cluster would store it.
+    pub object: Object,
+    /// The namespace in which it counts; None for a kind of Trainyard's that has none.
+    pub namespace: Option<String>,
+    /// What its author should know.
+    pub warnings: Vec<Located>,
+    /// What it is refused for. Nobody reads further in an object that has any.
+    pub errors: Vec<Located>,
+}
+
+impl Admitted {
+    /// Reads the object's old forms; `namespace` is that of objects which name none. No schema is looked at.
+    pub fn new(mut object: Object, namespace: &str) -> Self {
+        object.modernize();
+        let own = object.metadata.namespace.clone();
+        let namespace = match RuntimeKind::of(&object) {
+            Some(RuntimeKind::Cluster) => None,
+            _ => Some(own.unwrap_or_else(|| namespace.to_owned())),
+        };
+        let mut admitted = Self {
+            object,
+            namespace,
+            warnings: Vec::new(),
+            errors: Vec::new(),
+        };
+        let place = admitted.place();
+        let dialect = &admitted.object.dialect;
+        let warning = |warning: &crate::dialect::DialectWarning| Located {
+            place: place.clone().at(warning.path.clone()),
+            message: warning.message.clone(),
+        };
+        admitted.warnings = dialect.warnings.iter().map(warning).collect();
+        let errors = dialect.errors.clone();
+        admitted.refuse(&errors);
+        admitted
+    }
+
+    /// The object's place in the input.
+    pub fn place(&self) -> Place {
+        Place {
+            object: Some(ObjectId {
+                kind: self.object.kind.clone(),
+                namespace: self.namespace.clone(),
+                name: self.object.metadata.name.clone(),
+            }),
+            ..Place::from(&self.object.source)
+        }
+    }
+
+    /// The place of a field, as the object's author spelled it.
+    pub fn place_of(&self, path: &FieldPath) -> Place {
+        self.place().at(self.object.dialect.written(path))
+    }
+
+    /// Adds an error that is about the field.
+    pub fn refuse_field(&mut self, path: &FieldPath, message: impl Into<String>) {
+        let place = self.place_of(path);
+        self.errors.push(Located {
+            place,
+            message: message.into(),
+        });
+    }
+
+    /// Adds the errors of a typed reader.
+    pub fn refuse(&mut self, errors: &[FieldError]) {
+        for error in errors {
+            self.refuse_field(&error.path, error.problem.to_string());
+        }
+    }
+}

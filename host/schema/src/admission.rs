@@ -1,0 +1,81 @@
+//! The way in for one object: old forms, the schema of its kind, its size.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use trainyard_api::{Admitted, Object, names};
+
+use crate::documents::{DocumentError, Kind};
+use crate::structural::{Structural, Unknown, check_size};
+
+/// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
+///
+/// Schemas are compiled when the first object of their kind comes: it takes milliseconds. It can be shared by threads.
+#[derive(Debug, Default)]
+pub struct Admission {
+    schemas: [OnceLock<Result<Structural, Arc<DocumentError>>>; Kind::ALL.len()],
+}
+
+impl Admission {
+    /// Brings an object into the form in which a cluster stores it, with everything that it is refused for. `old` is the stored
+    /// object where this one updates it; `namespace` is that of objects which name none. An object of a kind that is not ours
+    /// comes back as it is.
+    ///
+    /// # Errors
+    /// The schema of its kind does not compile: a fault of this program, not of the object.
+    pub fn admit(
+        &self,
+        object: Object,
+        old: Option<&Value>,
+        namespace: &str,
+    ) -> Result<Admitted, Arc<DocumentError>> {
+        let mut admitted = Admitted::new(object, namespace);
+        let Some((kind, schema)) = self.schema(&admitted.object)? else {
+            return Ok(admitted);
+        };
+        if let Err(error) = check_size(&admitted.object.value) {
+            admitted.refuse_field(&trainyard_api::FieldPath::root(), error.to_string());
+        }
+        let outcome = schema.admit(&mut admitted.object.value, old, &kind.options());
+        for unknown in &outcome.unknown {
+            refuse_unknown(&mut admitted, unknown);
+        }
+        for violation in &outcome.errors {
+            admitted.refuse_field(&violation.path, violation.body());
+        }
+        Ok(admitted)
+    }
+
+    /// Whether the object is of a kind that has a schema here.
+    pub fn knows(object: &Object) -> bool {
+        kind_of(object).is_some()
+    }
+
+    fn schema(&self, object: &Object) -> Result<Option<(Kind, &Structural)>, Arc<DocumentError>> {
+        let mut slots = self.schemas.iter().zip(Kind::ALL);
+        let Some((slot, kind)) =
+            kind_of(object).and_then(|wanted| slots.find(|(_, kind)| *kind == wanted))
+        else {
+            return Ok(None);
+        };
+        match slot.get_or_init(|| kind.structural().map_err(Arc::new)) {
+            Ok(schema) => Ok(Some((kind, schema))),
+            Err(error) => Err(error.clone()),
+        }
+    }
+}
+
+fn kind_of(object: &Object) -> Option<Kind> {
+    Kind::ALL
+        .into_iter()
+        .find(|kind| object.is(names::TRAINER_API_VERSION, kind.name()))
+}
+
+/// An API server names an unknown field in words alone, with no path in front.
+fn refuse_unknown(admitted: &mut Admitted, unknown: &Unknown) {
+    let unknown = Unknown {
+        path: admitted.object.dialect.written(&unknown.path),
+        suggestion: unknown.suggestion.clone(),
+    };
+    admitted.refuse_field(&trainyard_api::FieldPath::root(), unknown.to_string());
+}
