@@ -48,7 +48,7 @@ spec:
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let text = String::from_utf8(output.stderr).unwrap();
-    let bert = "error: standard input: document 1: TrainJob bert: ";
+    let bert = "error: standard input: document 1: TrainJob default/bert: ";
     let old = "error: standard input: document 2: TrainJob old: ";
     for wanted in [
         format!("{bert}unknown field \"spec.runtimeRef.nam\", did you mean \"name\"?"),
