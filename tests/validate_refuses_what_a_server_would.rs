@@ -49,7 +49,7 @@ spec:
     assert!(output.stdout.is_empty());
     let text = String::from_utf8(output.stderr).unwrap();
     let bert = "error: standard input: document 1: TrainJob default/bert: ";
-    let old = "error: standard input: document 2: TrainJob old: ";
+    let old = "error: standard input: document 2: TrainJob default/old: ";
     for wanted in [
         format!("{bert}unknown field \"spec.runtimeRef.nam\", did you mean \"name\"?"),
         format!("{bert}unknown field \"spec.trainer.imag\", did you mean \"image\"?"),

@@ -1,0 +1,1 @@
+//! The path in a cluster.
