@@ -36,7 +36,7 @@ test-cluster: setup ## Run the tests that need an API server; builds it with Go,
 .PHONY: test-reference
 test-reference: ## Compare the merge of patches with the reference's own code, on 100,000 inputs; needs Go.
 	@if command -v go >/dev/null; then \
-	  $(CARGO) test --locked -p trainyard-render --features reference --test strategic_merge_agrees_with_the_reference; \
+	  $(CARGO) test --locked -p trainyard-api --features reference --test strategic_merge_agrees_with_the_reference; \
 	else \
 	  echo "skipped: test-reference needs Go (https://go.dev/dl); 500 of its inputs are compared by make test"; \
 	fi
@@ -49,7 +49,7 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane,trainyard-render/reference -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane,trainyard-api/reference -- -D warnings
 	@tools/deny.sh
 
 .PHONY: expected

@@ -5,6 +5,7 @@
 //! - [`trainjob`] and [`runtime`] are typed headers: what Trainyard decides on has a type. Templates and other fragments of
 //!   Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
 //! - [`dialect`] turns what was written for earlier releases into what the current one reads.
+//! - [`merge`] patches a JobSet's spec as Kubernetes does, and says where two differ.
 //! - [`jobset`] and [`list`] are what comes out.
 //!
 //! Every error names the place: file, document, object and field path, as Kubernetes spells it.
@@ -16,6 +17,7 @@ pub mod fields;
 pub mod inputs;
 pub mod jobset;
 pub mod list;
+pub mod merge;
 pub mod names;
 pub mod nulls;
 pub mod object;

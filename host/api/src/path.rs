@@ -1,5 +1,6 @@
 //! The path of a field in an object, spelled as Kubernetes spells it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,10 +21,33 @@ pub enum Segment {
     Key(String),
 }
 
+impl Segment {
+    /// The name, the key, or the position in digits.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Field(text) | Self::Key(text) => text.into(),
+            Self::Index(at) => at.to_string().into(),
+        }
+    }
+}
+
 impl FieldPath {
     /// The object itself.
     pub fn root() -> Self {
         Self::default()
+    }
+
+    /// The field that is found through these fields, from the root.
+    pub fn of<I: IntoIterator<Item: AsRef<str>>>(fields: I) -> Self {
+        Self::root().fields(fields)
+    }
+
+    /// The field that is found through these fields, from here.
+    pub fn fields<I: IntoIterator<Item: AsRef<str>>>(&self, fields: I) -> Self {
+        let fields = fields.into_iter();
+        let fields = fields.map(|name| Segment::Field(name.as_ref().to_owned()));
+        Self(self.0.iter().cloned().chain(fields).collect())
     }
 
     /// The field `name` of what this path names.
@@ -88,47 +112,88 @@ impl FromIterator<Segment> for FieldPath {
 
 /// A text that is no path of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}` is no path of a field, as spec.trainer.env[2].name or metadata.labels[app]")]
+#[error(
+    "`{text}` is no path of a field, as spec.trainer.env[2].name or metadata.labels[app]: {problem}"
+)]
 pub struct PathError {
     text: String,
+    problem: &'static str,
 }
 
 impl FromStr for FieldPath {
     type Err = PathError;
 
-    /// Reads what [`fmt::Display`] writes; a number in brackets is an index. The empty text is the object itself.
+    /// Reads what [`fmt::Display`] writes, and keys in quotes; a number in brackets is an index. The empty text is the
+    /// object itself.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let wrong = || PathError {
+        let wrong = |problem| PathError {
             text: text.to_owned(),
+            problem,
         };
         let mut segments = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            if let Some(inside) = rest.strip_prefix('[') {
-                let (key, behind) = inside.split_once(']').ok_or_else(wrong)?;
-                segments.push(match key.parse() {
-                    _ if key.is_empty() => return Err(wrong()),
-                    Ok(index) => Segment::Index(index),
-                    Err(_) => Segment::Key(key.to_owned()),
-                });
-                rest = behind;
-            } else {
-                let name = match rest.strip_prefix('.') {
-                    Some(name) if !segments.is_empty() => name,
-                    None if segments.is_empty() => rest,
-                    _ => return Err(wrong()),
-                };
-                let end = name.find(['.', '[', ']']).unwrap_or(name.len());
-                let (name, behind) = name.split_at(end);
-                if name.is_empty() {
-                    return Err(wrong());
-                }
-                segments.push(Segment::Field(name.to_owned()));
-                rest = behind;
+            let is_first = segments.is_empty();
+            let (segment, behind) = match rest.strip_prefix('[') {
+                Some(inside) => bracket(inside),
+                None => field(rest, is_first),
             }
+            .map_err(wrong)?;
+            segments.push(segment);
+            rest = behind;
         }
         Ok(Self(segments))
     }
+}
+
+/// A step with what stands behind it, or what is wrong.
+type Step<'t> = Result<(Segment, &'t str), &'static str>;
+
+fn field(text: &str, is_first: bool) -> Step<'_> {
+    let name = match (text.strip_prefix('.'), is_first) {
+        (Some(name), false) => name,
+        (None, true) => text,
+        (Some(_), true) => return Err("a dot has no field before it"),
+        (None, false) => return Err("only `.` and `[` may follow a `]`"),
+    };
+    let end = name.find(['.', '[', ']']).unwrap_or(name.len());
+    let (name, behind) = name.split_at(end);
+    if name.is_empty() {
+        return Err("a dot has no field behind it");
+    }
+    if behind.starts_with(']') {
+        return Err("a `]` has no `[`");
+    }
+    Ok((Segment::Field(name.to_owned()), behind))
+}
+
+/// What stands behind a `[`: a position, a key, or a key in quotes.
+fn bracket(inside: &str) -> Step<'_> {
+    const OPEN: &str = "a `[` has no `]`";
+    let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let Some(quote) = quote else {
+        let (key, behind) = inside.split_once(']').ok_or(OPEN)?;
+        if key.is_empty() || key.contains('[') {
+            return Err("in brackets stands a position or a name");
+        }
+        let segment = match key.parse() {
+            Ok(index) => Segment::Index(index),
+            Err(_) => Segment::Key(key.to_owned()),
+        };
+        return Ok((segment, behind));
+    };
+    let mut key = String::new();
+    let mut rest = inside.chars();
+    rest.next();
+    loop {
+        match rest.next().ok_or("a quote is not closed")? {
+            '\\' => key.push(rest.next().ok_or(OPEN)?),
+            c if c == quote => break,
+            c => key.push(c),
+        }
+    }
+    let behind = rest.as_str().strip_prefix(']').ok_or(OPEN)?;
+    Ok((Segment::Key(key), behind))
 }
 
 impl fmt::Display for FieldPath {

@@ -186,7 +186,9 @@ fn a_mix_that_says_two_things_names_both() {
     let there = "spec.runtimePatches[0].trainingRuntimeSpec.template";
     let pod = "spec.replicatedJobs[1].template.spec.template.spec";
     let wanted = [
-        format!("spec.labels.team: differs from {there}.metadata.labels.team: set one of the two"),
+        format!(
+            "spec.labels[team]: differs from {there}.metadata.labels[team]: set one of the two"
+        ),
         format!(
             "spec.podTemplateOverrides[0].spec.tolerations: differs from {there}.{pod}.tolerations: set one of the two"
         ),

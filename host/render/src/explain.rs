@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{
+    FieldPath,
+    merge::{JOB_SET_SPEC, by_positions},
+};
 use trainyard_model::{
     plugin::PluginId,
     record::{Change, Field, Level, Owner, Place, PlaceScope, Record},
 };
 
 use crate::{
-    merge::by_positions,
     resolve::{PatchChanges, path_of},
     shape::{ListKey, Shape, item_key, shape},
 };
@@ -163,7 +165,7 @@ fn beyond(patches: &[PatchChanges], job_set: &Value) -> Vec<Provenance> {
     }
     let spec = job_set.get("spec").unwrap_or(&Value::Null);
     let provenance = |(path, steps): (&FieldPath, Vec<Step>)| {
-        let placed = by_positions(spec, path);
+        let placed = by_positions(spec, &JOB_SET_SPEC, path);
         let is_there = placed.segments().len() == path.segments().len();
         Provenance {
             path: format!("spec.{path}"),

@@ -5,7 +5,6 @@ mod assemble;
 mod catalog;
 mod explain;
 mod invariants;
-pub mod merge;
 mod pipeline;
 mod problem;
 mod resolve;

@@ -2,11 +2,10 @@
 //! No plugin sees it, and `explain` still says who set it.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, path::Segment};
+use trainyard_api::{FieldPath, merge::differences, path::Segment};
 use trainyard_model::record::Field;
 
 use crate::{
-    merge::differences,
     resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
     shape::shape,
 };

@@ -7,14 +7,15 @@ mod record;
 mod targets;
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, RuntimePatch, names};
+use trainyard_api::{
+    FieldPath, RuntimePatch,
+    merge::{self, JOB_SET_SPEC, MergeError, Side},
+    names,
+};
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
 
 pub(crate) use self::{beyond::Beyond, place::path_of};
-use crate::{
-    merge::{self, MergeError, Side},
-    problem::{About, Problem, Warning},
-};
+use crate::problem::{About, Problem, Warning};
 
 /// What the patches of a TrainJob make of its runtime's template.
 #[derive(Default)]
@@ -158,7 +159,7 @@ fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
 
 /// The field of a patch that a place of the JobSet's spec (by names) has from it.
 fn in_patch(patch: &RuntimePatch, spec: &Value, path: &FieldPath) -> FieldPath {
-    let path = merge::by_positions(spec, path);
+    let path = merge::by_positions(spec, &JOB_SET_SPEC, path);
     patch.path.field("spec").join(&path)
 }
 
@@ -170,7 +171,7 @@ fn blame(patch: &RuntimePatch, spec: &Value, merged: &Value, problem: Problem) -
     let Some(below) = path.moved(&template_spec(), &FieldPath::root()) else {
         return Problem::job(patch.path.clone(), message);
     };
-    let path = in_patch(patch, spec, &merge::by_names(merged, &below));
+    let path = in_patch(patch, spec, &merge::by_names(merged, &JOB_SET_SPEC, &below));
     Problem::job(path, format!("{message} (in the template with this patch)"))
 }
 

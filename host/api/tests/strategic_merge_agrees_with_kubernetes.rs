@@ -10,7 +10,7 @@
 )]
 
 use serde_json::Value;
-use trainyard_render::merge::strategic;
+use trainyard_api::merge::strategic;
 
 #[test]
 fn on_the_fixed_inputs() {

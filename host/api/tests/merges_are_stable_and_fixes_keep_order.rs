@@ -11,7 +11,7 @@ mod merge_inputs;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use trainyard_render::merge::{fix, keep_the_base_order, strategic};
+use trainyard_api::merge::{fix, keep_the_base_order, strategic};
 
 use self::merge_inputs::{Input, base, input};
 

@@ -1,5 +1,6 @@
 use thiserror::Error;
-use trainyard_api::FieldPath;
+
+use crate::FieldPath;
 
 /// Whose item it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

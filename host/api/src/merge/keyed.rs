@@ -1,13 +1,13 @@
 //! Merging two lists whose items have a key.
 
 use serde_json::Value;
-use trainyard_api::FieldPath;
 
 use super::{
     error::{MergeError, Side},
     merge,
     table::Node,
 };
+use crate::FieldPath;
 
 /// An item of the merged list.
 struct Merged {

@@ -1,26 +1,27 @@
 //! Where two specs of a JobSet differ.
 
 use serde_json::{Map, Value};
-use trainyard_api::FieldPath;
 
 use super::{
     names::text,
     table::{Child, JOB_SET_SPEC, Node, PLAIN},
 };
+use crate::FieldPath;
 
 /// One place where two specs differ: the smallest part that is no object, or a whole item that one of them lacks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Difference {
+pub struct Difference {
     /// The place, by names.
-    pub(crate) path: FieldPath,
+    pub path: FieldPath,
     /// What stood there; none where nothing did.
-    pub(crate) from: Option<Value>,
+    pub from: Option<Value>,
     /// What stands there; none where nothing does.
-    pub(crate) to: Option<Value>,
+    pub to: Option<Value>,
 }
 
 /// The places where `after` differs from `before`, in the order of `after`.
-pub(crate) fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+#[must_use]
+pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     compare(
         Some(before),

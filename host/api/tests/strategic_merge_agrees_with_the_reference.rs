@@ -22,7 +22,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use trainyard_render::merge::strategic;
+use trainyard_api::merge::strategic;
 
 use self::merge_inputs::{Input, inputs};
 

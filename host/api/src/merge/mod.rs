@@ -1,9 +1,12 @@
-//! Kubernetes' strategic merge of a patch into a JobSet's spec, and the deliberate fixes of its result.
+//! Kubernetes' strategic merge of a patch into a JobSet's spec, the deliberate fixes of its result, and where two specs
+//! differ.
 //!
 //! [`strategic`] gives, value by value and in the same order, what `strategicpatch.StrategicMergePatch` of
 //! k8s.io/apimachinery gives for a `JobSetSpec`. Patches of a TrainJob are typed: they hold no directives (`$patch`), and
-//! nulls and empty lists in them are as if they were not there. [`fix`] then mends what people do not mean by it.
+//! nulls and empty lists in them are as if they were not there. [`fix`] then mends what people do not mean by it. What all
+//! of it has to know of Kubernetes' API stands in one table ([`JOB_SET`]).
 
+mod conflicts;
 mod diff;
 mod error;
 mod fixes;
@@ -12,19 +15,16 @@ mod names;
 mod table;
 
 use serde_json::{Map, Value};
-use trainyard_api::FieldPath;
 
-pub(crate) use self::{
-    diff::differences,
-    names::{by_names, by_positions},
-    table::{Child, JOB_SET_SPEC, Node},
-};
+use crate::FieldPath;
+
+pub(crate) use self::conflicts::conflicts;
 pub use self::{
+    diff::{Difference, differences},
     error::{MergeError, Side},
-    fixes::{
-        fix, keep_the_base_order, one_source_per_claim, one_source_per_env_var,
-        one_source_per_volume,
-    },
+    fixes::{fix, keep_the_base_order},
+    names::{by_names, by_positions},
+    table::{Child, JOB_SET, JOB_SET_SPEC, JOB_TEMPLATE, Node},
 };
 
 /// Merges a patch into the spec of a JobSet.

@@ -1,0 +1,189 @@
+//! Paths in a JobSet, by the names of list items or by their positions.
+
+use serde_json::{Map, Value};
+
+use super::table::{Child, Node, PLAIN};
+use crate::{FieldPath, path::Segment};
+
+/// How the items of a list stand in a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    Names,
+    Positions,
+}
+
+/// The path with names in place of positions, as far as the value has what it names and items have names.
+#[must_use]
+pub fn by_names(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
+    walk(value, node, path, Spelling::Names)
+}
+
+/// The path with positions in place of names, as far as the value has what it names: its nearest parent where it has not.
+/// A member may stand as `.name` or as `[name]`, an item as its position or its name, a port as `80` or `80/TCP`.
+#[must_use]
+pub fn by_positions(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
+    walk(value, node, path, Spelling::Positions)
+}
+
+/// The text by which an item's key stands in a path.
+pub(super) fn text(key: &Value) -> String {
+    key.as_str().map_or_else(|| key.to_string(), str::to_owned)
+}
+
+fn walk(value: &Value, node: &'static Node, path: &FieldPath, spelling: Spelling) -> FieldPath {
+    let mut out = Vec::new();
+    let (mut value, mut here) = (value, Child::Object(node));
+    for segment in path.segments() {
+        let found = match value {
+            Value::Array(items) => item(items, here, segment, spelling),
+            Value::Object(members) => member(members, here, segment),
+            _ => None,
+        };
+        let Some((step, below)) = found else { break };
+        here = match (here, &step) {
+            (Child::Object(node), Segment::Field(name)) => node.child(name),
+            (Child::List(_, node), Segment::Index(_) | Segment::Key(_)) => Child::Object(node),
+            _ => Child::Object(&PLAIN),
+        };
+        out.push(step);
+        value = below;
+    }
+    out.into_iter().collect()
+}
+
+/// A step into an object.
+fn member<'v>(
+    members: &'v Map<String, Value>,
+    here: Child,
+    segment: &Segment,
+) -> Option<(Segment, &'v Value)> {
+    let (name, value) = members.get_key_value(&*segment.text())?;
+    let step = match here {
+        Child::Map => Segment::Key(name.clone()),
+        _ => Segment::Field(name.clone()),
+    };
+    Some((step, value))
+}
+
+/// A step into a list.
+fn item<'v>(
+    items: &'v [Value],
+    here: Child,
+    segment: &Segment,
+    spelling: Spelling,
+) -> Option<(Segment, &'v Value)> {
+    let key = match here {
+        Child::List(key, _) => Some(key),
+        _ => None,
+    };
+    let at = position(items, key, segment)?;
+    let value = items.get(at)?;
+    let name = key.and_then(|key| value.get(key)).map(text);
+    let step = match (spelling, name) {
+        (Spelling::Names, Some(name)) => Segment::Key(name),
+        _ => Segment::Index(at),
+    };
+    Some((step, value))
+}
+
+/// The item that a step means: by its position, else by its name.
+fn position(items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usize> {
+    let name = match segment {
+        Segment::Index(at) if *at < items.len() => return Some(*at),
+        Segment::Index(_) | Segment::Key(_) => segment.text(),
+        Segment::Field(_) => return None,
+    };
+    let key = key.unwrap_or("name");
+    let called = |item: &Value| item.get(key).is_some_and(|value| text(value) == *name);
+    let port = |item: &Value| {
+        let (number, protocol) = name.split_once('/')?;
+        let has = item.get("protocol").and_then(Value::as_str);
+        let same = text(item.get("containerPort")?) == number;
+        Some(same && has.unwrap_or("TCP") == protocol)
+    };
+    items
+        .iter()
+        .position(|item| called(item) || (key == "containerPort" && port(item) == Some(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::merge::{JOB_SET, JOB_SET_SPEC};
+
+    fn pods(spec: Value) -> Value {
+        json!({"replicatedJobs": [{"name": "a"}, {"name": "node", "template": {"spec": {"template": spec}}}]})
+    }
+
+    #[test]
+    fn names_and_positions_are_two_spellings_of_one_path() {
+        let spec = pods(json!({
+            "metadata": {"labels": {"x.io/y": "z"}},
+            "spec": {"containers": [{"name": "node", "volumeMounts": [{"mountPath": "/d"}], "args": ["x", "y"]}]},
+        }));
+        for below in [
+            (
+                "spec.containers[node].volumeMounts[/d]",
+                "spec.containers[0].volumeMounts[0]",
+            ),
+            (
+                "spec.containers[node].args[1]",
+                "spec.containers[0].args[1]",
+            ),
+            ("metadata.labels[x.io/y]", "metadata.labels[x.io/y]"),
+        ] {
+            let named: FieldPath =
+                format!("replicatedJobs[node].template.spec.template.{}", below.0)
+                    .parse()
+                    .unwrap();
+            let placed: FieldPath = format!("replicatedJobs[1].template.spec.template.{}", below.1)
+                .parse()
+                .unwrap();
+            for path in [&named, &placed] {
+                assert_eq!(by_positions(&spec, &JOB_SET_SPEC, path), placed);
+                assert_eq!(by_names(&spec, &JOB_SET_SPEC, path), named);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_ends_at_its_nearest_parent() {
+        let job_set = json!({"spec": pods(json!({"spec": {"containers": [{"name": "node"}]}}))});
+        let pod = "spec.replicatedJobs[1].template.spec.template.spec";
+        for (path, nearest) in [
+            ("containers[other].image", "containers"),
+            ("containers[1]", "containers"),
+            ("containers.node", "containers"),
+            ("containers[node].name.x", "containers[0].name"),
+        ] {
+            let path = format!("{pod}.{path}").parse().unwrap();
+            let found = by_positions(&job_set, &JOB_SET, &path);
+            assert_eq!(found.to_string(), format!("{pod}.{nearest}"));
+        }
+    }
+
+    #[test]
+    fn ports_are_found_by_number_and_protocol_and_uses_of_claims_by_name() {
+        let spec = pods(json!({"spec": {"containers": [{
+            "name": "node",
+            "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+            "resources": {"claims": [{"name": "gpu"}], "requests": {"memory": "1Gi"}},
+        }]}}));
+        for (path, wanted) in [
+            ("ports[80]", "ports[0]"),
+            ("ports[80/TCP]", "ports[0]"),
+            ("ports[80/UDP].protocol", "ports[1].protocol"),
+            ("resources.claims[gpu]", "resources.claims[0]"),
+            ("resources.requests.memory", "resources.requests[memory]"),
+        ] {
+            let container = "replicatedJobs[1].template.spec.template.spec.containers[0]";
+            let path = format!("{container}.{path}").parse().unwrap();
+            let found = by_positions(&spec, &JOB_SET_SPEC, &path);
+            assert_eq!(found.to_string(), format!("{container}.{wanted}"));
+        }
+    }
+}

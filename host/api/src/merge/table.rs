@@ -1,0 +1,160 @@
+//! What a merge has to know of a JobSet, in one table: which lists merge by a key, which maps have the user's keys, and of
+//! which fields an object has one at most. The keys are those that Kubernetes' API declares as `patchMergeKey`, as far as a
+//! JobSet reaches; a list that does not stand here is replaced as a whole.
+
+use serde_json::{Map, Value};
+
+/// What stands below an object.
+#[derive(Debug)]
+pub struct Node {
+    fields: &'static [(&'static str, Child)],
+    is_alternative: fn(&str) -> bool,
+}
+
+/// What a field of a [`Node`] holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Child {
+    /// An object.
+    Object(&'static Node),
+    /// An object whose keys are the user's.
+    Map,
+    /// A list whose items are told apart by a field of theirs.
+    List(&'static str, &'static Node),
+}
+
+impl Node {
+    const fn new(fields: &'static [(&'static str, Child)]) -> Self {
+        Self::one_of(fields, |_| false)
+    }
+
+    /// An object that has one of the fields at most for which `is_alternative` holds.
+    const fn one_of(
+        fields: &'static [(&'static str, Child)],
+        is_alternative: fn(&str) -> bool,
+    ) -> Self {
+        Self {
+            fields,
+            is_alternative,
+        }
+    }
+
+    /// The fields that the table says something of.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, Child)> + '_ {
+        self.fields.iter().copied()
+    }
+
+    /// What stands in a field; an object without keyed lists where the table says nothing.
+    #[must_use]
+    pub fn child(&self, field: &str) -> Child {
+        self.fields()
+            .find(|(name, _)| *name == field)
+            .map_or(Child::Object(&PLAIN), |(_, child)| child)
+    }
+
+    /// Whether the field is one of those of which an object has one at most: the sources of a volume.
+    #[must_use]
+    pub fn is_alternative(&self, field: &str) -> bool {
+        (self.is_alternative)(field)
+    }
+
+    /// The fields of an object of which it has one at most.
+    pub fn alternatives<'v>(&self, object: &'v Map<String, Value>) -> Vec<&'v str> {
+        let given = object
+            .iter()
+            .filter(|(field, value)| !value.is_null() && self.is_alternative(field));
+        given.map(|(field, _)| field.as_str()).collect()
+    }
+}
+
+/// An object without keyed lists.
+pub(super) static PLAIN: Node = Node::new(&[]);
+
+/// `trainingRuntimeSpec` of a runtime patch.
+pub(super) static RUNTIME_PATCH: Node =
+    Node::new(&[("template", Child::Object(&JOB_SET_TEMPLATE))]);
+
+static JOB_SET_TEMPLATE: Node = Node::new(&[
+    ("metadata", Child::Object(&METADATA)),
+    ("spec", Child::Object(&JOB_SET_SPEC)),
+]);
+
+/// A JobSet.
+pub static JOB_SET: Node = Node::new(&[
+    ("metadata", Child::Object(&METADATA)),
+    ("spec", Child::Object(&JOB_SET_SPEC)),
+]);
+
+/// `spec` of a JobSet.
+pub static JOB_SET_SPEC: Node =
+    Node::new(&[("replicatedJobs", Child::List("name", &REPLICATED_JOB))]);
+
+static REPLICATED_JOB: Node = Node::new(&[
+    ("template", Child::Object(&JOB_TEMPLATE)),
+    ("dependsOn", Child::List("name", &PLAIN)),
+]);
+
+/// A Job template: `template` of a replicated job.
+pub static JOB_TEMPLATE: Node = Node::new(&[
+    ("metadata", Child::Object(&METADATA)),
+    ("spec", Child::Object(&JOB_SPEC)),
+]);
+
+static METADATA: Node = Node::new(&[
+    ("labels", Child::Map),
+    ("annotations", Child::Map),
+    ("ownerReferences", Child::List("uid", &PLAIN)),
+]);
+
+static JOB_SPEC: Node = Node::new(&[("template", Child::Object(&POD_TEMPLATE))]);
+
+static POD_TEMPLATE: Node = Node::new(&[
+    ("metadata", Child::Object(&METADATA)),
+    ("spec", Child::Object(&POD_SPEC)),
+]);
+
+static POD_SPEC: Node = Node::new(&[
+    ("volumes", Child::List("name", &VOLUME)),
+    ("initContainers", Child::List("name", &CONTAINER)),
+    ("containers", Child::List("name", &CONTAINER)),
+    ("ephemeralContainers", Child::List("name", &CONTAINER)),
+    ("imagePullSecrets", Child::List("name", &PLAIN)),
+    ("hostAliases", Child::List("ip", &PLAIN)),
+    (
+        "topologySpreadConstraints",
+        Child::List("topologyKey", &PLAIN),
+    ),
+    ("schedulingGates", Child::List("name", &PLAIN)),
+    ("resourceClaims", Child::List("name", &RESOURCE_CLAIM)),
+    ("nodeSelector", Child::Map),
+]);
+
+/// A volume has one source.
+static VOLUME: Node = Node::one_of(
+    &[("ephemeral", Child::Object(&EPHEMERAL_VOLUME))],
+    |field| field != "name",
+);
+
+static EPHEMERAL_VOLUME: Node =
+    Node::new(&[("volumeClaimTemplate", Child::Object(&VOLUME_CLAIM_TEMPLATE))]);
+
+static VOLUME_CLAIM_TEMPLATE: Node = Node::new(&[("metadata", Child::Object(&METADATA))]);
+
+/// A resource claim of a pod is a claim or a template of one.
+static RESOURCE_CLAIM: Node = Node::one_of(&[], |field| field != "name");
+
+static CONTAINER: Node = Node::new(&[
+    ("env", Child::List("name", &ENV_VAR)),
+    ("volumeMounts", Child::List("mountPath", &PLAIN)),
+    ("volumeDevices", Child::List("devicePath", &PLAIN)),
+    ("ports", Child::List("containerPort", &PLAIN)),
+    ("resources", Child::Object(&RESOURCES)),
+]);
+
+/// An env var has a value or a source of it.
+static ENV_VAR: Node = Node::one_of(&[("valueFrom", Child::Object(&ENV_SOURCE))], |field| {
+    matches!(field, "value" | "valueFrom")
+});
+
+static ENV_SOURCE: Node = Node::one_of(&[], |_| true);
+
+static RESOURCES: Node = Node::new(&[("requests", Child::Map), ("limits", Child::Map)]);
