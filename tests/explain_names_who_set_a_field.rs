@@ -1,6 +1,6 @@
-//! `explain` names who set a field, from what and why; a path in the record's or in the JobSet's spelling narrows it.
+//! `explain` names who set a field, from what and why: any field of the JobSet, in its spelling or in the record's.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::{
     path::Path,
@@ -89,14 +89,171 @@ fn as_json_the_plugin_has_its_version_and_digest() {
     }
 }
 
+const POD: &str = "spec.replicatedJobs[0].template.spec.template.spec";
+
+/// The one row of a field: its path and who set it to what.
+fn row(field: &str) -> String {
+    let text = text(explain(&[field]));
+    let rows = rows(&text);
+    let [row] = rows.as_slice() else {
+        panic!("{field}: {text}")
+    };
+    row.join(" ")
+}
+
 #[test]
-fn a_field_that_nobody_set_is_an_error() {
-    let output = explain(&["spec.suspend"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        error.contains("neither a plugin nor a TrainJob set `spec.suspend`"),
-        "{error}"
+fn what_is_below_or_beside_a_recorded_value_is_answered_by_it() {
+    for (field, wanted) in [
+        (
+            "containers[0].env[2].value",
+            "pod-sets[node].containers[node].env[PET_NNODES] torch",
+        ),
+        (
+            "containers[0].resources.requests.memory",
+            "pod-sets[node].containers[node].requests[memory] TrainJob 1536Gi",
+        ),
+        (
+            "containers[0].ports[1].containerPort",
+            "pod-sets[node].containers[node].ports[29500/TCP] torch",
+        ),
+        (
+            "containers[0].command[1]",
+            "pod-sets[node].containers[node].command TrainJob",
+        ),
+    ] {
+        let row = row(&format!("{POD}.{field}"));
+        assert!(row.starts_with(wanted), "{field}: {row}");
+    }
+}
+
+#[test]
+fn items_are_found_by_name_as_by_position() {
+    let pod = "spec.replicatedJobs[node].template.spec.template.spec";
+    for (named, placed) in [
+        ("containers[node].env[PET_NNODES]", "containers[0].env[2]"),
+        (
+            "containers[\"node\"].ports[29500]",
+            "containers[0].ports[1]",
+        ),
+        (
+            "containers[node].ports[29500/TCP]",
+            "containers[0].ports[1]",
+        ),
+        ("volumes[dshm]", "volumes[0]"),
+    ] {
+        let named = row(&format!("{pod}.{named}"));
+        assert_eq!(named, row(&format!("{POD}.{placed}")));
+    }
+    let labels = "template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]";
+    row(&format!("spec.replicatedJobs[node].{labels}"));
+}
+
+#[test]
+fn what_the_runtime_wrote_names_its_field() {
+    let ports =
+        "spec.replicatedJobs[node].template.spec.template.spec.containers[node].ports[9400].name";
+    assert_eq!(
+        row(&format!("{POD}.containers[0].ports[0].name")),
+        format!("{ports} runtime metrics - spec.template.{POD}.containers[0].ports[0].name")
     );
+    assert_eq!(
+        row("spec.failurePolicy.maxRestarts"),
+        "spec.failurePolicy.maxRestarts runtime 3 - spec.template.spec.failurePolicy.maxRestarts"
+    );
+    let annotation = "metadata.annotations[alpha.jobset.sigs.k8s.io/exclusive-topology]";
+    let wanted =
+        format!("{annotation} runtime cloud.provider.com/rack - spec.template.{annotation}");
+    assert_eq!(row(annotation), wanted);
+    let asked = "pod-sets[node].containers[node].env[NCCL_DEBUG]";
+    assert!(row(asked).contains("containers[node].env[NCCL_DEBUG] runtime"));
+}
+
+#[test]
+fn what_the_host_writes_says_by_which_rule() {
+    let job = "spec.replicatedJobs[node].template.spec";
+    for (field, wanted) in [
+        (
+            "spec.suspend",
+            "spec.suspend trainyard false - the TrainJob does not say it: it runs".to_owned(),
+        ),
+        (
+            "spec.replicatedJobs[0].template.spec.completions",
+            format!("{job}.completions TrainJob 4 - spec.trainer.numNodes"),
+        ),
+        (
+            "spec.replicatedJobs[0].template.spec.parallelism",
+            "pod-sets[node].count TrainJob 4 - spec.trainer.numNodes".to_owned(),
+        ),
+        (
+            "metadata.name",
+            "metadata.name TrainJob llama-sft - metadata.name".to_owned(),
+        ),
+        (
+            "kind",
+            "kind trainyard JobSet - every JobSet of a TrainJob has it".to_owned(),
+        ),
+    ] {
+        assert_eq!(row(field), wanted);
+    }
+    let all = text(explain(&[]));
+    for path in [
+        "spec.suspend ",
+        "pod-sets[node].count ",
+        &format!("{job}.completions "),
+    ] {
+        assert!(all.contains(path), "{path}: {all}");
+    }
+}
+
+/// Standard error of a run that ends with that code and prints nothing.
+fn refused(field: &str, code: i32) -> String {
+    let output = explain(&[field]);
+    assert_eq!(output.status.code(), Some(code), "{field}");
+    assert!(output.stdout.is_empty(), "{field}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn what_is_not_in_the_job_set_is_an_error_with_the_nearest_parent() {
+    for (field, near) in [
+        (
+            "spec.suspended",
+            "whose `spec` has failurePolicy, replicatedJobs, suspend",
+        ),
+        ("status", "which has apiVersion, kind, metadata, spec"),
+        (
+            "pod-sets[nodes].containers[node].env",
+            "whose `spec.replicatedJobs` has node",
+        ),
+        (
+            &format!("{POD}.containers[0].ports[2]"),
+            "containers[node].ports` has 9400, 29500",
+        ),
+        (
+            "spec.suspend.reason",
+            "whose `spec.suspend` has nothing below it",
+        ),
+    ] {
+        let error = refused(field, 1);
+        let there = format!("`{field}` is not in the JobSet, ");
+        assert!(error.contains(&there) && error.contains(near), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_path_is_an_error_that_shows_one() {
+    for field in [
+        "[[[",
+        "",
+        "spec.",
+        "spec..suspend",
+        "spec[",
+        "spec[]",
+        "spec[0]x",
+        "a b",
+    ] {
+        let error = refused(field, 2);
+        let shows = "a path is written as `spec.replicatedJobs[0].replicas`";
+        assert!(error.contains(shows), "{field}: {error}");
+    }
 }

@@ -3,13 +3,14 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_render::{Provenance, Setter};
+use trainyard_api::FieldPath;
+use trainyard_render::{NotThere, Provenance, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
     input::{self, Done},
     output,
-    report::Failure,
+    report::{self, Failure},
 };
 
 /// What `explain` takes.
@@ -19,10 +20,10 @@ pub(crate) struct ExplainArgs {
     input: InputArgs,
     #[command(flatten)]
     load: LoadArgs,
-    /// Only this field and what is below it, as the record spells it (`pod-sets[node].containers[node].env`) or as the
-    /// JobSet does (`spec.replicatedJobs[0].template`).
+    /// Only this field and what is below it, as the JobSet spells it (`spec.replicatedJobs[0].template`, or
+    /// `spec.replicatedJobs[node].template`) or as the record does (`pod-sets[node].containers[node].env`).
     #[arg(value_name = "FIELD")]
-    field: Option<String>,
+    field: Option<FieldPath>,
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
@@ -32,27 +33,25 @@ pub(crate) struct ExplainArgs {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explained<'a> {
-    train_job: String,
+    train_job: &'a str,
     namespace: &'a str,
-    fields: Vec<&'a Provenance>,
+    fields: Vec<Provenance>,
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     input::render_all(&args.input, &args.load, |done| {
-        let explained: Vec<_> = done
-            .iter()
-            .map(|done| explain(done, args.field.as_deref()))
-            .collect();
-        if let Some(field) = args
-            .field
-            .as_deref()
-            .filter(|_| explained.iter().all(|e| e.fields.is_empty()))
-        {
-            let line = format!(
-                "neither a plugin nor a TrainJob set `{field}` or anything below it; without a field, explain lists all that they set"
-            );
-            return Err([line].into_iter().collect());
+        let mut explained = Vec::with_capacity(done.len());
+        let mut missing = Vec::new();
+        for done in done {
+            match explain(done, args.field.as_ref()) {
+                Ok(one) => explained.push(one),
+                Err(error) => missing.push(format!("{}: {error}", done.job.place())),
+            }
         }
+        if explained.is_empty() && !missing.is_empty() {
+            return Err(missing.into_iter().collect());
+        }
+        missing.iter().for_each(report::warn);
         match args.output {
             ReportFormat::Json => output::json(&explained),
             ReportFormat::Table => output::print(&tables(&explained)),
@@ -60,13 +59,16 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     })
 }
 
-fn explain<'a>(done: &'a Done<'_>, field: Option<&str>) -> Explained<'a> {
-    let wanted = |p: &&Provenance| field.is_none_or(|field| p.is_at(field));
-    Explained {
-        train_job: done.job.job.metadata.name.clone(),
+fn explain<'a>(done: &'a Done<'_>, field: Option<&FieldPath>) -> Result<Explained<'a>, NotThere> {
+    let fields = match field {
+        Some(field) => done.rendered.explain(field)?,
+        None => done.rendered.provenance(),
+    };
+    Ok(Explained {
+        train_job: &done.job.job.metadata.name,
         namespace: &done.job.namespace,
-        fields: done.rendered.provenance.iter().filter(wanted).collect(),
-    }
+        fields,
+    })
 }
 
 fn tables(explained: &[Explained<'_>]) -> String {
@@ -98,6 +100,7 @@ fn setter(by: &Setter) -> (String, String) {
     match by {
         Setter::Runtime { field } => ("runtime".to_owned(), field.clone()),
         Setter::Patch { manager, field } => (format!("patch of {manager}"), field.clone()),
+        Setter::Host { reason } => ("trainyard".to_owned(), reason.clone()),
         Setter::TrainJob { field } => ("TrainJob".to_owned(), field.clone()),
         Setter::Plugin {
             name,

@@ -1,6 +1,6 @@
 //! TrainingRuntime and ClusterTrainingRuntime: what an operator offers.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -107,7 +107,7 @@ pub struct Template {
     /// The JobSet's annotations.
     pub annotations: StringMap,
     /// The JobSet's `spec`, as it was written.
-    pub spec: Value,
+    pub spec: Arc<Value>,
 }
 
 /// The key of the union's own member.
@@ -221,7 +221,7 @@ impl Template {
         Self {
             labels,
             annotations,
-            spec,
+            spec: Arc::new(spec),
         }
     }
 }

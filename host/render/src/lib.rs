@@ -6,6 +6,7 @@ mod catalog;
 mod explain;
 mod invariants;
 mod pipeline;
+mod place;
 mod problem;
 mod resolve;
 mod select;
@@ -14,7 +15,7 @@ mod shape;
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_api::{Runtime, TrainJob};
+use trainyard_api::{FieldPath, Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
     lookup::Lookups,
@@ -26,15 +27,10 @@ use trainyard_model::{
     session::Session,
 };
 
-use self::{
-    assemble::InitOrder,
-    explain::{Writer, Written},
-    pipeline::Step,
-    resolve::Resolved,
-};
+use self::{assemble::InitOrder, explain::Origins, pipeline::Step, resolve::Resolved};
 pub use self::{
     catalog::{Catalog, Job},
-    explain::{Provenance, Setter, Step as ProvenanceStep},
+    explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
     problem::{About, Problem, Warning},
     resolve::ClusterFacts,
     select::Active,
@@ -56,10 +52,26 @@ pub struct Rendered {
     pub job_set: Value,
     /// The plugins that ran, in their order.
     pub plan: Vec<PluginId>,
-    /// Who set what.
-    pub provenance: Vec<Provenance>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+    origins: Origins,
+}
+
+impl Rendered {
+    /// Who set what: all that the runtime's template does not have as it is. Worked out anew by every call.
+    #[must_use]
+    pub fn provenance(&self) -> Vec<Provenance> {
+        self.origins.provenance(&self.job_set)
+    }
+
+    /// Who set a field and all below it, as the JobSet spells it (`spec.replicatedJobs[0].replicas`, or with names in
+    /// brackets) or as the record does (`pod-sets[node].replicas`). Never empty: what nobody changed is the runtime's.
+    ///
+    /// # Errors
+    /// The JobSet has no such field, and nobody removed one.
+    pub fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NotThere> {
+        self.origins.explain(&self.job_set, path)
+    }
 }
 
 /// An object beside the JobSet.
@@ -150,7 +162,7 @@ impl Renderer {
             pipeline::log(&session, namespace);
         }
         Ok(finish(
-            runtime, namespace, &resolved, &session, &active, &outcome?,
+            runtime, namespace, resolved, session, &active, &outcome?,
         ))
     }
 
@@ -250,17 +262,21 @@ impl Renderer {
 fn finish(
     runtime: &Runtime,
     namespace: &str,
-    resolved: &Resolved,
-    session: &Session,
+    mut resolved: Resolved,
+    session: Session,
     active: &[Active],
     init_order: &InitOrder,
 ) -> Rendered {
+    let mut warnings = std::mem::take(&mut resolved.warnings);
+    warnings.extend(session.warnings().iter().map(Warning::from));
+    let patched = resolved.patched.take();
+    let template = runtime.template.spec.clone();
+    let origins = Origins::new(template, resolved, session);
+    let session = &origins.session;
     let record = session.record();
-    let written = written(resolved, session);
-    let template = resolved.patched.as_ref().unwrap_or(&runtime.template.spec);
-    let changes = written.iter().flat_map(|written| written.changes);
-    let spec = assemble::assemble(template, record, changes, init_order);
-    let job_set = assemble::job_set(record, namespace, resolved.job.suspended, spec);
+    let template = patched.as_ref().unwrap_or(&origins.template);
+    let spec = assemble::assemble(template, record, origins.changes(), init_order);
+    let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
     let mut objects: Vec<_> = session
         .emitted()
         .iter()
@@ -273,35 +289,13 @@ fn finish(
     // A stable sort: each plugin's objects keep the order in which it emitted them.
     objects.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
     Rendered {
-        provenance: explain::explain(record, &job_set, &written, &resolved.patches),
         objects,
         job_set,
         plan: active
             .iter()
             .map(|active| active.plugin.id.clone())
             .collect(),
-        warnings: resolved
-            .warnings
-            .iter()
-            .cloned()
-            .chain(session.warnings().iter().map(Warning::from))
-            .collect(),
+        warnings,
+        origins,
     }
-}
-
-/// The changes of everybody, in the order in which they were made.
-fn written<'a>(resolved: &'a Resolved, session: &'a Session) -> Vec<Written<'a>> {
-    let patches = resolved.patches.iter().map(|patch| Written {
-        by: Writer::Patch(&patch.manager),
-        changes: &patch.changes,
-    });
-    let host = Written {
-        by: Writer::Host,
-        changes: &resolved.changes,
-    };
-    let plugins = session.committed().iter().map(|committed| Written {
-        by: Writer::Plugin(&committed.plugin),
-        changes: &committed.changes,
-    });
-    patches.chain([host]).chain(plugins).collect()
 }

@@ -12,7 +12,9 @@ pub(crate) enum Shape {
     Map,
     /// A list of objects, keyed by one of their fields: `env` by `name`.
     List(ListKey),
-    /// Not of the pod template: the host writes it by rules of its own.
+    /// One value of the replicated job itself: the host writes it by rules of its own.
+    Job,
+    /// No part of a JobSet.
     Elsewhere,
 }
 
@@ -27,10 +29,10 @@ pub(crate) enum ListKey {
     Position,
 }
 
-/// The keys under which a field stands below its pod template, pod spec or container, and its shape.
+/// The keys under which a field stands below its JobSet, replicated job, pod template or container, and its shape.
 pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
     use ListKey::{Field as By, Port, Position};
-    use Shape::{Elsewhere, List, Map, One};
+    use Shape::{Elsewhere, Job, List, Map, One};
     match field {
         Field::Labels => (&["metadata", "labels"], Map),
         Field::Annotations => (&["metadata", "annotations"], Map),
@@ -56,13 +58,11 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::Requests => (&["resources", "requests"], Map),
         Field::Limits => (&["resources", "limits"], Map),
         Field::Claims => (&["resources", "claims"], List(By("name"))),
-        Field::Objects
-        | Field::JobSpec
-        | Field::Lookups
-        | Field::Count
-        | Field::Replicas
-        | Field::Devices
-        | Field::Placement => (&[], Elsewhere),
+        Field::Count => (&["template", "spec", "parallelism"], Job),
+        Field::Replicas => (&["replicas"], Job),
+        Field::Objects | Field::JobSpec | Field::Lookups | Field::Devices | Field::Placement => {
+            (&[], Elsewhere)
+        }
     }
 }
 

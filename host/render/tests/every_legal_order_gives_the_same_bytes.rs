@@ -155,7 +155,7 @@ fn bytes(order: &[usize]) -> String {
         .iter()
         .map(|object| &object.value)
         .collect();
-    json!([objects, rendered.job_set, rendered.provenance]).to_string()
+    json!([objects, rendered.job_set, rendered.provenance()]).to_string()
 }
 
 fn permutations(of: usize) -> Vec<Vec<usize>> {

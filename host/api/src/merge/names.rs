@@ -78,7 +78,11 @@ fn item<'v>(
     };
     let at = position(items, key, segment)?;
     let value = items.get(at)?;
-    let name = key.and_then(|key| value.get(key)).map(text);
+    let name = key.and_then(|key| Some(text(value.get(key)?)));
+    let name = match protocol(value).filter(|_| key == Some("containerPort")) {
+        Some(protocol) if protocol != "TCP" => name.map(|name| format!("{name}/{protocol}")),
+        _ => name,
+    };
     let step = match (spelling, name) {
         (Spelling::Names, Some(name)) => Segment::Key(name),
         _ => Segment::Index(at),
@@ -96,14 +100,17 @@ fn position(items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usi
     let key = key.unwrap_or("name");
     let called = |item: &Value| item.get(key).is_some_and(|value| text(value) == *name);
     let port = |item: &Value| {
-        let (number, protocol) = name.split_once('/')?;
-        let has = item.get("protocol").and_then(Value::as_str);
-        let same = text(item.get("containerPort")?) == number;
-        Some(same && has.unwrap_or("TCP") == protocol)
+        let (number, wanted) = name.split_once('/')?;
+        let same = text(item.get(key)?) == number;
+        Some(same && protocol(item).unwrap_or("TCP") == wanted)
     };
     items
         .iter()
         .position(|item| called(item) || (key == "containerPort" && port(item) == Some(true)))
+}
+
+fn protocol(port: &Value) -> Option<&str> {
+    port.get("protocol")?.as_str()
 }
 
 #[cfg(test)]

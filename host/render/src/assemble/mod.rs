@@ -208,7 +208,7 @@ impl Writer<'_> {
                         rebuilt
                     };
                 }),
-                Shape::List(_) | Shape::Elsewhere => {}
+                Shape::List(_) | Shape::Job | Shape::Elsewhere => {}
             }
         }
     }

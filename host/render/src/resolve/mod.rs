@@ -16,7 +16,7 @@ use trainyard_model::{
     text::short_hash,
 };
 
-pub(crate) use self::patches::{PatchChanges, path_of};
+pub(crate) use self::patches::PatchChanges;
 use self::{overrides::Overrides, patches::Patched, template::Template};
 use crate::{
     problem::{Problem, Warning},

@@ -200,7 +200,7 @@ impl<'a> Template<'a> {
                     }
                 }
             }
-            Shape::Elsewhere => {}
+            Shape::Job | Shape::Elsewhere => {}
         }
     }
 

@@ -11,8 +11,9 @@ use crate::{
 };
 
 /// A change that the record does not show.
+#[derive(Debug)]
 pub(crate) struct Beyond {
-    /// The place below the JobSet's spec, by names.
+    /// The place in the JobSet, by names.
     pub(crate) path: FieldPath,
     /// What stood there before; none where nothing did.
     pub(crate) from: Option<Value>,
@@ -31,11 +32,14 @@ pub(super) fn changes(
     let found = differences(before, after).into_iter();
     found
         .filter(|difference| !is_recorded(&difference.path))
-        .map(|difference| Beyond {
-            reason: reason(&difference.path),
-            path: difference.path,
-            from: difference.from,
-            to: difference.to,
+        .map(|difference| {
+            let path = FieldPath::of(["spec"]).join(&difference.path);
+            Beyond {
+                reason: reason(&path),
+                path,
+                from: difference.from,
+                to: difference.to,
+            }
         })
         .collect()
 }

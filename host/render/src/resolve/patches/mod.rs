@@ -2,7 +2,6 @@
 
 mod beyond;
 mod check;
-mod place;
 mod record;
 mod targets;
 
@@ -14,7 +13,7 @@ use trainyard_api::{
 };
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
 
-pub(crate) use self::{beyond::Beyond, place::path_of};
+pub(crate) use self::beyond::Beyond;
 use crate::problem::{About, Problem, Warning};
 
 /// What the patches of a TrainJob make of its runtime's template.
@@ -28,6 +27,7 @@ pub(crate) struct Patched {
 }
 
 /// What one patch changed.
+#[derive(Debug)]
 pub(crate) struct PatchChanges {
     /// Who patched.
     pub(crate) manager: String,
@@ -157,10 +157,12 @@ fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
     changes
 }
 
-/// The field of a patch that a place of the JobSet's spec (by names) has from it.
+/// The field of a patch that a place of the JobSet (by names) has from it.
 fn in_patch(patch: &RuntimePatch, spec: &Value, path: &FieldPath) -> FieldPath {
-    let path = merge::by_positions(spec, &JOB_SET_SPEC, path);
-    patch.path.field("spec").join(&path)
+    let at = FieldPath::of(["spec"]);
+    let below = path.moved(&at, &FieldPath::root()).unwrap_or_default();
+    let below = merge::by_positions(spec, &JOB_SET_SPEC, &below);
+    patch.path.join(&at).join(&below)
 }
 
 /// A problem of the patched template is the patch's, since the template had none before.
@@ -171,14 +173,14 @@ fn blame(patch: &RuntimePatch, spec: &Value, merged: &Value, problem: Problem) -
     let Some(below) = path.moved(&template_spec(), &FieldPath::root()) else {
         return Problem::job(patch.path.clone(), message);
     };
-    let path = in_patch(patch, spec, &merge::by_names(merged, &JOB_SET_SPEC, &below));
+    let named = merge::by_names(merged, &JOB_SET_SPEC, &below);
+    let path = in_patch(patch, spec, &FieldPath::of(["spec"]).join(&named));
     Problem::job(path, format!("{message} (in the template with this patch)"))
 }
 
 /// Where a runtime has the JobSet's spec.
 fn template_spec() -> FieldPath {
-    let path = FieldPath::root().field("spec").field("template");
-    path.field("spec")
+    FieldPath::of(["spec", "template", "spec"])
 }
 
 fn unmergeable(error: &MergeError, at: &FieldPath) -> Problem {

@@ -3,8 +3,10 @@
 use trainyard_api::FieldPath;
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
 
-use super::place::path_of;
-use crate::resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS};
+use crate::{
+    place::path_of,
+    resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
+};
 
 /// Makes the record hold what the patched template's holds. What both hold keeps its owner.
 ///

@@ -1,0 +1,155 @@
+//! What the host writes into every JobSet by rules of its own: whether it runs, and how many pods and jobs it has.
+
+use serde_json::Value;
+use trainyard_api::{
+    FieldPath,
+    merge::{JOB_SET, JOB_SET_SPEC, by_names, by_positions},
+};
+use trainyard_model::record::{Change, Field, Place, PlaceScope};
+
+use super::{Author, Origins, Provenance, Setter, Step, answer::value_at, setter};
+
+impl Origins {
+    pub(super) fn of_host(&self, job_set: &Value) -> Vec<Provenance> {
+        let mut rows = vec![self.suspend(job_set)];
+        let jobs = job_set.pointer("/spec/replicatedJobs");
+        for job in jobs.and_then(Value::as_array).into_iter().flatten() {
+            rows.extend(self.counts(job, job_set));
+        }
+        rows
+    }
+
+    fn suspend(&self, job_set: &Value) -> Provenance {
+        let path = FieldPath::of(["spec", "suspend"]);
+        let by = if self.job.spec.get("suspend").is_some() {
+            let field = path.to_string();
+            Setter::TrainJob { field }
+        } else {
+            let reason = "the TrainJob does not say it: it runs".to_owned();
+            Setter::Host { reason }
+        };
+        let step = Step {
+            by,
+            from: self.template.get("suspend").cloned(),
+            to: job_set.pointer("/spec/suspend").cloned(),
+        };
+        Provenance::beyond(path, job_set, vec![step])
+    }
+
+    /// The numbers of one replicated job that somebody asked for, or that the runtime does not have.
+    fn counts(&self, job: &Value, job_set: &Value) -> Vec<Provenance> {
+        let name = job.get("name").and_then(Value::as_str).unwrap_or_default();
+        let record = self.session.record();
+        let Some(set) = record.pod_set_named(name) else {
+            return Vec::new();
+        };
+        let jobs = self
+            .template
+            .get("replicatedJobs")
+            .and_then(Value::as_array);
+        let mut jobs = jobs.into_iter().flatten();
+        let template = jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name));
+        let place = |field| Place {
+            scope: PlaceScope::PodSet(set),
+            field,
+            key: "".into(),
+        };
+        let path = |field| record.path(&place(field)).to_string();
+        let job_path = FieldPath::of(["spec", "replicatedJobs"]).key(name);
+        let completions = job_path.fields(["template", "spec", "completions"]);
+        [
+            (
+                path(Field::Count),
+                Field::Count,
+                job_path.fields(["template", "spec", "parallelism"]),
+                "/template/spec/parallelism",
+                "the runtime does not say it: 1",
+            ),
+            (
+                completions.to_string(),
+                Field::Count,
+                completions,
+                "/template/spec/completions",
+                "the runtime does not say it: as many as parallelism",
+            ),
+            (
+                path(Field::Replicas),
+                Field::Replicas,
+                job_path.field("replicas"),
+                "/replicas",
+                "the runtime does not say it: 1",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(path, field, named, pointer, reason)| {
+            let from = template.and_then(|job| job.pointer(pointer)).cloned();
+            let by = match self.asked(&place(field)) {
+                Some(change) => setter(Author::Host, change),
+                None if from.is_none() => Setter::Host {
+                    reason: reason.to_owned(),
+                },
+                None => return None,
+            };
+            let to = Some(job.pointer(pointer)?.clone());
+            Some(Provenance::new(
+                path,
+                Some(named),
+                job_set,
+                vec![Step { by, from, to }],
+            ))
+        })
+        .collect()
+    }
+
+    /// The wish for a number.
+    fn asked(&self, place: &Place) -> Option<&Change> {
+        self.changes.iter().rfind(|change| change.place == *place)
+    }
+
+    /// The origin of a field that nobody changed, at a path of the JobSet with positions.
+    pub(super) fn untouched(&self, placed: &FieldPath, job_set: &Value) -> Vec<Provenance> {
+        let named = by_names(job_set, &JOB_SET, placed);
+        let texts: Vec<_> = placed
+            .segments()
+            .iter()
+            .map(|segment| segment.text())
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let host = |reason: &str| Setter::Host {
+            reason: reason.to_owned(),
+        };
+        let by = match *texts {
+            ["metadata"] => {
+                let members = job_set.get("metadata").and_then(Value::as_object);
+                let names = members.into_iter().flatten().map(|(name, _)| name);
+                let each = names.map(|name| self.untouched(&placed.field(name), job_set));
+                return each.flatten().collect();
+            }
+            ["metadata", "name"] => Setter::TrainJob {
+                field: "metadata.name".to_owned(),
+            },
+            ["metadata", "namespace"] => host("the namespace of the TrainJob"),
+            ["metadata", "labels" | "annotations", ..] => Setter::Runtime {
+                field: FieldPath::of(["spec", "template"]).join(&named).to_string(),
+            },
+            _ => match self.in_template(&named) {
+                Some(path) => Setter::Runtime {
+                    field: path.to_string(),
+                },
+                None => host("every JobSet of a TrainJob has it"),
+            },
+        };
+        let to = value_at(job_set, placed).cloned();
+        let step = Step { by, from: None, to };
+        vec![Provenance::beyond(named, job_set, vec![step])]
+    }
+
+    /// The runtime's field that a field of the JobSet, by names, was taken from.
+    fn in_template(&self, named: &FieldPath) -> Option<FieldPath> {
+        let spec = FieldPath::of(["spec"]);
+        let below = named.moved(&spec, &FieldPath::root())?;
+        let placed = by_positions(&self.template, &JOB_SET_SPEC, &below);
+        let is_there = placed.segments().len() == below.segments().len();
+        is_there.then(|| FieldPath::of(["spec", "template", "spec"]).join(&placed))
+    }
+}

@@ -1,0 +1,246 @@
+//! Who set each field of the JobSet, from what, and why. Worked out when somebody asks.
+
+mod answer;
+mod host;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use trainyard_api::{
+    FieldPath,
+    merge::{JOB_SET, by_positions},
+};
+use trainyard_model::{
+    job::Job,
+    plugin::PluginId,
+    record::{Change, Datum, Field, Owner, Place, Record},
+    session::Session,
+};
+
+pub use self::answer::NotThere;
+use crate::{
+    place::path_of,
+    resolve::{PatchChanges, Resolved},
+};
+
+/// Who set a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum Setter {
+    /// The runtime: its template, or its policy by the host's rules.
+    Runtime {
+        /// The runtime's field.
+        field: String,
+    },
+    /// A runtime patch of the TrainJob.
+    Patch {
+        /// Who patched.
+        manager: String,
+        /// The TrainJob's field.
+        field: String,
+    },
+    /// An override of the TrainJob.
+    TrainJob {
+        /// The TrainJob's field.
+        field: String,
+    },
+    /// A plugin.
+    Plugin {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Its digest.
+        digest: String,
+        /// Why, in its own words.
+        reason: Option<String>,
+    },
+    /// The host, where neither the runtime nor the TrainJob says anything.
+    Host {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One write of a field.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Who wrote.
+    pub by: Setter,
+    /// What stood there before; none where nothing did.
+    pub from: Option<Value>,
+    /// What was written; none where the field was removed.
+    pub to: Option<Value>,
+}
+
+/// The origin of one field of the result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    /// The record's path; the JobSet's by names for what the record does not hold.
+    pub path: String,
+    /// The path in the JobSet, with positions; none where the field was removed, or is none of the JobSet.
+    pub job_set_path: Option<String>,
+    /// The writes, first one first.
+    pub steps: Vec<Step>,
+    /// The path in the JobSet, with names; none where the field is none of the JobSet.
+    #[serde(skip)]
+    named: Option<FieldPath>,
+    /// The same with positions, where the JobSet has it.
+    #[serde(skip)]
+    placed: Option<FieldPath>,
+}
+
+impl Provenance {
+    fn new(path: String, named: Option<FieldPath>, job_set: &Value, steps: Vec<Step>) -> Self {
+        let placed = named.as_ref().and_then(|named| {
+            let placed = by_positions(job_set, &JOB_SET, named);
+            (placed.segments().len() == named.segments().len()).then_some(placed)
+        });
+        Self {
+            path,
+            job_set_path: placed.as_ref().map(ToString::to_string),
+            steps,
+            named,
+            placed,
+        }
+    }
+
+    /// Of what the record does not hold.
+    fn beyond(named: FieldPath, job_set: &Value, steps: Vec<Step>) -> Self {
+        Self::new(named.to_string(), Some(named), job_set, steps)
+    }
+}
+
+/// Everything that was written on the way to a JobSet.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    /// The JobSet's spec as the runtime has it.
+    pub(crate) template: Arc<Value>,
+    pub(crate) job: Arc<Job>,
+    /// What each patch changed of the template.
+    pub(crate) patches: Vec<PatchChanges>,
+    /// What the TrainJob changed of it, and the runtime's policy by the host's rules.
+    pub(crate) changes: Vec<Change>,
+    /// The record, with what plugins changed of it.
+    pub(crate) session: Session,
+}
+
+impl Origins {
+    pub(crate) fn new(template: Arc<Value>, resolved: Resolved, session: Session) -> Self {
+        Self {
+            template,
+            job: resolved.job,
+            patches: resolved.patches,
+            changes: resolved.changes,
+            session,
+        }
+    }
+
+    /// The changes of the record by everybody, in the order in which they were made.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.written().flat_map(|(_, changes)| changes)
+    }
+
+    fn written(&self) -> impl Iterator<Item = (Author<'_>, &[Change])> {
+        let patches = self.patches.iter();
+        let patches = patches.map(|patch| (Author::Patch(&patch.manager), &*patch.changes));
+        let plugins = self.session.committed().iter();
+        let plugins =
+            plugins.map(|committed| (Author::Plugin(&committed.plugin), &*committed.changes));
+        patches
+            .chain([(Author::Host, &*self.changes)])
+            .chain(plugins)
+    }
+
+    /// The origins of all fields that the runtime's template does not have as they are, by path.
+    pub(crate) fn provenance(&self, job_set: &Value) -> Vec<Provenance> {
+        let mut rows = self.of_record(job_set);
+        rows.extend(self.beyond(job_set));
+        rows.extend(self.of_host(job_set));
+        rows.sort_by(|a, b| a.path.cmp(&b.path));
+        rows
+    }
+
+    fn of_record(&self, job_set: &Value) -> Vec<Provenance> {
+        let record = self.session.record();
+        let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
+        for (by, changes) in self.written() {
+            let told = changes
+                .iter()
+                .filter(|change| !matches!(change.place.field, Field::Placement | Field::Count));
+            for change in told {
+                let old = change.old.as_ref().map(|old| &old.datum);
+                let step = Step {
+                    by: setter(by, change),
+                    from: old.and_then(|datum| json_of(record, datum)),
+                    to: change.new.as_ref().and_then(|datum| json_of(record, datum)),
+                };
+                by_place.entry(&change.place).or_default().push(step);
+            }
+        }
+        let row = |(place, steps)| {
+            let path = record.path(place).to_string();
+            Provenance::new(path, path_of(record, place), job_set, steps)
+        };
+        by_place.into_iter().map(row).collect()
+    }
+
+    /// What patches wrote that the record does not hold.
+    fn beyond(&self, job_set: &Value) -> Vec<Provenance> {
+        let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
+        for patch in &self.patches {
+            for beyond in &patch.beyond {
+                let by = Setter::Patch {
+                    manager: patch.manager.clone(),
+                    field: beyond.reason.clone(),
+                };
+                let (from, to) = (beyond.from.clone(), beyond.to.clone());
+                let steps = by_path.entry(&beyond.path).or_default();
+                steps.push(Step { by, from, to });
+            }
+        }
+        let row = |(path, steps): (&FieldPath, _)| Provenance::beyond(path.clone(), job_set, steps);
+        by_path.into_iter().map(row).collect()
+    }
+}
+
+/// Who wrote changes.
+#[derive(Clone, Copy)]
+enum Author<'a> {
+    /// The host, by the runtime's policy or the TrainJob's overrides.
+    Host,
+    /// A runtime patch, by its manager.
+    Patch(&'a str),
+    /// A plugin.
+    Plugin(&'a PluginId),
+}
+
+fn setter(by: Author<'_>, change: &Change) -> Setter {
+    let reason = change.reason.as_deref().map(str::to_owned);
+    let field = reason.clone().unwrap_or_default();
+    match by {
+        Author::Plugin(id) => Setter::Plugin {
+            name: id.name.to_string(),
+            version: id.version.to_string(),
+            digest: id.digest.to_string(),
+            reason,
+        },
+        Author::Patch(manager) => Setter::Patch {
+            manager: manager.to_owned(),
+            field,
+        },
+        Author::Host if change.owner == Owner::Runtime => Setter::Runtime { field },
+        Author::Host => Setter::TrainJob { field },
+    }
+}
+
+/// What people see of a value: of a container its name, since its fields are told one by one.
+fn json_of(record: &Record, datum: &Datum) -> Option<Value> {
+    match datum {
+        Datum::Container(id) => Some(json!({"name": &*record.container(*id)?.name})),
+        datum => datum.to_json(),
+    }
+}

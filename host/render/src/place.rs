@@ -1,0 +1,99 @@
+//! Where a place of the record stands in the JobSet: by the table of shapes, for reasons, `explain` and the paths that
+//! people type.
+
+use trainyard_api::{FieldPath, path::Segment};
+use trainyard_model::record::{Field, Level, Place, PlaceScope, Record};
+
+use crate::shape::{ListKey, Shape, shape};
+
+/// The fields from a replicated job to its pod template.
+const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
+
+/// Where a place of the record stands in the JobSet, by names; none for what is no part of it.
+pub(crate) fn path_of(record: &Record, place: &Place) -> Option<FieldPath> {
+    let (keys, shape) = shape(place.field);
+    let (set, container) = match place.scope {
+        PlaceScope::Job => (None, None),
+        PlaceScope::PodSet(at) => (Some(record.pod_set(at)?), None),
+        PlaceScope::Container(id) => {
+            let container = record.container(id)?;
+            (Some(record.pod_set(container.pod_set)?), Some(container))
+        }
+    };
+    let job = set.map(|set| replicated_jobs().key(&*set.name));
+    let mut path = match (shape, job) {
+        (Shape::Job, Some(job)) => return Some(job.fields(keys)),
+        (_, Some(job)) => job.fields(POD_TEMPLATE),
+        (_, None) => FieldPath::root(),
+    };
+    if let Some(container) = container {
+        path = path
+            .fields(crate::shape::shape(container.list).0)
+            .key(&*container.name);
+    }
+    let path = path.fields(keys);
+    match shape {
+        Shape::One => Some(path),
+        Shape::Map | Shape::List(ListKey::Field(_) | ListKey::Port) => Some(path.key(&*place.key)),
+        Shape::List(ListKey::Position) => Some(path.index(place.key.parse().ok()?)),
+        Shape::Job | Shape::Elsewhere => None,
+    }
+}
+
+fn replicated_jobs() -> FieldPath {
+    FieldPath::of(["spec", "replicatedJobs"])
+}
+
+/// Where in the JobSet stands what a path means that is spelled as the record's are (`pod-sets[node].count`); none where
+/// it is not spelled so. What the record does not have comes out as a path that no JobSet has.
+pub(crate) fn job_set_path(path: &FieldPath) -> Option<FieldPath> {
+    let (first, rest) = path.segments().split_first()?;
+    let first = first.text();
+    if let Some(field) = Field::named(Level::Job, &first) {
+        let (keys, shape) = shape(field);
+        return (shape == Shape::Map).then(|| below(&FieldPath::of(keys), rest));
+    }
+    if first != "pod-sets" {
+        return None;
+    }
+    let Some((set, rest)) = rest.split_first() else {
+        return Some(replicated_jobs());
+    };
+    let job = below(&replicated_jobs(), std::slice::from_ref(set));
+    Some(of_pod_set(&job, rest))
+}
+
+fn of_pod_set(job: &FieldPath, path: &[Segment]) -> FieldPath {
+    let Some((first, rest)) = path.split_first() else {
+        return job.clone();
+    };
+    let pods = job.fields(POD_TEMPLATE);
+    let Some(field) = Field::named(Level::PodSet, &first.text()) else {
+        return below(&pods, path);
+    };
+    match (shape(field), rest) {
+        ((keys, Shape::Job), rest) => below(&job.fields(keys), rest),
+        ((_, Shape::Elsewhere), _) => below(&pods, path),
+        ((keys, _), [container, rest @ ..]) if field.holds_containers() => {
+            let container = below(&pods.fields(keys), std::slice::from_ref(container));
+            of_container(&container, rest)
+        }
+        ((keys, _), rest) => below(&pods.fields(keys), rest),
+    }
+}
+
+fn of_container(container: &FieldPath, path: &[Segment]) -> FieldPath {
+    let field = path
+        .first()
+        .and_then(|first| Field::named(Level::Container, &first.text()));
+    match (field.map(shape), path) {
+        (Some((keys, shape)), [_, rest @ ..]) if shape != Shape::Elsewhere => {
+            below(&container.fields(keys), rest)
+        }
+        _ => below(container, path),
+    }
+}
+
+fn below(path: &FieldPath, rest: &[Segment]) -> FieldPath {
+    path.join(&rest.iter().cloned().collect())
+}
