@@ -4,10 +4,31 @@ use serde_json::Value;
 use trainyard_api::{
     FieldPath,
     merge::{JOB_SET, JOB_SET_SPEC, by_names, by_positions},
+    path::Segment,
 };
 use trainyard_model::record::{Change, Field, Place, PlaceScope};
 
 use super::{Author, Origins, Provenance, Setter, Step, answer::value_at, setter};
+use crate::place::path_of;
+
+/// The numbers of a replicated job, where they stand in it, and why the host writes one that the runtime does not have.
+const NUMBERS: [(Field, &[&str], &str); 3] = [
+    (
+        Field::Count,
+        &["template", "spec", "parallelism"],
+        "the runtime does not say it: 1",
+    ),
+    (
+        Field::Count,
+        &["template", "spec", "completions"],
+        "the runtime does not say it: as many as parallelism",
+    ),
+    (
+        Field::Replicas,
+        &["replicas"],
+        "the runtime does not say it: 1",
+    ),
+];
 
 impl Origins {
     pub(super) fn of_host(&self, job_set: &Value) -> Vec<Provenance> {
@@ -49,56 +70,34 @@ impl Origins {
             .and_then(Value::as_array);
         let mut jobs = jobs.into_iter().flatten();
         let template = jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name));
-        let place = |field| Place {
-            scope: PlaceScope::PodSet(set),
-            field,
-            key: "".into(),
-        };
-        let path = |field| record.path(&place(field)).to_string();
-        let job_path = FieldPath::of(["spec", "replicatedJobs"]).key(name);
-        let completions = job_path.fields(["template", "spec", "completions"]);
-        [
-            (
-                path(Field::Count),
-                Field::Count,
-                job_path.fields(["template", "spec", "parallelism"]),
-                "/template/spec/parallelism",
-                "the runtime does not say it: 1",
-            ),
-            (
-                completions.to_string(),
-                Field::Count,
-                completions,
-                "/template/spec/completions",
-                "the runtime does not say it: as many as parallelism",
-            ),
-            (
-                path(Field::Replicas),
-                Field::Replicas,
-                job_path.field("replicas"),
-                "/replicas",
-                "the runtime does not say it: 1",
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(path, field, named, pointer, reason)| {
-            let from = template.and_then(|job| job.pointer(pointer)).cloned();
-            let by = match self.asked(&place(field)) {
+        let number = |(field, keys, reason): &(Field, &[&str], &str)| {
+            let place = Place {
+                scope: PlaceScope::PodSet(set),
+                field: *field,
+                key: "".into(),
+            };
+            let below = FieldPath::of(*keys);
+            let from = template.and_then(|job| value_at(job, &below)).cloned();
+            let by = match self.asked(&place) {
                 Some(change) => setter(Author::Host, change),
                 None if from.is_none() => Setter::Host {
-                    reason: reason.to_owned(),
+                    reason: (*reason).to_owned(),
                 },
                 None => return None,
             };
-            let to = Some(job.pointer(pointer)?.clone());
-            Some(Provenance::new(
-                path,
-                Some(named),
-                job_set,
-                vec![Step { by, from, to }],
-            ))
-        })
-        .collect()
+            let to = Some(value_at(job, &below)?.clone());
+            let steps = vec![Step { by, from, to }];
+            let named = FieldPath::of(["spec", "replicatedJobs"])
+                .key(name)
+                .join(&below);
+            Some(if path_of(record, &place).as_ref() == Some(&named) {
+                let path = record.path(&place).to_string();
+                Provenance::new(path, Some(named), job_set, steps)
+            } else {
+                Provenance::beyond(named, job_set, steps)
+            })
+        };
+        NUMBERS.iter().filter_map(number).collect()
     }
 
     /// The wish for a number.
@@ -109,11 +108,7 @@ impl Origins {
     /// The origin of a field that nobody changed, at a path of the JobSet with positions.
     pub(super) fn untouched(&self, placed: &FieldPath, job_set: &Value) -> Vec<Provenance> {
         let named = by_names(job_set, &JOB_SET, placed);
-        let texts: Vec<_> = placed
-            .segments()
-            .iter()
-            .map(|segment| segment.text())
-            .collect();
+        let texts: Vec<_> = placed.segments().iter().map(Segment::text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let host = |reason: &str| Setter::Host {
             reason: reason.to_owned(),
