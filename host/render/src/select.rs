@@ -44,11 +44,7 @@ pub(crate) fn select(
         selection.ml_policy(member);
     }
     for (at, used) in runtime.plugins.iter().enumerate() {
-        let path = FieldPath::root()
-            .field("spec")
-            .field("plugins")
-            .index(at)
-            .field("name");
+        let path = FieldPath::of(["spec", "plugins"]).index(at).field("name");
         selection.named(
             &ActiveWhen::Plugins,
             &used.name,
@@ -57,20 +53,7 @@ pub(crate) fn select(
             &used.config_path,
         );
     }
-    let has_claims = record
-        .pod_sets
-        .iter()
-        .any(|set| !set.fields.all(Field::ResourceClaims).is_empty());
-    for plugin in generation.plugins() {
-        let on = match plugin.manifest.active_when {
-            ActiveWhen::Always => true,
-            ActiveWhen::Claims => has_claims,
-            _ => false,
-        };
-        if on {
-            selection.switch_on(plugin, &Value::Object(Map::new()), &FieldPath::root());
-        }
-    }
+    selection.by_condition(record);
     if selection.problems.is_empty() {
         Ok(selection.active)
     } else {
@@ -86,10 +69,7 @@ struct Selection<'a> {
 
 impl Selection<'_> {
     fn ml_policy(&mut self, member: &Member) {
-        let path = FieldPath::root()
-            .field("spec")
-            .field("mlPolicy")
-            .field(member.key());
+        let path = FieldPath::of(["spec", "mlPolicy", member.key()]);
         match member {
             Member::Plugin(used) => {
                 self.named(
@@ -111,6 +91,24 @@ impl Selection<'_> {
                     Some(plugin) => self.switch_on(&plugin, config, &path),
                     None => self.not_loaded(path, "no loaded plugin handles this policy", |_| true),
                 }
+            }
+        }
+    }
+
+    /// Switches on what no name switches on: by what the pods have, and always.
+    fn by_condition(&mut self, record: &Record) {
+        let has_claims = record
+            .pod_sets
+            .iter()
+            .any(|set| !set.fields.all(Field::ResourceClaims).is_empty());
+        for plugin in self.generation.plugins() {
+            let on = match plugin.manifest.active_when {
+                ActiveWhen::Always => true,
+                ActiveWhen::Claims => has_claims,
+                _ => false,
+            };
+            if on {
+                self.switch_on(plugin, &Value::Object(Map::new()), &FieldPath::root());
             }
         }
     }

@@ -94,11 +94,7 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
 /// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
 /// `numNodes` would count some pods twice.
 fn one_pod_set_a_step(record: &Record) -> Vec<Problem> {
-    let path = FieldPath::root()
-        .field("spec")
-        .field("template")
-        .field("spec")
-        .field("replicatedJobs");
+    let path = template::replicated_jobs();
     let mut seen: Vec<&str> = Vec::new();
     let mut problems = Vec::new();
     for (at, set) in record.pod_sets.iter().enumerate() {
@@ -147,24 +143,44 @@ pub(crate) fn resolve(
         overrides.trainer(trainer);
         overrides.problems.extend(reserved_env(trainer, active));
     }
-    let (nodes, found) = overrides.nodes(job, runtime, active);
+    let nodes = overrides.nodes(job, runtime, active);
     let mut warnings = patched.warnings;
-    warnings.extend(found);
+    warnings.extend(nodes.warning);
     let (changes, mut problems) = (overrides.changes, overrides.problems);
     problems.extend(names::check(&record));
     if !problems.is_empty() {
         return Err(problems);
     }
-    let trainer = job.trainer.as_ref();
-    let metadata = &job.metadata;
+    Ok(Resolved {
+        job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
+        record,
+        patched: patched.spec,
+        patches: patched.patches,
+        changes,
+        warnings,
+    })
+}
+
+/// What plugins may know of the TrainJob beside the record.
+fn job_facts(
+    job: &TrainJob,
+    runtime: &Runtime,
+    nodes: u32,
+    namespace: &str,
+    facts: &ClusterFacts,
+) -> Job {
     let texts =
         |map: &trainyard_api::StringMap| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let job = Job {
+    let metadata = &job.metadata;
+    let uid = metadata.uid.clone();
+    let processes = job
+        .trainer
+        .as_ref()
+        .and_then(|trainer| trainer.num_proc_per_node);
+    Job {
         name: metadata.name.as_str().into(),
         namespace: namespace.into(),
-        uid: metadata
-            .uid
-            .clone()
+        uid: uid
             .unwrap_or_else(|| offline_uid(namespace, &metadata.name))
             .into(),
         suspended: job.suspend,
@@ -177,20 +193,10 @@ pub(crate) fn resolve(
             annotations: texts(&runtime.metadata.annotations),
         },
         nodes,
-        processes_per_node: trainer
-            .and_then(|t| t.num_proc_per_node)
-            .or_else(|| runtime_processes(runtime)),
+        processes_per_node: processes.or_else(|| runtime_processes(runtime)),
         spec: Arc::new(job.spec.clone()),
         accelerators: facts.accelerators.clone(),
-    };
-    Ok(Resolved {
-        job: Arc::new(job),
-        record,
-        patched: patched.spec,
-        patches: patched.patches,
-        changes,
-        warnings,
-    })
+    }
 }
 
 /// `numProcPerNode` of the runtime's policy where it is a number; a text is the policy's own affair.
@@ -207,10 +213,7 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
 
 /// Env vars that a plugin keeps for itself.
 fn reserved_env(trainer: &trainyard_api::trainjob::Trainer, active: &[Active]) -> Vec<Problem> {
-    let path = FieldPath::root()
-        .field("spec")
-        .field("trainer")
-        .field("env");
+    let path = FieldPath::of(["spec", "trainer", "env"]);
     let owner = |name: &str| {
         active
             .iter()

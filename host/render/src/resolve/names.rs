@@ -25,7 +25,7 @@ pub(super) fn check(record: &Record) -> Option<Problem> {
     let over = longest.checked_sub(MAX_NAME).filter(|over| *over > 0)?;
     let room = record.job_name.len().saturating_sub(over);
     Some(Problem::job(
-        FieldPath::root().field("metadata").field("name"),
+        FieldPath::of(["metadata", "name"]),
         format!(
             "is too long by {over}: its pods would be named `{name}-xxxxx` with {longest} characters, and {MAX_NAME} \
              are allowed; a name of at most {room} characters fits this runtime"

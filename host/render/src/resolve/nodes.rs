@@ -9,73 +9,98 @@ use crate::{
     select::Active,
 };
 
-impl Overrides<'_> {
-    /// Counts the nodes; returns the effective number.
-    pub(super) fn nodes(
-        &mut self,
-        job: &TrainJob,
-        runtime: &Runtime,
-        active: &[Active],
-    ) -> (u32, Vec<Warning>) {
-        let sets = self.node_sets(active);
-        let from_job = job.trainer.as_ref().and_then(|t| t.num_nodes);
-        let from_runtime = runtime
-            .ml_policy
-            .as_ref()
-            .and_then(|policy| policy.num_nodes);
-        let job_path = FieldPath::root()
-            .field("spec")
-            .field("trainer")
-            .field("numNodes");
-        let runtime_path = FieldPath::root()
-            .field("spec")
-            .field("mlPolicy")
-            .field("numNodes");
-        let asked = match (from_job, from_runtime) {
-            (Some(nodes), _) => Some((nodes, Owner::TrainJob, job_path)),
-            (None, Some(nodes)) => Some((nodes, Owner::Runtime, runtime_path)),
-            (None, None) => None,
+/// How many nodes a TrainJob has.
+pub(super) struct Nodes {
+    /// The effective number, never 0.
+    pub(super) count: u32,
+    /// Where the runtime asks for nodes and has none.
+    pub(super) warning: Option<Warning>,
+}
+
+/// A wish for a number of nodes.
+struct Asked {
+    nodes: u32,
+    owner: Owner,
+    path: FieldPath,
+}
+
+impl Asked {
+    /// The TrainJob's wish, else the runtime's.
+    fn of(job: &TrainJob, runtime: &Runtime) -> Option<Self> {
+        let from_job = job.trainer.as_ref().and_then(|trainer| trainer.num_nodes);
+        let policy = runtime.ml_policy.as_ref();
+        let from_runtime = policy.and_then(|policy| policy.num_nodes);
+        let (nodes, owner, member) = match (from_job, from_runtime) {
+            (Some(nodes), _) => (nodes, Owner::TrainJob, "trainer"),
+            (None, nodes) => (nodes?, Owner::Runtime, "mlPolicy"),
         };
+        let path = FieldPath::of(["spec", member, "numNodes"]);
+        Some(Self { nodes, owner, path })
+    }
+
+    fn problem(self, message: String) -> Problem {
+        match self.owner {
+            Owner::TrainJob => Problem::job(self.path, message),
+            _ => Problem::runtime(self.path, message),
+        }
+    }
+}
+
+impl Overrides<'_> {
+    /// Counts the nodes, and gives the pod sets their share.
+    pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, active: &[Active]) -> Nodes {
+        let sets = self.node_sets(active);
         for set in &sets {
             if let Some(set) = self.record.pod_sets.get_mut(*set as usize) {
                 set.counts_nodes = true;
             }
         }
-        let Some((first, others)) = sets.split_first() else {
-            return self.no_node_sets(asked);
-        };
-        let count = |set: u32| self.record.pod_set(set).map_or(1, |set| set.count);
-        let other_nodes: u32 = others.iter().map(|set| count(*set)).sum();
-        let Some((nodes, owner, path)) = asked else {
-            return (count(*first).saturating_add(other_nodes).max(1), Vec::new());
-        };
-        match nodes.checked_sub(other_nodes).filter(|rest| *rest > 0) {
-            Some(rest) => {
-                if let Some(set) = self.record.pod_sets.get_mut(*first as usize) {
-                    set.count = rest;
-                }
-                let scope = PlaceScope::PodSet(*first);
-                self.put(
-                    owner,
-                    scope,
-                    Field::Count,
-                    "",
-                    Some(Datum::Integer(rest.into())),
-                    &path,
-                );
-            }
-            None => {
-                let message = format!(
-                    "is {nodes}, and {other_nodes} of them are taken: {} is the least",
-                    other_nodes + 1
-                );
-                self.problems.push(match owner {
-                    Owner::TrainJob => Problem::job(path, message),
-                    _ => Problem::runtime(path, message),
-                });
-            }
+        let asked = Asked::of(job, runtime);
+        match (sets.split_first(), asked) {
+            (None, asked) => self.no_node_sets(asked),
+            (Some((first, others)), Some(asked)) => self.share(asked, *first, others),
+            (Some(_), None) => Nodes {
+                count: self.count(&sets).max(1),
+                warning: None,
+            },
         }
-        (nodes, Vec::new())
+    }
+
+    /// The pods of each job in all these pod sets.
+    fn count(&self, sets: &[u32]) -> u32 {
+        let count = |set: &u32| self.record.pod_set(*set).map_or(1, |set| set.count);
+        sets.iter().map(count).fold(0, u32::saturating_add)
+    }
+
+    /// Gives the first pod set the nodes that the others leave.
+    fn share(&mut self, asked: Asked, first: u32, others: &[u32]) -> Nodes {
+        let nodes = Nodes {
+            count: asked.nodes,
+            warning: None,
+        };
+        let taken = self.count(others);
+        let Some(rest) = asked.nodes.checked_sub(taken).filter(|rest| *rest > 0) else {
+            let message = format!(
+                "is {}, and {taken} of them are taken: {} is the least",
+                asked.nodes,
+                taken.saturating_add(1)
+            );
+            self.problems.push(asked.problem(message));
+            return nodes;
+        };
+        if let Some(set) = self.record.pod_sets.get_mut(first as usize) {
+            set.count = rest;
+        }
+        let (scope, count) = (PlaceScope::PodSet(first), Datum::Integer(rest.into()));
+        self.put(
+            asked.owner,
+            scope,
+            Field::Count,
+            "",
+            Some(count),
+            &asked.path,
+        );
+        nodes
     }
 
     /// The positions of the pod sets that `numNodes` counts: the active plugins', else those with the trainer ancestor.
@@ -113,30 +138,30 @@ impl Overrides<'_> {
     }
 
     /// A runtime without nodes can't be given a number of them.
-    fn no_node_sets(&mut self, asked: Option<(u32, Owner, FieldPath)>) -> (u32, Vec<Warning>) {
+    fn no_node_sets(&mut self, asked: Option<Asked>) -> Nodes {
+        let Some(asked) = asked else {
+            return Nodes {
+                count: 1,
+                warning: None,
+            };
+        };
         let message = format!(
             "counts nothing: no replicated job has the label {}: {}",
             names::ANCESTOR_LABEL,
             names::ANCESTOR_TRAINER
         );
-        match asked {
-            Some((nodes, Owner::TrainJob, path)) => {
-                self.problems.push(Problem::job(path, message));
-                (nodes, Vec::new())
-            }
-            Some((nodes, _, path)) => {
-                let field = Some(path.to_string());
-                (
-                    nodes,
-                    vec![Warning {
-                        about: About::Runtime,
-                        field,
-                        message,
-                        plugin: None,
-                    }],
-                )
-            }
-            None => (1, Vec::new()),
-        }
+        let count = asked.nodes;
+        let warning = if asked.owner == Owner::TrainJob {
+            self.problems.push(asked.problem(message));
+            None
+        } else {
+            Some(Warning {
+                about: About::Runtime,
+                field: Some(asked.path.to_string()),
+                message,
+                plugin: None,
+            })
+        };
+        Nodes { count, warning }
     }
 }

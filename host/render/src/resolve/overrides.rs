@@ -16,10 +16,6 @@ pub(super) struct Overrides<'a> {
     pub(super) problems: Vec<Problem>,
 }
 
-fn spec(field: &str) -> FieldPath {
-    FieldPath::root().field("spec").field(field)
-}
-
 impl Overrides<'_> {
     /// Writes one value, whose reason is the field that asks for it.
     pub(super) fn put(
@@ -62,7 +58,7 @@ impl Overrides<'_> {
 
     /// The trainer's overrides: of container `node` in the pod set with the trainer ancestor.
     pub(super) fn trainer(&mut self, trainer: &trainjob::Trainer) {
-        let path = spec("trainer");
+        let path = FieldPath::of(["spec", "trainer"]);
         let Some(id) = self.trainer_container(&path, trainer) else {
             return;
         };
@@ -90,36 +86,43 @@ impl Overrides<'_> {
         }
     }
 
-    /// The container that the overrides are for; a problem where there are overrides and no such container.
+    /// The container that the trainer's overrides are for; a problem where there are overrides and no such container.
     fn trainer_container(
         &mut self,
         path: &FieldPath,
         trainer: &trainjob::Trainer,
     ) -> Option<ContainerId> {
-        let position = self.ancestor(names::ANCESTOR_TRAINER);
-        let found =
-            position.and_then(|position| self.record.container_named(position, NODE_CONTAINER));
         let wanted = trainer.image.is_some()
             || trainer.command.is_some()
             || trainer.args.is_some()
             || !trainer.env.is_empty()
             || trainer.resources_per_node.is_some();
-        if found.is_none() && wanted {
+        wanted
+            .then(|| self.container_of(names::ANCESTOR_TRAINER, NODE_CONTAINER, path))
+            .flatten()
+    }
+
+    /// The container of that name in the pod set of a step; a problem where there is none.
+    fn container_of(
+        &mut self,
+        ancestor: &str,
+        container: &str,
+        path: &FieldPath,
+    ) -> Option<ContainerId> {
+        let sets = &self.record.pod_sets;
+        let set = sets
+            .iter()
+            .position(|set| set.ancestor.as_deref() == Some(ancestor));
+        let set = set.and_then(|at| u32::try_from(at).ok());
+        let found = set.and_then(|set| self.record.container_named(set, container));
+        if found.is_none() {
             let message = format!(
-                "has nowhere to go: the runtime has no container `{NODE_CONTAINER}` in a replicated job with the label {}: {}",
-                names::ANCESTOR_LABEL,
-                names::ANCESTOR_TRAINER
+                "has nowhere to go: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",
+                names::ANCESTOR_LABEL
             );
             self.problems.push(Problem::job(path.clone(), message));
         }
         found
-    }
-
-    fn ancestor(&self, ancestor: &str) -> Option<u32> {
-        let sets = self.record.pod_sets.iter().zip(0u32..);
-        sets.filter(|(set, _)| set.ancestor.as_deref() == Some(ancestor))
-            .map(|(_, at)| at)
-            .next()
     }
 
     fn env(&mut self, id: ContainerId, env: &[trainjob::EnvVar], path: &FieldPath) {
@@ -196,7 +199,7 @@ impl Overrides<'_> {
 
     /// The dataset and model initializers: what to fetch, and with which secret.
     pub(super) fn initializers(&mut self, initializer: &trainjob::Initializer) {
-        let path = spec("initializer");
+        let path = FieldPath::of(["spec", "initializer"]);
         for (name, ancestor, wish) in [
             (
                 "dataset",
@@ -211,15 +214,7 @@ impl Overrides<'_> {
         ] {
             let Some(wish) = wish else { continue };
             let path = path.field(name);
-            let container = self
-                .ancestor(ancestor)
-                .and_then(|set| self.record.container_named(set, ancestor));
-            let Some(id) = container else {
-                let message = format!(
-                    "has nowhere to go: the runtime has no container `{ancestor}` in a replicated job with the label {}: {ancestor}",
-                    names::ANCESTOR_LABEL
-                );
-                self.problems.push(Problem::job(path, message));
+            let Some(id) = self.container_of(ancestor, ancestor, &path) else {
                 continue;
             };
             if let Some(uri) = &wish.storage_uri {

@@ -38,6 +38,11 @@ pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Claims,
 ];
 
+/// Where a runtime has its replicated jobs.
+pub(super) fn replicated_jobs() -> FieldPath {
+    FieldPath::of(["spec", "template", "spec", "replicatedJobs"])
+}
+
 /// Reads a template and collects what is wrong with it.
 pub(crate) struct Template<'a> {
     /// The JobSet's spec as the runtime has it.
@@ -55,11 +60,7 @@ impl<'a> Template<'a> {
 
     /// Adds the pod sets of the template to the record.
     pub(crate) fn load(&mut self, record: &mut Record) {
-        let at = FieldPath::root()
-            .field("spec")
-            .field("template")
-            .field("spec")
-            .field("replicatedJobs");
+        let at = replicated_jobs();
         let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
             self.problems.push(Problem::runtime(
                 at,
@@ -102,11 +103,11 @@ impl<'a> Template<'a> {
         set.ancestor = ancestor(job).map(Into::into);
         set.count = self.count(
             job.pointer("/template/spec/parallelism"),
-            &job_path.field("spec").field("parallelism"),
+            &job_path.fields(["spec", "parallelism"]),
         );
         set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
-        let pod_path = job_path.field("spec").field("template");
+        let pod_path = job_path.fields(["spec", "template"]);
         let empty = &Value::Null;
         let pod = job.pointer("/template/spec/template").unwrap_or(empty);
         for field in POD_SET_FIELDS {
@@ -128,7 +129,7 @@ impl<'a> Template<'a> {
         pod_path: &FieldPath,
     ) {
         let (keys, _) = shape(list);
-        let path = below(pod_path, keys);
+        let path = pod_path.fields(keys);
         for (index, json) in self
             .list(find(pod, keys), &path)
             .into_iter()
@@ -178,7 +179,7 @@ impl<'a> Template<'a> {
 
     fn load_field(&mut self, fields: &mut Fields, field: Field, json: &'a Value, at: &FieldPath) {
         let (keys, shape) = shape(field);
-        let path = below(at, keys);
+        let path = at.fields(keys);
         let Some(value) = find(json, keys) else {
             return;
         };
@@ -303,10 +304,6 @@ fn missing_key(by: ListKey) -> String {
         ListKey::Port => "needs `containerPort`, an integer".to_owned(),
         ListKey::Position => "must be an object".to_owned(),
     }
-}
-
-fn below(path: &FieldPath, keys: &[&str]) -> FieldPath {
-    keys.iter().fold(path.clone(), |path, key| path.field(*key))
 }
 
 fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {

@@ -138,7 +138,7 @@ fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
         (Field::Labels, "labels", &patch.labels),
         (Field::Annotations, "annotations", &patch.annotations),
     ] {
-        let at = patch.path.field("metadata").field(name);
+        let at = patch.path.fields(["metadata", name]);
         for (key, value) in texts {
             let place = Place {
                 scope: PlaceScope::Job,

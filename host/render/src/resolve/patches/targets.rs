@@ -62,9 +62,7 @@ fn containers(old: &Value, job: &mut Value, at: &FieldPath) -> Vec<(FieldPath, S
             continue;
         };
         let all = old.pointer(&format!("{POD_SPEC}/{list}"));
-        let at = ["template", "spec", "template", "spec", list]
-            .iter()
-            .fold(at.clone(), |path, field| path.field(*field));
+        let at = at.fields(["template", "spec", "template", "spec", list]);
         for (position, container) in patched.iter().enumerate() {
             if item(all, name(container)).is_none() {
                 let message = format!(
