@@ -10,7 +10,13 @@ use std::{
 use serde_json::Value;
 
 fn explain(args: &[&str]) -> Output {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/torch-llama");
+    explain_in("examples/torch-llama", args)
+}
+
+fn explain_in(folder: &str, args: &[&str]) -> Output {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(folder);
     Command::new(env!("CARGO_BIN_EXE_trainyard"))
         .args(["explain", "-f"])
         .arg(example)
@@ -169,12 +175,12 @@ fn what_the_runtime_wrote_names_its_field() {
 }
 
 #[test]
-fn what_the_host_writes_says_by_which_rule() {
+fn what_the_record_does_not_hold_is_answered_too() {
     let job = "spec.replicatedJobs[node].template.spec";
     for (field, wanted) in [
         (
             "spec.suspend",
-            "spec.suspend trainyard false - the TrainJob does not say it: it runs".to_owned(),
+            "spec.suspend TrainJob false - spec.suspend".to_owned(),
         ),
         (
             "spec.replicatedJobs[0].template.spec.completions",
@@ -245,15 +251,53 @@ fn what_is_no_path_is_an_error_that_shows_one() {
     for field in [
         "[[[",
         "",
+        ".",
         "spec.",
         "spec..suspend",
         "spec[",
         "spec[]",
         "spec[0]x",
-        "a b",
     ] {
         let error = refused(field, 2);
-        let shows = "a path is written as `spec.replicatedJobs[0].replicas`";
+        let shows = "no path of a field, as spec.trainer.env[2].name";
         assert!(error.contains(shows), "{field}: {error}");
     }
+}
+
+/// An override of an old dialect is told as its author wrote it, and not as the patch that it became; what Kueue patched
+/// beside it keeps the position that it has in the file.
+#[test]
+fn what_an_old_field_set_names_that_field() {
+    let why = |folder: &str| -> Vec<String> {
+        let explained = text(explain_in(folder, &["-o", "json"]));
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        let fields = explained.pointer("/0/fields").and_then(Value::as_array);
+        let steps = fields
+            .unwrap()
+            .iter()
+            .filter_map(|field| field.get("steps")?.as_array());
+        let by = steps.flatten().filter_map(|step| step.get("by"));
+        let patched = by.filter(|by| by.get("manager").is_some());
+        let why = patched.filter_map(|by| by.get("field")?.as_str());
+        why.map(str::to_owned).collect()
+    };
+    let metadata = [
+        "annotations[lab.example.com/cost]",
+        "labels[owner]",
+        "labels[queue]",
+    ];
+    assert_eq!(
+        why("tests/cases/dialect-metadata"),
+        metadata.map(|field| format!("spec.{field}"))
+    );
+    let pod = "trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec";
+    let old = "spec.podTemplateOverrides[0].spec.nodeSelector";
+    assert_eq!(
+        why("tests/cases/dialect-overrides-beside-kueue"),
+        [
+            format!("{old}[kind]"),
+            format!("spec.runtimePatches[0].{pod}.nodeSelector[kind]"),
+            format!("{old}[zone]"),
+        ]
+    );
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, path::PathError};
 use trainyard_render::{NotThere, Provenance, Setter};
 
 use crate::{
@@ -22,11 +22,21 @@ pub(crate) struct ExplainArgs {
     load: LoadArgs,
     /// Only this field and what is below it, as the JobSet spells it (`spec.replicatedJobs[0].template`, or
     /// `spec.replicatedJobs[node].template`) or as the record does (`pod-sets[node].containers[node].env`).
-    #[arg(value_name = "FIELD")]
+    #[arg(value_name = "FIELD", value_parser = path)]
     field: Option<FieldPath>,
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
+}
+
+/// A path as a person types it: also with a dot before it, as jq has it.
+fn path(text: &str) -> Result<FieldPath, PathError> {
+    let path: FieldPath = text.strip_prefix('.').unwrap_or(text).parse()?;
+    if path.is_root() {
+        // A dot alone names no field.
+        return ".".parse();
+    }
+    Ok(path)
 }
 
 /// What is known of one TrainJob's fields.

@@ -247,6 +247,34 @@ fn a_mix_is_compared_as_it_is_merged() {
 }
 
 #[test]
+fn what_a_merge_would_lose_is_a_difference() {
+    let old = "spec.podTemplateOverrides[0].spec";
+    let ports = |text: &str| format!("{{containers: [{{name: node, ports: [{text}]}}]}}");
+    let one = ports("{containerPort: 80, name: a}");
+    let found = mix(
+        &one,
+        &ports("{containerPort: 81, name: c}, {containerPort: 80, name: b}"),
+    );
+    let wanted = format!("{old}.containers[0].ports[0].name: differs from ");
+    assert!(
+        found.len() == 1 && found[0].starts_with(&wanted) && found[0].contains("ports[1].name"),
+        "ports are keyed by number: {found:?}"
+    );
+    let other = ports("{containerPort: 81, name: a}");
+    assert_eq!(mix(&one, &other), [""; 0]);
+    let aliases =
+        |ip: &str, host: &str| format!("{{hostAliases: [{{ip: {ip}, hostnames: [{host}]}}]}}");
+    let store = aliases("10.0.0.1", "store");
+    let both = mix(&store, &aliases("10.0.0.2", "cache"));
+    assert_eq!(both, [""; 0], "host aliases are keyed by address");
+    let found = mix(&store, &aliases("10.0.0.1", "cache"));
+    assert!(
+        found.len() == 1 && found[0].contains("hostAliases[0].hostnames"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn later_errors_name_what_the_user_wrote() {
     let (_, modernized) = job(r#"
   labels: {a: b}

@@ -1,4 +1,4 @@
-//! A path that a person types is read as it is printed, and in the spellings of other tools.
+//! A path that a person types is read as it is printed, and with its keys in quotes.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -22,11 +22,11 @@ fn what_is_printed_is_read_as_it_was() {
 }
 
 #[test]
-fn a_key_may_stand_in_quotes_and_a_dot_before_the_path() {
+fn a_key_may_stand_in_quotes() {
     let labels = FieldPath::of(["metadata", "labels"]);
     for (text, key) in [
         ("metadata.labels['a]b']", "a]b"),
-        (r#".metadata.labels["a\"b"]"#, "a\"b"),
+        (r#"metadata.labels["a\"b"]"#, "a\"b"),
         ("metadata.labels[\"0\"]", "0"),
     ] {
         assert_eq!(text.parse(), Ok(labels.key(key)), "{text}");
@@ -38,19 +38,22 @@ fn a_key_may_stand_in_quotes_and_a_dot_before_the_path() {
 #[test]
 fn what_is_no_path_says_why() {
     for (text, problem) in [
-        ("", "names no field"),
-        (".", "names no field"),
         ("[[[", "has no `]`"),
-        ("spec['a]", "has no `]`"),
+        ("spec['a]", "a quote is not closed"),
+        ("spec['a'", "has no `]`"),
         ("spec[]", "a position or a name"),
         ("spec[a[b]", "a position or a name"),
-        ("spec[0]x", "behind `]`"),
-        ("a..b", "without a field behind it"),
-        ("..a", "without a field before it"),
-        ("a.", "without a field behind it"),
-        ("a b", "a character that no field has"),
+        ("spec[0]x", "may follow a `]`"),
+        ("spec]", "has no `[`"),
+        ("a..b", "no field behind it"),
+        (".a", "no field before it"),
+        ("a.", "no field behind it"),
     ] {
         let error = text.parse::<FieldPath>().unwrap_err().to_string();
-        assert!(error.contains(problem), "{text}: {error}");
+        let shows = "as spec.trainer.env[2].name or metadata.labels[app]";
+        assert!(
+            error.contains(problem) && error.contains(shows),
+            "{text}: {error}"
+        );
     }
 }

@@ -11,7 +11,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, path::Segment};
+use trainyard_api::{Admitted, FieldPath, Inputs, Runtime, StringMap, path::Segment};
 use trainyard_model::{
     call::Call,
     manifest::{CONTRACT, Manifest},
@@ -51,9 +51,12 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
     for case in fs::read_dir(folder).unwrap() {
         let case = case.unwrap().path();
         let text = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let (catalog, _) = Catalog::new(Inputs::read_text("input.yaml", &text), "default");
+        let objects = Inputs::read_text("input.yaml", &text).objects.into_iter();
+        let (catalog, _) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
         for job in &catalog.jobs {
-            if let Ok(rendered) = renderer.render(&job.job, &job.runtime, "default", &catalog) {
+            if let Ok(rendered) =
+                renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+            {
                 out.push((case.display().to_string(), job.runtime.clone(), rendered));
             }
         }

@@ -73,7 +73,7 @@ pub(crate) fn load(
     }
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = patches::apply(&job.runtime_patches, &template.spec, &mut record, &read)?;
+    let patched = patches::apply(job, &template.spec, &mut record, &read)?;
     Ok(Loaded { record, patched })
 }
 

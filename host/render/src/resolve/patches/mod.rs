@@ -7,7 +7,7 @@ mod targets;
 
 use serde_json::Value;
 use trainyard_api::{
-    FieldPath, RuntimePatch,
+    FieldPath, RuntimePatch, TrainJob,
     merge::{self, JOB_SET_SPEC, MergeError, Side},
     names,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Patched {
 pub(crate) struct PatchChanges {
     /// Who patched.
     pub(crate) manager: String,
-    /// The changes of the record. The reason of each is its field in the TrainJob.
+    /// The changes of the record. The reason of each is its field in the TrainJob, as its author wrote it.
     pub(crate) changes: Vec<Change>,
     /// The changes of what the record does not hold.
     pub(crate) beyond: Vec<Beyond>,
@@ -45,24 +45,27 @@ pub(super) type Read<'a> = &'a dyn Fn(&Value) -> (Record, Vec<Problem>);
 /// # Errors
 /// Everything that is wrong with the patches, as far as each can be merged.
 pub(super) fn apply(
-    patches: &[RuntimePatch],
+    job: &TrainJob,
     template: &Value,
     record: &mut Record,
     read: Read<'_>,
 ) -> Result<Patched, Vec<Problem>> {
     let mut patched = Patched::default();
     let mut problems = Vec::new();
-    for patch in patches {
+    for patch in &job.runtime_patches {
         let mut changes = PatchChanges {
             manager: patch.manager.clone(),
-            changes: metadata(patch, record),
+            changes: metadata(job, patch, record),
             beyond: Vec::new(),
         };
         if let Some(spec) = &patch.spec {
             let base = patched.spec.as_ref().unwrap_or(template);
             match merge_one(patch, spec, base, read) {
                 Ok(merged) => {
-                    let reason = |path: &FieldPath| in_patch(patch, spec, path).to_string();
+                    let reason = |path: &FieldPath| {
+                        let field = in_patch(patch, spec, path);
+                        job.written(&field).to_string()
+                    };
                     changes
                         .changes
                         .extend(record::write(record, &merged.record, &reason));
@@ -132,7 +135,7 @@ fn merge_one(
 }
 
 /// Labels and annotations of the JobSet: the template's, then those of each patch.
-fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
+fn metadata(job: &TrainJob, patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
     let mut changes = Vec::new();
     for (field, name, texts) in [
         (Field::Labels, "labels", &patch.labels),
@@ -149,7 +152,7 @@ fn metadata(patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
             if held.is_some_and(|entry| entry.datum.as_text() == Some(value)) {
                 continue;
             }
-            let reason = at.key(key).to_string().into();
+            let reason = job.written(&at.key(key)).to_string().into();
             let datum = Some(value.as_str().into());
             changes.extend(record.write(place, datum, Owner::Patch, Some(reason)));
         }
