@@ -247,6 +247,23 @@ fn what_is_not_in_the_job_set_is_an_error_with_the_nearest_parent() {
 }
 
 #[test]
+fn a_train_job_without_the_field_is_left_out_with_a_warning() {
+    let field = format!("{POD}.containers[0].resources");
+    let output = explain_in("tests/cases/torch-two-jobs", &[&field]);
+    let warned = String::from_utf8(output.stderr.clone()).unwrap();
+    let text = text(output);
+    assert!(
+        text.contains("lab/alpha") && !text.contains("ml/zeta"),
+        "{text}"
+    );
+    let wanted = format!("TrainJob ml/zeta: `{field}` is not in the JobSet");
+    assert!(
+        warned.contains("warning: ") && warned.contains(&wanted),
+        "{warned}"
+    );
+}
+
+#[test]
 fn what_is_no_path_is_an_error_that_shows_one() {
     for field in [
         "[[[",

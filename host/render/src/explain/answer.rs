@@ -7,6 +7,7 @@ use trainyard_api::{
     merge::{JOB_SET, by_names, by_positions},
     path::Segment,
 };
+use trainyard_model::text::clean;
 
 use super::{Origins, Provenance};
 use crate::place::job_set_path;
@@ -23,15 +24,24 @@ pub struct NotThere {
     pub has: Vec<String>,
 }
 
+/// What there is at the nearest parent: names may come from guests, and there may be many.
 fn near(nearest: &FieldPath, has: &[String]) -> String {
+    const MOST: usize = 20;
     let what = if nearest.is_root() {
         "which".to_owned()
     } else {
-        format!("whose `{nearest}`")
+        format!("whose `{}`", clean(&nearest.to_string()))
     };
     match has {
         [] => format!("{what} has nothing below it"),
-        names => format!("{what} has {}", names.join(", ")),
+        names => {
+            let shown: Vec<_> = names.iter().take(MOST).map(|name| clean(name)).collect();
+            let more = match names.len().saturating_sub(MOST) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{what} has {}{more}", shown.join(", "))
+        }
     }
 }
 

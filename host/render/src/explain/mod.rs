@@ -16,6 +16,7 @@ use trainyard_model::{
     plugin::PluginId,
     record::{Change, Datum, Field, Owner, Place, Record},
     session::Session,
+    text::clean,
 };
 
 pub use self::answer::NotThere;
@@ -110,7 +111,7 @@ impl Provenance {
 
     /// Of what the record does not hold.
     fn beyond(named: FieldPath, job_set: &Value, steps: Vec<Step>) -> Self {
-        Self::new(named.to_string(), Some(named), job_set, steps)
+        Self::new(clean(&named.to_string()), Some(named), job_set, steps)
     }
 }
 

@@ -275,7 +275,7 @@ impl<'a> Template<'a> {
 }
 
 /// The step of the TrainJob that a replicated job is: the label of its Job template, else of its pod template, where
-/// some documents put it (domain.md 4.1).
+/// early proposals put it.
 fn ancestor(job: &Value) -> Option<&str> {
     let label = |pointer: &str| job.pointer(pointer)?.get(names::ANCESTOR_LABEL)?.as_str();
     label("/template/metadata/labels").or_else(|| label("/template/spec/template/metadata/labels"))

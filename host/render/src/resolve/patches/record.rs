@@ -21,29 +21,29 @@ pub(super) fn write(
         if let Some(set) = record.pod_sets.get_mut(position as usize) {
             set.ancestor.clone_from(&new.ancestor);
         }
-        let mut writer = Writer {
+        let mut recorder = Recorder {
             record,
             patched,
             reason,
             changes: &mut changes,
         };
         let scope = PlaceScope::PodSet(position);
-        writer.fields(POD_SET_FIELDS, scope, scope);
-        for (old, new) in writer.containers(position) {
-            writer.fields(CONTAINER_FIELDS, old, new);
+        recorder.fields(POD_SET_FIELDS, scope, scope);
+        for (old, new) in recorder.containers(position) {
+            recorder.fields(CONTAINER_FIELDS, old, new);
         }
     }
     changes
 }
 
-struct Writer<'a> {
+struct Recorder<'a> {
     record: &'a mut Record,
     patched: &'a Record,
     reason: &'a dyn Fn(&FieldPath) -> String,
     changes: &'a mut Vec<Change>,
 }
 
-impl Writer<'_> {
+impl Recorder<'_> {
     /// The containers of a pod set, each with itself in the patched record.
     fn containers(&self, pod_set: u32) -> Vec<(PlaceScope, PlaceScope)> {
         let lists = [Field::InitContainers, Field::Containers].into_iter();
