@@ -6,7 +6,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    call::{Call, CallInputs, Fault, LogLine},
+    call::{Call, CallInputs, LogLine},
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups},
     object::Object,
@@ -75,7 +75,7 @@ impl CallError {
     #[must_use]
     pub const fn missing(&self) -> Option<&LookupKey> {
         match &self.cause {
-            Ended::Fault(Fault::Missing(key)) => Some(key),
+            Ended::Missing(key) => Some(key),
             _ => None,
         }
     }
@@ -146,8 +146,8 @@ impl Session {
         let Finished { call, end } = policy.run(phase, Box::new(Call::new(phase, record, inputs)));
         let mut result = call.finish();
         let id = plugin.id.clone();
-        if let Err(Ended::Fault(Fault::Missing(_)) | Ended::Busy(_)) = &end {
-            // The same call is made again, and would say all of it twice.
+        if end.as_ref().is_err_and(Ended::is_made_again) {
+            // It would say all of it twice.
             result.log.clear();
         }
         self.log.extend(result.log.into_iter().map(|line| Logged {

@@ -118,7 +118,7 @@ free! {
     "job.runtime-label" Transform [] |c| c.job_runtime_label(0, "x").map(drop);
     "job.runtime-annotation" Transform [] |c| c.job_runtime_annotation(0, "x").map(drop);
     "objects.name" Transform [] |c| c.objects_name(0, "v1", "ConfigMap", "-a", None).map(drop);
-    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name_of(o).map(drop) };
+    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name(o).map(drop) };
     "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
     "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
     "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };

@@ -29,7 +29,7 @@ macro_rules! methods {
             concat!("[method]", $resource, ".", $name),
             |mut store: StoreContextMut<'_, State>, (handle, $($arg,)*): (Resource<$marker>, $($ty,)*)| {
                 let $this = handle.rep();
-                let value = host(&mut store, |$call| $body)?;
+                let value = host(&mut store, concat!($resource, ".", $name), |$call| $body)?;
                 Ok(methods!(@give value $(, $ret)?))
             },
         )?;)+
@@ -199,7 +199,7 @@ fn lookups(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
 
 fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     methods!(instance, "object", Object {
-        "name" () -> String = |call, this| call.object_name_of(this);
+        "name" () -> String = |call, this| call.object_name(this);
         "set-label" (key: String, value: String) = |call, this| call.object_set_label(this, &key, &value);
         "set-annotation" (key: String, value: String) = |call, this| call.object_set_annotation(this, &key, &value);
         "append" (key: String, text: String) = |call, this| call.object_append(this, &key, &text);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_model::{
-    call::{Call, CallInputs, Fault},
+    call::{Call, CallInputs, Faulted},
     plugin::Plugin,
     policy::{Busy, Ended, Finished, Limit, Phase, Policy},
     record::Record,
@@ -150,24 +150,18 @@ impl SandboxedPolicy {
     /// What an error means: by its type, never by its text.
     fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> Ended {
         let limits = &self.plugin.settings.limits;
-        if let Some(fault) = error.downcast_ref::<Fault>() {
-            return Ended::Fault(fault.clone());
+        if let Some(fault) = error.downcast_ref::<Faulted>() {
+            return fault.clone().into();
         }
         if error.downcast_ref::<OutOfMemory>().is_some() {
-            return Ended::Limit {
-                limit: Limit::Memory(limits.memory_bytes),
-            };
+            return Ended::limit(Limit::Memory(limits.memory_bytes));
         }
         if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
             return Ended::Busy(Busy::Pool);
         }
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Ended::Limit {
-                limit: Limit::Fuel(limits.fuel),
-            },
-            Some(Trap::StackOverflow) => Ended::Limit {
-                limit: Limit::Stack(STACK_BYTES as u64),
-            },
+            Some(Trap::OutOfFuel) => Ended::limit(Limit::Fuel(limits.fuel)),
+            Some(Trap::StackOverflow) => Ended::limit(Limit::Stack(STACK_BYTES as u64)),
             Some(Trap::Interrupt) => Ended::Busy(Busy::WallClock(limits.wall_clock_ms)),
             Some(trap) => Ended::Trap {
                 kind: trap.to_string(),

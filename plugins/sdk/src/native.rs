@@ -7,7 +7,7 @@ use std::{
 };
 
 use trainyard_model::{
-    call::{Call, Fault},
+    call::{Call, Fault, Faulted},
     manifest::{Manifest, ManifestError},
     plugin::{Plugin, PluginError, Settings},
     policy::{Ended, Finished, Phase, Policy},
@@ -133,8 +133,8 @@ impl Policy for NativePolicy {
 
 /// What unwound: a fault of the host, or the plugin's own panic.
 fn ended(panic: Box<dyn std::any::Any + Send>) -> Ended {
-    match panic.downcast::<Fault>() {
-        Ok(fault) => Ended::Fault(*fault),
+    match panic.downcast::<Faulted>() {
+        Ok(fault) => (*fault).into(),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -163,12 +163,15 @@ fn during<T>(call: Box<Call>, phase: impl FnOnce() -> T) -> (Box<Call>, std::thr
     }
 }
 
-/// Calls one method of the contract. A fault ends the phase, as a trap does in the sandbox.
-pub(crate) fn with_call<T>(method: impl FnOnce(&mut Call) -> Result<T, Fault>) -> T {
+/// Calls one method of the contract, which names it so. A fault ends the phase, as a trap does in the sandbox.
+pub(crate) fn with_call<T>(
+    name: &'static str,
+    method: impl FnOnce(&mut Call) -> Result<T, Fault>,
+) -> T {
     let result = CALL.with_borrow_mut(|call| call.as_deref_mut().map(method));
     match result {
         Some(Ok(value)) => value,
-        Some(Err(fault)) => resume_unwind(Box::new(fault)),
+        Some(Err(fault)) => resume_unwind(Box::new(fault.in_method(name))),
         None => resume_unwind(Box::new("a handle was used outside of a phase".to_owned())),
     }
 }

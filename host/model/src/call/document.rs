@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, Fault, PlaceScope};
+use super::{Call, Fault, PlaceScope, wrong};
 use crate::{claims::Touch, record::Field};
 
 /// JSON that a guest holds a handle to.
@@ -35,13 +35,10 @@ impl Call {
     ) -> Result<Option<T>, Fault> {
         self.meter.text(at)?;
         if !is_pointer(at) {
-            return Err(Fault::Argument {
-                method: "document",
-                problem: format!(
-                    "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
-                    crate::text::clean(at)
-                ),
-            });
+            return wrong(format!(
+                "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
+                crate::text::clean(at)
+            ));
         }
         let document = self
             .documents

@@ -18,7 +18,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use self::{fault::Fault, meter::Meter};
+pub use self::{
+    fault::{Fault, Faulted},
+    meter::Meter,
+};
 use crate::{
     claims::{Access, Grant, Touch, Variables},
     job::Job,
@@ -404,9 +407,6 @@ const fn handle(number: u32, base: bool) -> u32 {
 }
 
 /// Ends a call over an argument.
-fn wrong<T>(method: &'static str, problem: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault::Argument {
-        method,
-        problem: problem.into(),
-    })
+fn wrong<T>(problem: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::Argument(problem.into()))
 }

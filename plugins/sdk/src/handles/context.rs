@@ -123,7 +123,7 @@ handles! {
     /// One object to emit.
     Object = objects::Object {
         /// Its `metadata.name`.
-        fn name() -> String = object_name_of;
+        fn name() -> String = object_name;
         /// Sets a label of the object.
         fn set_label(key: &str, value: &str) = object_set_label;
         /// Sets an annotation of the object.

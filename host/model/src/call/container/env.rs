@@ -48,10 +48,7 @@ impl Call {
         self.meter.text(name)?;
         let (target, _) = self.container_target(rep)?;
         if name.is_empty() || name.contains(['=', '\0']) {
-            return wrong(
-                "container.put-env",
-                "an env var's name is empty or holds `=` or a zero byte",
-            );
+            return wrong("an env var's name is empty or holds `=` or a zero byte");
         }
         self.may_write(target, Touch::Write, Field::Env, name)?;
         let owner = self

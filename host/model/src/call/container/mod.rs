@@ -71,10 +71,7 @@ impl Call {
         let (target, id) = self.container_target(rep)?;
         let container = self.container(target, id)?;
         if container.home != self.owner() || container.list != Field::InitContainers {
-            return wrong(
-                "container.place",
-                "only an init container that this plugin added can be placed",
-            );
+            return wrong("only an init container that this plugin added can be placed");
         }
         self.set(target, Field::Placement, &wish, Some("".into()))
     }

@@ -43,10 +43,7 @@ impl Call {
         let (target, _) = self.container_target(rep)?;
         self.meter.text(port.name.as_deref().unwrap_or_default())?;
         if port.number == 0 || !matches!(port.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
-            return wrong(
-                "container.put-port",
-                "the number is 0, or the protocol is none of TCP, UDP, SCTP",
-            );
+            return wrong("the number is 0, or the protocol is none of TCP, UDP, SCTP");
         }
         let key = format!("{}/{}", port.number, port.protocol);
         let mut object = Map::new();
@@ -91,10 +88,7 @@ impl Call {
         self.meter
             .text(mount.sub_path.as_deref().unwrap_or_default())?;
         if !mount.path.starts_with('/') || mount.path.contains(':') {
-            return wrong(
-                "container.put-mount",
-                "the path does not begin with `/`, or holds `:`",
-            );
+            return wrong("the path does not begin with `/`, or holds `:`");
         }
         let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
         let pod_set = PlaceScope::PodSet(self.container(target, id)?.pod_set);

@@ -88,10 +88,7 @@ impl Call {
     ) -> Result<(), Fault> {
         let (target, _) = self.container_target(rep)?;
         if Amount::parse(amount).is_none() {
-            return wrong(
-                "container.set-request",
-                format!("`{}` is no quantity", crate::text::clean(amount)),
-            );
+            return wrong(format!("`{}` is no quantity", crate::text::clean(amount)));
         }
         self.set_text(target, field, resource, amount)
     }

@@ -85,10 +85,7 @@ impl Call {
         let (_, at) = self.pod_set_target(rep)?;
         match self.record.address(at, job_index, pod_index) {
             Some(address) => self.give(&address),
-            None => wrong(
-                "pod-set.address",
-                format!("there is no pod {pod_index} of job {job_index}"),
-            ),
+            None => wrong(format!("there is no pod {pod_index} of job {job_index}")),
         }
     }
 
@@ -243,16 +240,15 @@ impl Call {
         name: &str,
         image: &str,
     ) -> Result<u32, Fault> {
-        let method = "pod-set.add-container";
         self.meter.text(name)?;
         self.meter.text(image)?;
         let (target, at) = self.pod_set_target(rep)?;
         if !is_dns_label(name) {
-            return wrong(method, NO_LABEL);
+            return wrong(NO_LABEL);
         }
         self.may_write(target, Touch::Create, list, name)?;
         if self.is_taken(target, list, name) {
-            return wrong(method, format!("there is a container `{name}` already"));
+            return wrong(format!("there is a container `{name}` already"));
         }
         self.meter.add_handles(1)?;
         let id = self.record.new_container(Container {

@@ -86,11 +86,10 @@ impl Call {
         name: &str,
         source: &str,
     ) -> Result<(), Fault> {
-        let method = "pod-set.put-raw-volume";
         self.meter.text(source)?;
         let (target, _) = self.pod_set_target(rep)?;
         if !is_dns_label(name) {
-            return wrong(method, NO_LABEL);
+            return wrong(NO_LABEL);
         }
         let mut volume = Map::new();
         volume.insert("name".to_owned(), name.into());
@@ -100,7 +99,6 @@ impl Call {
             }
             _ => {
                 return wrong(
-                    method,
                     "the source is no JSON object with one member, as `{\"hostPath\": {...}}`",
                 );
             }
@@ -127,7 +125,7 @@ impl Call {
     fn put_volume(&mut self, rep: u32, name: &str, kind: &str, source: Value) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(rep)?;
         if !is_dns_label(name) {
-            return wrong("pod-set.put-volume", NO_LABEL);
+            return wrong(NO_LABEL);
         }
         self.own_volume_only(target, name, "over a volume that it did not put")?;
         let volume = json!({ "name": name, kind: source });
