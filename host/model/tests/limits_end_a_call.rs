@@ -278,7 +278,7 @@ fn writes_are_counted_and_reads_are_not() {
     let mut call = call_under(Phase::Build, limits);
     let object = call.objects_emit(0, "v1", "ConfigMap", "-a", None).unwrap();
     for _ in 0..500 {
-        call.object_name_of(object).unwrap();
+        call.object_name(object).unwrap();
         call.info_label(0, "team").unwrap();
     }
     assert_eq!(call.meter().writes(), 1);
