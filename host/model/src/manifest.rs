@@ -32,7 +32,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// What switches it on: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
-    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `claims` (the pods have resource claims)
+    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have some)
     /// or `always`.
     pub active_when: ActiveWhen,
     /// The phases that it exports: `transform`, `build`, `check`.
@@ -83,7 +83,7 @@ pub enum ActiveWhen {
     /// `plugins` names it.
     Plugins,
     /// The pods have resource claims.
-    Claims,
+    ResourceClaims,
     /// Always.
     Always,
 }
@@ -95,7 +95,7 @@ impl ActiveWhen {
         match self {
             Self::MlPolicy(_) | Self::MlPolicyPlugin => Some("mlPolicy"),
             Self::PodGroupPolicy(_) => Some("podGroupPolicy"),
-            Self::Plugins | Self::Claims | Self::Always => None,
+            Self::Plugins | Self::ResourceClaims | Self::Always => None,
         }
     }
 }
@@ -107,7 +107,7 @@ impl fmt::Display for ActiveWhen {
             Self::MlPolicyPlugin => f.write_str("mlPolicy.plugin"),
             Self::PodGroupPolicy(key) => write!(f, "podGroupPolicy.{key}"),
             Self::Plugins => f.write_str("plugins"),
-            Self::Claims => f.write_str("claims"),
+            Self::ResourceClaims => f.write_str("resourceClaims"),
             Self::Always => f.write_str("always"),
         }
     }
@@ -123,7 +123,7 @@ impl FromStr for ActiveWhen {
         let known = match text {
             "mlPolicy.plugin" => Some(Self::MlPolicyPlugin),
             "plugins" => Some(Self::Plugins),
-            "claims" => Some(Self::Claims),
+            "resourceClaims" => Some(Self::ResourceClaims),
             "always" => Some(Self::Always),
             _ => match text.split_once('.') {
                 Some(("mlPolicy", k)) => key(k).map(Self::MlPolicy),
@@ -133,7 +133,7 @@ impl FromStr for ActiveWhen {
         };
         known.ok_or_else(|| {
             format!(
-                "`{text}` is none of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, claims, always"
+                "`{text}` is none of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims, always"
             )
         })
     }
@@ -161,7 +161,7 @@ impl JsonSchema for ActiveWhen {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "pattern": "^((mlPolicy|podGroupPolicy)\\.[A-Za-z0-9]+|plugins|claims|always)$"
+            "pattern": "^((mlPolicy|podGroupPolicy)\\.[A-Za-z0-9]+|plugins|resourceClaims|always)$"
         })
     }
 }

@@ -111,26 +111,6 @@ impl KeyFile {
     }
 }
 
-/// What a container uses of the pod's resource claims.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimUse {
-    /// The name of the claim in the pod.
-    pub claim: String,
-    /// One request of it; none is the whole claim.
-    pub request: Option<String>,
-}
-
-/// A resource claim of the pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodClaim {
-    /// Its name in the pod.
-    pub name: String,
-    /// A ResourceClaim's name.
-    pub claim: Option<String>,
-    /// A ResourceClaimTemplate's name.
-    pub template: Option<String>,
-}
-
 /// A pod set that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
@@ -143,7 +123,7 @@ pub struct Dependency {
 /// Devices that the node container of a pod set gets from one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices {
-    /// `resource/NAME` or `claim/NAME`.
+    /// `resource/NAME` or `resource-claim/NAME`.
     pub source: String,
     /// None where the number can't be known before the pods are scheduled.
     pub count: Option<u32>,

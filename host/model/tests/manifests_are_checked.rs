@@ -151,7 +151,7 @@ fn what_switches_a_plugin_on_reads_back() {
         "mlPolicy.plugin",
         "podGroupPolicy.volcano",
         "plugins",
-        "claims",
+        "resourceClaims",
         "always",
     ] {
         let when: ActiveWhen = text.parse().unwrap();

@@ -57,14 +57,14 @@ pub(crate) fn select(
             &used.config_path,
         );
     }
-    let has_claims = record
+    let has_resource_claims = record
         .pod_sets
         .iter()
         .any(|set| !set.fields.all(Field::ResourceClaims).is_empty());
     for plugin in generation.plugins() {
         let on = match plugin.manifest.active_when {
             ActiveWhen::Always => true,
-            ActiveWhen::Claims => has_claims,
+            ActiveWhen::ResourceClaims => has_resource_claims,
             _ => false,
         };
         if on {

@@ -35,7 +35,7 @@ pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Mounts,
     Field::Requests,
     Field::Limits,
-    Field::Claims,
+    Field::ResourceClaimUses,
 ];
 
 /// Reads a template and collects what is wrong with it.

@@ -123,9 +123,13 @@ impl MockPodSet {
 
     /// Devices of a resource claim, as a DRA policy leaves them.
     #[must_use]
-    pub fn claimed_devices(self, claim: &str, count: Option<u32>) -> Self {
+    pub fn claimed_devices(self, resource_claim: &str, count: Option<u32>) -> Self {
         let devices = json!({ "count": count, "accelerator": true });
-        self.field(Field::Devices, &format!("claim/{claim}"), devices.into())
+        self.field(
+            Field::Devices,
+            &format!("resource-claim/{resource_claim}"),
+            devices.into(),
+        )
     }
 
     fn field(mut self, field: Field, key: &str, datum: Datum) -> Self {
