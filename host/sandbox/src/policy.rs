@@ -17,7 +17,7 @@ use wasmtime::{
 
 use crate::{
     engine::{RunningEngine, STACK_BYTES, ticks},
-    load::LoadProblem,
+    loader::LoadProblem,
     state::{OutOfMemory, State},
     types::{Context, Failure},
 };
@@ -104,7 +104,7 @@ impl SandboxedPolicy {
         let instance = match fueled.and_then(|()| self.pre.instantiate(&mut store)) {
             Ok(instance) => instance,
             Err(error) => {
-                let cause = self.ended(&error, store.into_data().panic_message);
+                let cause = Box::new(self.ended(&error, store.into_data().panic_message));
                 return Err(LoadProblem::Instantiate { id: id(), cause });
             }
         };

@@ -31,7 +31,7 @@ fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
 
 fn cause(problem: LoadProblem) -> Ended {
     match problem {
-        LoadProblem::Instantiate { cause, .. } => cause,
+        LoadProblem::Instantiate { cause, .. } => *cause,
         other => panic!("{other}"),
     }
 }

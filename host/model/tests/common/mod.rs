@@ -154,7 +154,7 @@ pub fn lookups() -> Arc<Lookups> {
             api_version: version.clone(),
             kind: kind.clone(),
         },
-        LookupAnswer::All(vec![object]),
+        LookupAnswer::all(vec![object]),
     );
     let served = LookupKey::Served {
         api_version: version,

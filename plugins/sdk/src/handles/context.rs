@@ -95,7 +95,8 @@ handles! {
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
         fn get(api_version: &str, kind: &str, name: &str) -> Option<Document> = lookups_get;
-        /// All objects of a kind in the TrainJob's namespace, by name.
+        /// All objects of a kind in the TrainJob's namespace, or of the cluster where the kind is cluster-scoped; sorted by
+        /// name.
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/*]`.
         fn all(api_version: &str, kind: &str) -> Vec<Document> = lookups_all;
