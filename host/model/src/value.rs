@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::clean;
+
 /// An amount of one resource, as Kubernetes writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quantity {
@@ -138,6 +140,17 @@ pub struct Failure {
     pub message: String,
     /// Where the user can mend it: a path into the TrainJob or the runtime.
     pub field: Option<String>,
+}
+
+impl Failure {
+    /// A plugin's own words, cleaned.
+    #[must_use]
+    pub fn cleaned(message: &str, field: Option<&str>) -> Self {
+        Self {
+            message: clean(message),
+            field: field.map(clean),
+        }
+    }
 }
 
 impl std::fmt::Display for Failure {

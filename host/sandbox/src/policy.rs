@@ -95,10 +95,10 @@ impl SandboxedPolicy {
             rank: 0,
             config: Arc::default(),
             job: Arc::default(),
-            base: Arc::new(Record::new("", "", "")),
+            base: Arc::default(),
             lookups: Arc::default(),
         };
-        let call = Box::new(Call::new(Phase::Check, Record::new("", "", ""), inputs));
+        let call = Box::new(Call::new(Phase::Check, Record::default(), inputs));
         let (mut store, fueled) = self.store(call);
         let id = || self.plugin.id.clone();
         let instance = match fueled.and_then(|()| self.pre.instantiate(&mut store)) {
@@ -186,10 +186,10 @@ impl Policy for SandboxedPolicy {
         let state = store.into_data();
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
-                message: clean(&failure.message),
-                field: failure.field.as_deref().map(clean),
-            })),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+                &failure.message,
+                failure.field.as_deref(),
+            ))),
             Err(error) => Err(self.ended(&error, state.panic_message)),
         };
         Finished {

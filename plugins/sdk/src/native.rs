@@ -121,10 +121,10 @@ impl Policy for NativePolicy {
         });
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
-                message: clean(&failure.message),
-                field: failure.field.as_deref().map(clean),
-            })),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+                &failure.message,
+                failure.field.as_deref(),
+            ))),
             Err(panic) => Err(ended(panic)),
         };
         Finished { call, end }

@@ -78,10 +78,7 @@ impl Call {
         self.meter.text(message)?;
         self.meter.text(field.unwrap_or_default())?;
         self.meter.log_line()?;
-        Ok(Failure {
-            message: clean(message),
-            field: field.map(clean),
-        })
+        Ok(Failure::cleaned(message, field))
     }
 
     /// `context.log`

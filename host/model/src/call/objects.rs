@@ -108,43 +108,48 @@ impl Call {
     }
 
     /// An emitted object, to write to; counts as a write of so many bytes.
-    fn object(&mut self, rep: u32, bytes: usize) -> Result<&mut Object, Fault> {
+    fn object(&mut self, handle: u32, bytes: usize) -> Result<&mut Object, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
-        self.emitted(rep)
+        self.emitted(handle)
     }
 
-    fn emitted(&mut self, rep: u32) -> Result<&mut Object, Fault> {
+    fn emitted(&mut self, handle: u32) -> Result<&mut Object, Fault> {
         self.objects
-            .get_mut(rep as usize)
+            .get_mut(handle as usize)
             .ok_or(Fault::DeadHandle { what: "object" })
     }
 
     /// `object.name`
-    pub fn object_name(&mut self, rep: u32) -> Result<String, Fault> {
-        let name = self.emitted(rep)?.name.clone();
+    pub fn object_name(&mut self, handle: u32) -> Result<String, Fault> {
+        let name = self.emitted(handle)?.name.clone();
         self.give(&name)
     }
 
     /// `object.set-label`
-    pub fn object_set_label(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.object(rep, key.len() + value.len())?
+    pub fn object_set_label(&mut self, handle: u32, key: &str, value: &str) -> Result<(), Fault> {
+        self.object(handle, key.len() + value.len())?
             .labels
             .insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
     /// `object.set-annotation`
-    pub fn object_set_annotation(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.object(rep, key.len() + value.len())?
+    pub fn object_set_annotation(
+        &mut self,
+        handle: u32,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        self.object(handle, key.len() + value.len())?
             .annotations
             .insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
     /// `object.append`
-    pub fn object_append(&mut self, rep: u32, key: &str, text: &str) -> Result<(), Fault> {
-        let object = self.object(rep, key.len() + text.len())?;
+    pub fn object_append(&mut self, handle: u32, key: &str, text: &str) -> Result<(), Fault> {
+        let object = self.object(handle, key.len() + text.len())?;
         if object.binary_data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds bytes already, or is no key of a ConfigMap");
         }
@@ -157,8 +162,8 @@ impl Call {
     }
 
     /// `object.set-binary`
-    pub fn object_set_binary(&mut self, rep: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
-        let object = self.object(rep, key.len() + value.len())?;
+    pub fn object_set_binary(&mut self, handle: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
+        let object = self.object(handle, key.len() + value.len())?;
         if object.data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds text already, or is no key of a ConfigMap");
         }
@@ -167,15 +172,15 @@ impl Call {
     }
 
     /// `object.set-immutable`
-    pub fn object_set_immutable(&mut self, rep: u32) -> Result<(), Fault> {
-        self.object(rep, 0)?.immutable = true;
+    pub fn object_set_immutable(&mut self, handle: u32) -> Result<(), Fault> {
+        self.object(handle, 0)?.immutable = true;
         Ok(())
     }
 
     /// `object.set-apply`
-    pub fn object_set_apply(&mut self, rep: u32, mode: &str) -> Result<(), Fault> {
+    pub fn object_set_apply(&mut self, handle: u32, mode: &str) -> Result<(), Fault> {
         match ApplyMode::named(mode) {
-            Some(mode) => self.object(rep, 0)?.apply = mode,
+            Some(mode) => self.object(handle, 0)?.apply = mode,
             None => {
                 let known = ApplyMode::ALL.map(ApplyMode::name).join(", ");
                 return wrong(format!("the mode is none of {known}"));
