@@ -20,6 +20,7 @@ use methods::METHODS;
 use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, Key, PodSets, Scope},
+    manifest::interface,
     policy::Phase,
 };
 use wit::Contract;
@@ -46,6 +47,17 @@ fn the_manual_is_written_from_the_contract() {
 #[test]
 fn the_manifests_schema_is_written_from_its_type() {
     check_file("manifest.schema.json", &manual::manifest_schema());
+}
+
+#[test]
+fn the_contract_has_the_version_that_the_host_speaks() {
+    let contract = Contract::read();
+    let context = interface("context");
+    assert!(
+        contract
+            .interfaces()
+            .any(|(id, _)| contract.resolve.id_of(id).as_deref() == Some(&context))
+    );
 }
 
 #[test]

@@ -6,7 +6,10 @@
 //!
 //! [`Call`]: trainyard_model::call::Call
 
-use trainyard_model::text::{MAX_TEXT, clean};
+use trainyard_model::{
+    manifest::interface,
+    text::{MAX_TEXT, clean},
+};
 use wasmtime::{
     StoreContextMut,
     component::{Linker, LinkerInstance, Resource, ResourceType},
@@ -40,13 +43,13 @@ macro_rules! methods {
 
 /// Adds everything that a component may import.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    types(&mut linker.instance("trainyard:policy/types@1.0.0")?)?;
-    job(&mut linker.instance("trainyard:policy/job@1.0.0")?)?;
-    pod_set_info(&mut linker.instance("trainyard:policy/pod-set-info@1.0.0")?)?;
-    lookups(&mut linker.instance("trainyard:policy/lookups@1.0.0")?)?;
-    objects(&mut linker.instance("trainyard:policy/objects@1.0.0")?)?;
-    context(&mut linker.instance("trainyard:policy/context@1.0.0")?)?;
-    let mut panics = linker.instance("trainyard:policy/panics@1.0.0")?;
+    types(&mut linker.instance(&interface("types"))?)?;
+    job(&mut linker.instance(&interface("job"))?)?;
+    pod_set_info(&mut linker.instance(&interface("pod-set-info"))?)?;
+    lookups(&mut linker.instance(&interface("lookups"))?)?;
+    objects(&mut linker.instance(&interface("objects"))?)?;
+    context(&mut linker.instance(&interface("context"))?)?;
+    let mut panics = linker.instance(&interface("panics"))?;
     panics.func_wrap(
         "message",
         |mut store: StoreContextMut<'_, State>, (text,): (String,)| {

@@ -56,7 +56,7 @@ impl SandboxedPolicy {
         let pre = linker.instantiate_pre(component).map_err(types)?;
         let mut exports = BTreeMap::new();
         for phase in &plugin.manifest.phases {
-            let interface = format!("trainyard:policy/{phase}@1.0.0");
+            let interface = phase.interface();
             let export = component
                 .get_export_index(None, &interface)
                 .and_then(|interface| component.get_export_index(Some(&interface), phase.name()))

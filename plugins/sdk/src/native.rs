@@ -8,7 +8,7 @@ use std::{
 
 use trainyard_model::{
     call::{Call, Fault, Faulted},
-    manifest::{Manifest, ManifestError},
+    manifest::{Manifest, PartsError},
     plugin::{Plugin, PluginError, Settings},
     policy::{Ended, Finished, Phase, Policy},
     text::clean,
@@ -43,18 +43,9 @@ impl Phases {
 /// Why the parts make no plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
-    /// `manifest.json` is no JSON object.
-    #[error("manifest.json: {0}")]
-    Json(#[from] serde_json::Error),
-    /// `manifest.json` has a key that the code decides.
-    #[error("manifest.json has `{key}`, which comes from the code: take it out of manifest.json")]
-    Double {
-        /// The key.
-        key: String,
-    },
-    /// The manifest is refused.
+    /// `manifest.json` and the macro's part of the manifest make none.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Parts(#[from] PartsError),
     /// Its claims or configuration are refused.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -65,16 +56,8 @@ impl PluginParts {
     ///
     /// # Errors
     /// What is wrong with `manifest.json`.
-    pub fn manifest(&self) -> Result<Manifest, NativeError> {
-        let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.manifest)?;
-        for (key, value) in serde_json::from_str::<serde_json::Map<_, _>>(self.parts)? {
-            if !manifest.contains_key(&key) {
-                manifest.insert(key, value);
-            } else if key != "name" {
-                return Err(NativeError::Double { key });
-            }
-        }
-        Ok(Manifest::parse(&serde_json::to_vec(&manifest)?)?)
+    pub fn manifest(&self) -> Result<Manifest, PartsError> {
+        Manifest::from_parts(self.manifest.as_bytes(), self.parts.as_bytes())
     }
 }
 
