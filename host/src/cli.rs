@@ -44,7 +44,7 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Compile a component from standard input; run by the loader, in a process with limits.
-    #[command(hide = true)]
+    #[command(name = plugins::COMPILE_WORKER, hide = true)]
     CompileWorker,
 }
 

@@ -15,7 +15,7 @@ use trainyard_model::{
     policy::Policy,
 };
 use trainyard_render::Renderer;
-use trainyard_sandbox::{CachePaths, LoadLimits, Loader, LoaderOptions, screen, this_program};
+use trainyard_sandbox::{CachePaths, CompilerCommand, LoadLimits, Loader, LoaderOptions, screen};
 
 use crate::{
     built_ins::BUILT_INS,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The argument that makes this program a compiling process.
-const COMPILE_WORKER: &str = "compile-worker";
+pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 
 /// The plugins of one run.
 pub(crate) struct Loaded {
@@ -92,7 +92,7 @@ fn loader(args: &LoadArgs) -> Result<Loader, Failure> {
         paths.folder.clone_from(folder);
     }
     let options = LoaderOptions {
-        compiler: this_program(COMPILE_WORKER)?,
+        compiler: CompilerCommand::this_program(COMPILE_WORKER)?,
         cache,
         limits: LoadLimits::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),

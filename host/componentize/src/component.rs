@@ -1,16 +1,15 @@
 //! A core module and its manifest become a component.
 
-use trainyard_model::manifest::{self, Manifest, ManifestError};
+use trainyard_model::manifest::{FILE_SECTION, Manifest, PARTS_SECTION, PartsError, SECTION};
 use wasmparser::BinaryReaderError;
 use wit_component::ComponentEncoder;
 
-use crate::manifest::{JSON_SECTION, MergeError, PARTS_SECTION, merge, to_bytes};
 use crate::sections;
 
 /// A plugin as one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// The component, its manifest in the custom section [`manifest::SECTION`].
+    /// The component, its manifest in the custom section [`SECTION`], its keys in the order of [`Manifest`]'s fields.
     pub bytes: Vec<u8>,
     /// The same manifest.
     pub manifest: Manifest,
@@ -33,10 +32,10 @@ pub enum ComponentError {
     },
     /// The manifest's parts do not fit.
     #[error(transparent)]
-    Merge(#[from] MergeError),
+    Parts(#[from] PartsError),
     /// The manifest can't be written.
     #[error("its manifest can't be written: {0}")]
-    Write(#[from] ManifestError),
+    Write(#[from] serde_json::Error),
     /// Its imports and exports make no component.
     #[error(
         "it makes no component: {0}\nA plugin imports the contract and nothing else: no WASI, no JavaScript, no C library"
@@ -57,10 +56,10 @@ pub fn componentize(core_module: &[u8]) -> Result<Component, ComponentError> {
     let section = |section| {
         sections::custom(core_module, section)?.ok_or(ComponentError::NoManifest { section })
     };
-    let manifest = merge(&section(JSON_SECTION)?, &section(PARTS_SECTION)?)?;
+    let manifest = Manifest::from_parts(&section(FILE_SECTION)?, &section(PARTS_SECTION)?)?;
     let encoded = encode(core_module).map_err(ComponentError::Encode)?;
     let mut bytes = sections::strip(&encoded)?;
-    sections::append(&mut bytes, manifest::SECTION, &to_bytes(&manifest)?);
+    sections::append(&mut bytes, SECTION, &serde_json::to_vec(&manifest)?);
     Ok(Component { bytes, manifest })
 }
 
@@ -108,7 +107,7 @@ mod tests {
         let core = module(
             &[
                 ("name", b"\x00\x01\x00"),
-                (JSON_SECTION, FILE),
+                (FILE_SECTION, FILE),
                 (PARTS_SECTION, PARTS),
             ],
             None,
@@ -128,14 +127,14 @@ mod tests {
             last = payload.as_section().map(|(id, _)| id).or(last);
         }
         assert_eq!(custom.len(), 1, "{custom:?}");
-        assert_eq!(custom[0].0, manifest::SECTION);
+        assert_eq!(custom[0].0, SECTION);
         assert_eq!(Manifest::parse(&custom[0].1).unwrap(), component.manifest);
         assert_eq!(last, Some(0), "a custom section is the last");
     }
 
     #[test]
     fn a_missing_part_asks_for_the_macro() {
-        for (there, missing) in [(JSON_SECTION, PARTS_SECTION), (PARTS_SECTION, JSON_SECTION)] {
+        for (there, missing) in [(FILE_SECTION, PARTS_SECTION), (PARTS_SECTION, FILE_SECTION)] {
             let error = componentize(&module(&[(there, FILE)], None)).unwrap_err();
             assert!(matches!(error, ComponentError::NoManifest { section } if section == missing));
             assert!(
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_import_beyond_the_contract_is_named() {
-        let parts = [(JSON_SECTION, FILE), (PARTS_SECTION, PARTS)];
+        let parts = [(FILE_SECTION, FILE), (PARTS_SECTION, PARTS)];
         let error = componentize(&module(&parts, Some(("wbg", "now")))).unwrap_err();
         assert!(matches!(error, ComponentError::Encode(_)));
         assert!(error.to_string().contains("wbg"), "{error}");

@@ -21,7 +21,6 @@ pub mod build;
 mod cargo;
 pub mod component;
 mod environment;
-pub mod manifest;
 mod sections;
 mod sources;
 pub mod toolchain;

@@ -16,6 +16,7 @@ pub mod plugin;
 pub mod policy;
 pub mod quantity;
 pub mod record;
+pub mod schema;
 pub mod session;
 pub mod text;
 pub mod value;

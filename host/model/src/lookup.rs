@@ -71,10 +71,25 @@ pub enum LookupAnswer {
     Object(Arc<Value>),
     /// The kind is not served.
     NotServed,
-    /// The objects, by name.
+    /// The objects by name; [`Self::all`] makes it.
+    #[non_exhaustive]
     All(Vec<Arc<Value>>),
     /// Whether it is served.
     Served(bool),
+}
+
+impl LookupAnswer {
+    /// The objects of a kind, which a plugin gets by name, and where two namespaces have one by namespace: whatever order
+    /// a host holds them in, a plugin sees one.
+    #[must_use]
+    pub fn all(mut objects: Vec<Arc<Value>>) -> Self {
+        fn key(object: &Value) -> [Option<&str>; 2] {
+            ["/metadata/name", "/metadata/namespace"]
+                .map(|pointer| object.pointer(pointer).and_then(Value::as_str))
+        }
+        objects.sort_by(|a, b| key(a).cmp(&key(b)));
+        Self::All(objects)
+    }
 }
 
 /// The answers that the host holds for one TrainJob.
@@ -108,5 +123,42 @@ impl Lookups {
     /// All keys that were ever asked for and answered.
     pub fn keys(&self) -> impl Iterator<Item = &LookupKey> {
         self.0.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_come_by_name_wherever_they_were_held() {
+        let object = |name: &str, namespace: Option<&str>| {
+            let mut object = json!({"metadata": {"name": name}});
+            if let (Some(namespace), Some(metadata)) = (namespace, object.pointer_mut("/metadata"))
+            {
+                metadata["namespace"] = namespace.into();
+            }
+            Arc::new(object)
+        };
+        // Offline a file may leave the namespace out: that says nothing of its place.
+        let names = [
+            ("c", None),
+            ("b", Some("ml")),
+            ("a", None),
+            ("b", Some("eu")),
+        ];
+        let answer = LookupAnswer::all(names.map(|(name, of)| object(name, of)).into());
+        let LookupAnswer::All(objects) = answer else {
+            unreachable!("it answers with a list");
+        };
+        let sorted = [
+            ("a", None),
+            ("b", Some("eu")),
+            ("b", Some("ml")),
+            ("c", None),
+        ];
+        assert_eq!(objects, sorted.map(|(name, of)| object(name, of)));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::Validator;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -10,7 +9,8 @@ use crate::{
     claims::{ClaimError, Compiled, Grants},
     limits::Limits,
     manifest::Manifest,
-    text::clean,
+    schema::{ConfigError, Schema},
+    text::join,
 };
 
 /// What the operator sets for a plugin.
@@ -83,7 +83,6 @@ pub struct Plugin {
     pub claims: Arc<Compiled>,
     /// What the operator set.
     pub settings: Settings,
-    config_schema: Option<Validator>,
 }
 
 /// Why a plugin is not loaded.
@@ -100,7 +99,7 @@ pub enum PluginError {
         wanted: String,
     },
     /// Claims that are impossible or not granted.
-    #[error("plugin {id}: {}", join(errors))]
+    #[error("plugin {id}: {}", join(errors, "; "))]
     Claims {
         /// The plugin.
         id: PluginId,
@@ -108,49 +107,21 @@ pub enum PluginError {
         errors: Vec<ClaimError>,
     },
     /// The operator's configuration fails the plugin's schema.
-    #[error("plugin {id}: `config` in the policy file: {}", join(errors))]
+    #[error("plugin {id}: `config` in the policy file: {}", join(errors, "; "))]
     OperatorConfig {
         /// The plugin.
         id: PluginId,
         /// All that is wrong.
         errors: Vec<ConfigError>,
     },
-    /// The manifest's schema does not compile.
-    #[error("plugin {id}: its `{field}` is no JSON Schema: {problem}")]
-    Schema {
-        /// The plugin.
-        id: PluginId,
-        /// The manifest's field.
-        field: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-}
-
-fn join<E: fmt::Display>(errors: &[E]) -> String {
-    errors
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
-}
-
-/// One thing that is wrong with a configuration.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
-pub struct ConfigError {
-    /// RFC 6901 pointer into the configuration.
-    pub pointer: String,
-    /// What is wrong there.
-    pub problem: String,
 }
 
 impl Plugin {
     /// A plugin of that manifest and content under those settings.
     ///
     /// # Errors
-    /// A digest that the settings do not accept; all claims that are impossible or beyond the grants; a schema that does not compile; an operator configuration
-    /// that fails its schema.
+    /// A digest that the settings do not accept; all claims that are impossible or beyond the grants; an operator
+    /// configuration that fails its schema.
     pub fn new(
         manifest: Manifest,
         digest: &str,
@@ -170,19 +141,9 @@ impl Plugin {
                 errors,
             }
         })?;
-        let config_schema = compile(&id, "configSchema", manifest.config_schema.as_ref())?;
-        let operator_schema = compile(
-            &id,
-            "operatorConfigSchema",
-            manifest.operator_config_schema.as_ref(),
-        )?;
         let mut operator_config = (*settings.operator_config).clone();
-        complete(
-            manifest.operator_config_schema.as_ref(),
-            operator_schema.as_ref(),
-            &mut operator_config,
-        )
-        .map_err(|errors| PluginError::OperatorConfig {
+        let schema = manifest.operator_config_schema.as_ref();
+        complete(schema, &mut operator_config).map_err(|errors| PluginError::OperatorConfig {
             id: id.clone(),
             errors,
         })?;
@@ -192,7 +153,6 @@ impl Plugin {
             manifest,
             claims: Arc::new(claims),
             settings,
-            config_schema,
         })
     }
 
@@ -201,103 +161,22 @@ impl Plugin {
     /// # Errors
     /// All that is wrong with it, each with its pointer. A plugin without a schema takes no configuration.
     pub fn config(&self, mut config: Value) -> Result<Arc<Value>, Vec<ConfigError>> {
-        complete(
-            self.manifest.config_schema.as_ref(),
-            self.config_schema.as_ref(),
-            &mut config,
-        )?;
+        complete(self.manifest.config_schema.as_ref(), &mut config)?;
         Ok(Arc::new(config))
     }
 }
 
-fn compile(
-    id: &PluginId,
-    field: &'static str,
-    schema: Option<&Value>,
-) -> Result<Option<Validator>, PluginError> {
-    schema
-        .map(jsonschema::validator_for)
-        .transpose()
-        .map_err(|error| PluginError::Schema {
-            id: id.clone(),
-            field,
-            problem: clean(&error.to_string()),
-        })
-}
-
-/// Fills in defaults and validates.
-fn complete(
-    schema: Option<&Value>,
-    validator: Option<&Validator>,
-    config: &mut Value,
-) -> Result<(), Vec<ConfigError>> {
+/// Fills in defaults and validates; null is the empty object.
+fn complete(schema: Option<&Schema>, config: &mut Value) -> Result<(), Vec<ConfigError>> {
     if config.is_null() {
         *config = Value::Object(serde_json::Map::new());
     }
-    let (Some(schema), Some(validator)) = (schema, validator) else {
-        let empty = config.as_object().is_some_and(serde_json::Map::is_empty);
-        let problem = "this plugin takes no configuration".to_owned();
-        return if empty {
-            Ok(())
-        } else {
-            Err(vec![ConfigError {
-                pointer: String::new(),
-                problem,
-            }])
-        };
-    };
-    set_defaults(schema, config);
-    let errors: Vec<_> = validator
-        .iter_errors(config)
-        .map(|error| ConfigError {
-            pointer: error.instance_path().to_string(),
-            problem: clean(&described(schema, &error)),
-        })
-        .collect();
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
-    }
-}
-
-/// The error, with what the vendor says of the value: which keyword refused it tells a person little.
-fn described(schema: &Value, error: &jsonschema::ValidationError<'_>) -> String {
-    let keyword = error.schema_path().to_string();
-    let description = keyword
-        .rmatch_indices('/')
-        .filter_map(|(at, _)| keyword.get(..at))
-        .find_map(|above| schema.pointer(above)?.get("description")?.as_str());
-    match description {
-        Some(description) => format!("{error}; {}", description.trim_end_matches('.')),
-        None => error.to_string(),
-    }
-}
-
-/// Sets the `default` of each absent property, as an API server does: parents first, so that a default object gets the
-/// defaults of its own properties.
-fn set_defaults(schema: &Value, value: &mut Value) {
-    match value {
-        Value::Object(object) => {
-            for (name, property) in schema
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-            {
-                if let (None, Some(default)) = (object.get(name), property.get("default")) {
-                    object.insert(name.clone(), default.clone());
-                }
-                if let Some(child) = object.get_mut(name) {
-                    set_defaults(property, child);
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| set_defaults(schema, item));
-            }
-        }
-        _ => {}
+    match schema {
+        Some(schema) => schema.complete(config),
+        None if config.as_object().is_some_and(serde_json::Map::is_empty) => Ok(()),
+        None => Err(vec![ConfigError {
+            pointer: String::new(),
+            problem: "this plugin takes no configuration".to_owned(),
+        }]),
     }
 }

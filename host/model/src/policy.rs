@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    call::{Call, Fault},
+    call::{Call, Fault, Faulted},
+    lookup::LookupKey,
     plugin::Plugin,
     value::Failure,
 };
@@ -29,6 +30,12 @@ pub enum Phase {
 impl Phase {
     /// All phases, in the order in which a TrainJob meets them.
     pub const ALL: [Self; 3] = [Self::Transform, Self::Build, Self::Check];
+
+    /// The whole name of its interface in the contract: `trainyard:policy/transform@1.0.0`.
+    #[must_use]
+    pub fn interface(self) -> String {
+        crate::manifest::interface(self.name())
+    }
 
     /// The name of its interface and function in the contract.
     #[must_use]
@@ -71,9 +78,9 @@ pub enum Ended {
     /// The plugin refused the TrainJob.
     #[error("{0}")]
     Refused(Failure),
-    /// The host ended the call: the plugin broke a rule, or asked for an object that is not at hand.
+    /// The plugin broke a rule of the contract, and the host ended the call.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Broke(Faulted),
     /// The plugin crashed.
     #[error("crashed: {kind}{}", message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
     Trap {
@@ -83,21 +90,74 @@ pub enum Ended {
         message: Option<String>,
     },
     /// A limit ran out.
-    #[error("used up its {limit}{}", limit.advice())]
+    #[error(
+        "{}{}",
+        method.map(|method| format!("`{method}`: ")).unwrap_or_default(),
+        limit.used_up()
+    )]
     Limit {
         /// Which one, and how much it allows.
         limit: Limit,
+        /// The contract's method in which it ran out; none where it ran out between two.
+        method: Option<&'static str>,
     },
+    /// The plugin asked for an object that is not at hand: the call is made again once it is.
+    #[error("it needs {0}")]
+    Missing(LookupKey),
     /// The host was too busy: the same call may go well later. Never the plugin's fault alone, and no result to keep.
     #[error("{0}")]
     Busy(Busy),
 }
 
 impl Ended {
+    /// A limit that ran out between two calls of the contract's methods.
+    #[must_use]
+    pub const fn limit(limit: Limit) -> Self {
+        Self::Limit {
+            limit,
+            method: None,
+        }
+    }
+
     /// Whether the same inputs may go well later.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Busy(_))
+    }
+
+    /// Whether the same call is going to be made again: nothing that it said counts.
+    #[must_use]
+    pub const fn is_made_again(&self) -> bool {
+        matches!(self, Self::Busy(_) | Self::Missing(_))
+    }
+
+    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `limit`, `missing` or `busy`.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Broke(_) => "broke",
+            Self::Trap { .. } => "trap",
+            Self::Limit { .. } => "limit",
+            Self::Missing(_) => "missing",
+            Self::Busy(_) => "busy",
+        }
+    }
+}
+
+impl From<Faulted> for Ended {
+    fn from(Faulted { method, fault }: Faulted) -> Self {
+        match fault {
+            Fault::Limit(limit) => Self::Limit { limit, method },
+            Fault::Missing(key) => Self::Missing(key),
+            fault => Self::Broke(Faulted { method, fault }),
+        }
+    }
+}
+
+impl From<Fault> for Ended {
+    fn from(fault: Fault) -> Self {
+        Faulted::from(fault).into()
     }
 }
 
@@ -121,8 +181,8 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What to do about it: the policy file's key, where there is one.
-    pub(crate) fn advice(self) -> String {
+    /// That it ran out, and what to do about it.
+    pub(crate) fn used_up(self) -> String {
         let setting = match self {
             Self::Memory(_) => "memoryBytes",
             Self::Fuel(_) => "fuel",
@@ -130,9 +190,9 @@ impl Limit {
             Self::Handles(_) => "handles",
             Self::Writes(_) => "writes",
             Self::LogLines(_) => "logLines",
-            Self::Stack(_) => return "; the plugin recurses too deeply".to_owned(),
+            Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
         };
-        format!("; `limits.{setting}` in the policy file raises it")
+        format!("used up its {self}; `limits.{setting}` in the policy file raises it")
     }
 }
 

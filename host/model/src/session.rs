@@ -6,7 +6,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    call::{Call, CallInputs, Fault, LogLine},
+    call::{Call, CallInputs, CallResult, LogLine},
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups},
     object::Object,
@@ -75,7 +75,7 @@ impl CallError {
     #[must_use]
     pub const fn missing(&self) -> Option<&LookupKey> {
         match &self.cause {
-            Ended::Fault(Fault::Missing(key)) => Some(key),
+            Ended::Missing(key) => Some(key),
             _ => None,
         }
     }
@@ -132,58 +132,65 @@ impl Session {
         rank: u16,
         config: Arc<Value>,
     ) -> Result<(), Box<CallError>> {
-        let plugin = Arc::clone(policy.plugin());
-        // The trait gives the call back in every case, and the record with it.
-        let record = std::mem::replace(&mut self.record, Record::new("", "", ""));
         let inputs = CallInputs {
-            plugin: plugin.clone(),
+            plugin: Arc::clone(policy.plugin()),
             rank,
             config,
             job: self.job.clone(),
             base: self.base.clone(),
             lookups: self.lookups.clone(),
         };
+        // The trait gives the call back in every case, and the record with it.
+        let record = std::mem::take(&mut self.record);
         let Finished { call, end } = policy.run(phase, Box::new(Call::new(phase, record, inputs)));
-        let mut result = call.finish();
-        let id = plugin.id.clone();
-        if let Err(Ended::Fault(Fault::Missing(_)) | Ended::Busy(_)) = &end {
-            // The same call is made again, and would say all of it twice.
-            result.log.clear();
+        self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
+    }
+
+    /// Takes the record back, with what the call wrote or without it, and keeps what it said.
+    fn settle(
+        &mut self,
+        plugin: PluginId,
+        phase: Phase,
+        mut result: CallResult,
+        end: Result<(), Ended>,
+    ) -> Result<(), Box<CallError>> {
+        // What is said in a call that is made again would be said twice.
+        if !end.as_ref().is_err_and(Ended::is_made_again) {
+            self.log.extend(result.log.into_iter().map(|line| Logged {
+                plugin: plugin.clone(),
+                phase,
+                line,
+            }));
         }
-        self.log.extend(result.log.into_iter().map(|line| Logged {
-            plugin: id.clone(),
-            phase,
-            line,
-        }));
         if let Err(cause) = end {
             result.record.undo(result.changes);
             result.record.forget_containers(result.containers_before);
             self.record = result.record;
             return Err(Box::new(CallError {
-                plugin: id,
+                plugin,
                 phase,
                 cause,
             }));
         }
         self.record = result.record;
-        if !result.changes.is_empty() {
-            self.committed.push(Committed {
-                plugin: id.clone(),
-                changes: result.changes,
-            });
-        }
         let said = |failure| Said {
-            plugin: id.clone(),
+            plugin: plugin.clone(),
             phase,
             failure,
         };
-        self.emitted
-            .extend(result.objects.into_iter().map(|object| Emitted {
-                plugin: id.clone(),
-                object,
-            }));
         self.warnings.extend(result.warnings.into_iter().map(said));
         self.errors.extend(result.errors.into_iter().map(said));
+        self.emitted
+            .extend(result.objects.into_iter().map(|object| Emitted {
+                plugin: plugin.clone(),
+                object,
+            }));
+        if !result.changes.is_empty() {
+            self.committed.push(Committed {
+                plugin,
+                changes: result.changes,
+            });
+        }
         Ok(())
     }
 

@@ -29,6 +29,12 @@ pub fn clean(text: &str) -> String {
     out
 }
 
+/// Texts with another between each two.
+pub(crate) fn join<T: std::fmt::Display>(items: &[T], separator: &str) -> String {
+    let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
+    texts.join(separator)
+}
+
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::clean;
+
 /// An amount of one resource, as Kubernetes writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quantity {
@@ -111,26 +113,6 @@ impl KeyFile {
     }
 }
 
-/// What a container uses of the pod's resource claims.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimUse {
-    /// The name of the claim in the pod.
-    pub claim: String,
-    /// One request of it; none is the whole claim.
-    pub request: Option<String>,
-}
-
-/// A resource claim of the pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodClaim {
-    /// Its name in the pod.
-    pub name: String,
-    /// A ResourceClaim's name.
-    pub claim: Option<String>,
-    /// A ResourceClaimTemplate's name.
-    pub template: Option<String>,
-}
-
 /// A pod set that another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
@@ -143,7 +125,7 @@ pub struct Dependency {
 /// Devices that the node container of a pod set gets from one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices {
-    /// `resource/NAME` or `claim/NAME`.
+    /// `resource/NAME` or `resource-claim/NAME`.
     pub source: String,
     /// None where the number can't be known before the pods are scheduled.
     pub count: Option<u32>,
@@ -158,6 +140,17 @@ pub struct Failure {
     pub message: String,
     /// Where the user can mend it: a path into the TrainJob or the runtime.
     pub field: Option<String>,
+}
+
+impl Failure {
+    /// A plugin's own words, cleaned.
+    #[must_use]
+    pub fn cleaned(message: &str, field: Option<&str>) -> Self {
+        Self {
+            message: clean(message),
+            field: field.map(clean),
+        }
+    }
 }
 
 impl std::fmt::Display for Failure {

@@ -20,6 +20,7 @@ use methods::METHODS;
 use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, Key, PodSets, Scope},
+    manifest::interface,
     policy::Phase,
 };
 use wit::Contract;
@@ -46,6 +47,17 @@ fn the_manual_is_written_from_the_contract() {
 #[test]
 fn the_manifests_schema_is_written_from_its_type() {
     check_file("manifest.schema.json", &manual::manifest_schema());
+}
+
+#[test]
+fn the_contract_has_the_version_that_the_host_speaks() {
+    let contract = Contract::read();
+    let context = interface("context");
+    assert!(
+        contract
+            .interfaces()
+            .any(|(id, _)| contract.resolve.id_of(id).as_deref() == Some(&context))
+    );
 }
 
 #[test]
@@ -118,7 +130,7 @@ free! {
     "job.runtime-label" Transform [] |c| c.job_runtime_label(0, "x").map(drop);
     "job.runtime-annotation" Transform [] |c| c.job_runtime_annotation(0, "x").map(drop);
     "objects.name" Transform [] |c| c.objects_name(0, "v1", "ConfigMap", "-a", None).map(drop);
-    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name_of(o).map(drop) };
+    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name(o).map(drop) };
     "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
     "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
     "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };

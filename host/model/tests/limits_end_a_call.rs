@@ -154,13 +154,7 @@ fn bytes_are_counted_in_and_out() {
     ];
     for (what, phase, step, about) in table {
         let (steps, fault) = steps_until_the_end(*phase, limits, *step);
-        assert_eq!(
-            fault,
-            Fault::Limit {
-                limit: Limit::ImportBytes(10_000)
-            },
-            "{what}"
-        );
+        assert_eq!(fault, Fault::Limit(Limit::ImportBytes(10_000)), "{what}");
         assert!(
             steps.abs_diff(*about) <= 1 + about / 5,
             "{what}: {steps} steps"
@@ -180,12 +174,7 @@ fn a_long_list_of_addresses_is_refused_before_it_is_built() {
         call.pod_set_joined_addresses(set, 0, u32::MAX, ",")
             .map(drop),
     ] {
-        assert_eq!(
-            fault,
-            Err(Fault::Limit {
-                limit: Limit::ImportBytes(8 << 20)
-            })
-        );
+        assert_eq!(fault, Err(Fault::Limit(Limit::ImportBytes(8 << 20))));
     }
     assert_eq!(
         call.pod_set_addresses(set, u32::MAX - 1, u32::MAX)
@@ -249,12 +238,7 @@ fn handles_are_counted() {
         let (steps, fault) = steps_until_the_end(*phase, limits, *step);
         assert_eq!(
             (steps, fault),
-            (
-                *expected,
-                Fault::Limit {
-                    limit: Limit::Handles(100)
-                }
-            ),
+            (*expected, Fault::Limit(Limit::Handles(100))),
             "{what}"
         );
     }
@@ -287,19 +271,14 @@ fn writes_are_counted_and_reads_are_not() {
         let (steps, fault) = steps_until_the_end(*phase, limits, *step);
         assert_eq!(
             (steps, fault),
-            (
-                100,
-                Fault::Limit {
-                    limit: Limit::Writes(100)
-                }
-            ),
+            (100, Fault::Limit(Limit::Writes(100))),
             "{what}"
         );
     }
     let mut call = call_under(Phase::Build, limits);
     let object = call.objects_emit(0, "v1", "ConfigMap", "-a", None).unwrap();
     for _ in 0..500 {
-        call.object_name_of(object).unwrap();
+        call.object_name(object).unwrap();
         call.info_label(0, "team").unwrap();
     }
     assert_eq!(call.meter().writes(), 1);
@@ -308,9 +287,7 @@ fn writes_are_counted_and_reads_are_not() {
     }
     assert_eq!(
         call.object_append(object, "k", "x"),
-        Err(Fault::Limit {
-            limit: Limit::Writes(100)
-        })
+        Err(Fault::Limit(Limit::Writes(100)))
     );
 }
 
@@ -325,15 +302,7 @@ fn log_lines_warnings_and_errors_are_counted_together() {
         1 => c.context_warn(0, "x", None),
         _ => c.context_error(0, "x", Some("spec")),
     });
-    assert_eq!(
-        (steps, &fault),
-        (
-            9,
-            &Fault::Limit {
-                limit: Limit::LogLines(9)
-            }
-        )
-    );
+    assert_eq!((steps, &fault), (9, &Fault::Limit(Limit::LogLines(9))));
     assert_eq!(
         fault.to_string(),
         "used up its 9 log lines; `limits.logLines` in the policy file raises it"

@@ -82,11 +82,11 @@ fn what_is_wrong_is_said_by_its_field() {
         ),
         (
             json!({"configSchema": {"type": "objekt"}}),
-            "`configSchema` is no JSON Schema",
+            "`configSchema`: it is no JSON Schema",
         ),
         (
             json!({"operatorConfigSchema": {"minimum": "x"}}),
-            "`operatorConfigSchema` is no JSON Schema",
+            "`operatorConfigSchema`: it is no JSON Schema",
         ),
     ];
     for (change, problem) in table {
@@ -98,6 +98,24 @@ fn what_is_wrong_is_said_by_its_field() {
             && Manifest::parse(b"[]").is_err()
             && Manifest::parse(b"").is_err()
     );
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once() {
+    let wrong = json!({"name": "A", "version": "", "phases": [], "after": ["A"]});
+    let said = error(&with(manifest("p", &[]), wrong));
+    for field in ["`name` must", "`version` must", "`phases` is", "`after` or"] {
+        assert!(said.contains(field), "{field}: {said}");
+    }
+    let claims = json!({"reads": ["labels"], "writes": ["nodes[x]", "labels[a]", "labels[b"]});
+    let said = error(&with(manifest("p", &[]), json!({ "claims": claims })));
+    for path in [
+        "reads: `labels`",
+        "writes: `nodes[x]`",
+        "writes: `labels[b`",
+    ] {
+        assert!(said.contains(path), "{path}: {said}");
+    }
 }
 
 #[test]
@@ -151,7 +169,7 @@ fn what_switches_a_plugin_on_reads_back() {
         "mlPolicy.plugin",
         "podGroupPolicy.volcano",
         "plugins",
-        "claims",
+        "resourceClaims",
         "always",
     ] {
         let when: ActiveWhen = text.parse().unwrap();

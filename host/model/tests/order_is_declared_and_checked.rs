@@ -472,11 +472,11 @@ fn built_ins() -> Vec<Arc<Plugin>> {
     let table: [(&str, &str, Claims); 9] = [
         (
             "dra",
-            "claims",
+            "resourceClaims",
             vec![
                 ("writes", ps("resource-claims[*]")),
-                ("writes", all("containers", "claims[*]")),
-                ("writes", ps("devices[claim/*]")),
+                ("writes", all("containers", "resource-claims[*]")),
+                ("writes", ps("devices[resource-claim/*]")),
             ],
         ),
         (

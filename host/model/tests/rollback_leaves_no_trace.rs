@@ -272,7 +272,7 @@ fn ended(kind: u8) -> Ended {
             kind: "unreachable".to_owned(),
             message: None,
         },
-        _ => Ended::Fault(Fault::BaseWritten),
+        _ => Fault::BaseWritten.into(),
     }
 }
 

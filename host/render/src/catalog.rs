@@ -131,7 +131,7 @@ impl Catalog {
                         && k == kind
                         && scope.as_deref().is_none_or(|scope| scope == namespace)
                 });
-                Some(LookupAnswer::All(
+                Some(LookupAnswer::all(
                     of_kind.map(|(_, value)| value.clone()).collect(),
                 ))
             }

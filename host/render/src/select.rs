@@ -104,7 +104,7 @@ impl Selection<'_> {
         for plugin in self.generation.plugins() {
             let on = match plugin.manifest.active_when {
                 ActiveWhen::Always => true,
-                ActiveWhen::Claims => has_claims,
+                ActiveWhen::ResourceClaims => has_claims,
                 _ => false,
             };
             if on {

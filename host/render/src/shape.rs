@@ -57,7 +57,7 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::Mounts => (&["volumeMounts"], List(By("mountPath"))),
         Field::Requests => (&["resources", "requests"], Map),
         Field::Limits => (&["resources", "limits"], Map),
-        Field::Claims => (&["resources", "claims"], List(By("name"))),
+        Field::ResourceClaimUses => (&["resources", "claims"], List(By("name"))),
         Field::Count => (&["template", "spec", "parallelism"], Job),
         Field::Replicas => (&["replicas"], Job),
         Field::Objects | Field::JobSpec | Field::Lookups | Field::Devices | Field::Placement => {

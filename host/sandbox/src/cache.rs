@@ -11,7 +11,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use trainyard_model::text::hex;
 
-use crate::loader::Vouched;
+use crate::vouched::Vouched;
 
 /// Bytes of the key and of an authenticator.
 const KEY_BYTES: usize = 32;

@@ -12,7 +12,7 @@ use rlimit::Resource;
 use trainyard_model::text::clean;
 use wasmtime::Engine;
 
-use crate::{engine, loader::Vouched, screen::LoadLimits};
+use crate::{engine, screen::LoadLimits, vouched::Vouched};
 
 /// The child's exit code for a component that the compiler refuses.
 const REFUSED: u8 = 3;
@@ -27,6 +27,19 @@ pub struct CompilerCommand {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
+}
+
+impl CompilerCommand {
+    /// The running program, by an argument that makes it call [`child_main`].
+    ///
+    /// # Errors
+    /// The program's own path is not known.
+    pub fn this_program(argument: &str) -> std::io::Result<Self> {
+        Ok(Self {
+            program: std::env::current_exe()?,
+            args: vec![argument.into()],
+        })
+    }
 }
 
 /// Why a component is not compiled.

@@ -6,7 +6,10 @@
 //!
 //! [`Call`]: trainyard_model::call::Call
 
-use trainyard_model::text::{MAX_TEXT, clean};
+use trainyard_model::{
+    manifest::interface,
+    text::{MAX_TEXT, clean},
+};
 use wasmtime::{
     StoreContextMut,
     component::{Linker, LinkerInstance, Resource, ResourceType},
@@ -29,7 +32,7 @@ macro_rules! methods {
             concat!("[method]", $resource, ".", $name),
             |mut store: StoreContextMut<'_, State>, (handle, $($arg,)*): (Resource<$marker>, $($ty,)*)| {
                 let $this = handle.rep();
-                let value = host(&mut store, |$call| $body)?;
+                let value = host(&mut store, concat!($resource, ".", $name), |$call| $body)?;
                 Ok(methods!(@give value $(, $ret)?))
             },
         )?;)+
@@ -40,13 +43,13 @@ macro_rules! methods {
 
 /// Adds everything that a component may import.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    types(&mut linker.instance("trainyard:policy/types@1.0.0")?)?;
-    job(&mut linker.instance("trainyard:policy/job@1.0.0")?)?;
-    pod_set_info(&mut linker.instance("trainyard:policy/pod-set-info@1.0.0")?)?;
-    lookups(&mut linker.instance("trainyard:policy/lookups@1.0.0")?)?;
-    objects(&mut linker.instance("trainyard:policy/objects@1.0.0")?)?;
-    context(&mut linker.instance("trainyard:policy/context@1.0.0")?)?;
-    let mut panics = linker.instance("trainyard:policy/panics@1.0.0")?;
+    types(&mut linker.instance(&interface("types"))?)?;
+    job(&mut linker.instance(&interface("job"))?)?;
+    pod_set_info(&mut linker.instance(&interface("pod-set-info"))?)?;
+    lookups(&mut linker.instance(&interface("lookups"))?)?;
+    objects(&mut linker.instance(&interface("objects"))?)?;
+    context(&mut linker.instance(&interface("context"))?)?;
+    let mut panics = linker.instance(&interface("panics"))?;
     panics.func_wrap(
         "message",
         |mut store: StoreContextMut<'_, State>, (text,): (String,)| {
@@ -199,7 +202,7 @@ fn lookups(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
 
 fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     methods!(instance, "object", Object {
-        "name" () -> String = |call, this| call.object_name_of(this);
+        "name" () -> String = |call, this| call.object_name(this);
         "set-label" (key: String, value: String) = |call, this| call.object_set_label(this, &key, &value);
         "set-annotation" (key: String, value: String) = |call, this| call.object_set_annotation(this, &key, &value);
         "append" (key: String, text: String) = |call, this| call.object_append(this, &key, &text);

@@ -1,29 +1,258 @@
-//! The only place where compiled code becomes a component. `unsafe`, since wasmtime runs what it is given: a changed byte
-//! in it would run as native code.
-#![allow(unsafe_code)]
+//! From bytes to a plugin that can be called.
 
-use wasmtime::{Engine, component::Component};
+use std::{path::Path, sync::Arc};
 
-/// Compiled code whose origin is vouched for: this process or its compiling child made it, or the cache's key
-/// authenticated it. Only the modules that do so make one.
-pub(crate) struct Vouched(Vec<u8>);
+use trainyard_model::{
+    manifest::Manifest,
+    plugin::{Plugin, PluginError, PluginId, Settings},
+    policy::Ended,
+    text::clean,
+};
+use wasmtime::component::{Component, Linker};
 
-impl Vouched {
-    /// Vouches for code. The caller has made the code, or checked its authenticator over these very bytes.
-    pub(crate) const fn by_origin(code: Vec<u8>) -> Self {
-        Self(code)
+use crate::{
+    cache::{Cache, CachePaths, entry_name},
+    compile::{self, CompileError, CompilerCommand},
+    engine::RunningEngine,
+    link,
+    policy::{LinkError, SandboxedPolicy},
+    pool::Pool,
+    screen::{self, LoadLimits, ScreenError, Screened},
+    state::State,
+    vouched::{self, Vouched},
+};
+
+/// How plugins are loaded.
+#[derive(Clone, Debug)]
+pub struct LoaderOptions {
+    /// The program that compiles foreign components.
+    pub compiler: CompilerCommand,
+    /// Where compiled components are kept; none keeps none.
+    pub cache: Option<CachePaths>,
+    /// What a file may be made of.
+    pub limits: LoadLimits,
+    /// Calls at once.
+    pub threads: usize,
+}
+
+/// Loads plugins.
+pub struct Loader {
+    options: LoaderOptions,
+    engine: Arc<RunningEngine>,
+    linker: Linker<State>,
+    cache: Option<Cache>,
+    pool: Pool,
+}
+
+/// Why the sandbox can't be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("the sandbox can't be set up: {0}")]
+pub struct SetupError(String);
+
+/// A plugin file that is refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct LoadError {
+    /// The file, or the name of a built-in plugin.
+    pub file: String,
+    /// Why.
+    pub problem: Box<LoadProblem>,
+}
+
+/// Why a plugin file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadProblem {
+    /// It is no plugin.
+    #[error(transparent)]
+    Screen(#[from] ScreenError),
+    /// It is not compiled.
+    #[error("plugin {id}: {problem}")]
+    Compile {
+        /// The plugin.
+        id: PluginId,
+        /// Why.
+        problem: CompileError,
+    },
+    /// Its claims or configuration are refused.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// It does not fit the contract.
+    #[error("plugin {id}: {problem}")]
+    Link {
+        /// The plugin.
+        id: PluginId,
+        /// What does not fit.
+        problem: LinkError,
+    },
+    /// It misbehaves while it is instantiated.
+    #[error("plugin {id}: while it was instantiated it {cause}")]
+    Instantiate {
+        /// The plugin.
+        id: PluginId,
+        /// How.
+        cause: Box<Ended>,
+    },
+    /// The compiled code does not load.
+    #[error("plugin {id}: its compiled code does not load: {problem}")]
+    Code {
+        /// The plugin.
+        id: PluginId,
+        /// Why.
+        problem: String,
+    },
+}
+
+impl Loader {
+    /// Sets the sandbox up.
+    ///
+    /// # Errors
+    /// The engine or its threads can't be made.
+    pub fn new(options: LoaderOptions) -> Result<Self, SetupError> {
+        let setup = |error: &dyn std::fmt::Display| SetupError(error.to_string());
+        let threads = options.threads.max(1);
+        // One more than threads call: a plugin may be tried out while all are busy.
+        let calls = u32::try_from(threads + 1).map_err(|error| setup(&error))?;
+        let engine = RunningEngine::new(calls).map_err(|error| setup(&format!("{error:#}")))?;
+        let mut linker = Linker::new(&engine.engine);
+        link::add_to_linker(&mut linker).map_err(|error| setup(&format!("{error:#}")))?;
+        let pool = Pool::new(threads).map_err(|error| setup(&error))?;
+        let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths) {
+            Ok(cache) => Some(cache),
+            Err(error) => {
+                tracing::warn!(folder = %paths.folder.display(), %error, "no compiled cache; plugins are compiled each time");
+                None
+            }
+        });
+        Ok(Self {
+            options,
+            engine: Arc::new(engine),
+            linker,
+            cache,
+            pool,
+        })
     }
 
-    /// The code.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+    /// The threads that calls run on.
+    #[must_use]
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Loads a plugin file. `settings` gives what the operator sets for the plugin of that manifest.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn load_file(
+        &self,
+        path: &Path,
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<SandboxedPolicy, LoadError> {
+        let file = path.display().to_string();
+        let load = || {
+            let bytes = screen::read(path, &self.options.limits)?;
+            self.load_foreign(bytes, settings)
+        };
+        load().map_err(|problem: LoadProblem| LoadError {
+            file,
+            problem: Box::new(problem),
+        })
+    }
+
+    /// Loads a component that nobody vouches for.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn load_foreign(
+        &self,
+        bytes: Vec<u8>,
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<SandboxedPolicy, LoadProblem> {
+        let screened = screen::screen(bytes, &self.options.limits)?;
+        let policy = self.link(screened, settings, |bytes| {
+            compile::in_child(&self.options.compiler, bytes, &self.options.limits)
+        })?;
+        policy.try_out()?;
+        Ok(policy)
+    }
+
+    /// Loads a plugin that is part of this program.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn load_built_in(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<SandboxedPolicy, LoadError> {
+        let load = || {
+            let screened = screen::screen_vouched(bytes)?;
+            self.link(screened, settings, |bytes| {
+                compile::here(&self.engine.engine, bytes)
+            })
+        };
+        load().map_err(|problem: LoadProblem| LoadError {
+            file: format!("built-in {name}"),
+            problem: Box::new(problem),
+        })
+    }
+
+    fn link(
+        &self,
+        screened: Screened,
+        settings: impl FnOnce(&Manifest) -> Settings,
+        compile: impl FnOnce(&[u8]) -> Result<Vouched, CompileError>,
+    ) -> Result<SandboxedPolicy, LoadProblem> {
+        let Screened {
+            bytes,
+            digest,
+            manifest,
+            ..
+        } = screened;
+        let settings = settings(&manifest);
+        let plugin = Arc::new(Plugin::new(manifest, &digest, settings)?);
+        let component = self.component(&plugin.id, &bytes, compile)?;
+        let id = plugin.id.clone();
+        SandboxedPolicy::new(self.engine.clone(), &self.linker, &component, plugin)
+            .map_err(|problem| LoadProblem::Link { id, problem })
+    }
+
+    /// The compiled component, from the cache or by compiling.
+    fn component(
+        &self,
+        id: &PluginId,
+        bytes: &[u8],
+        compile: impl FnOnce(&[u8]) -> Result<Vouched, CompileError>,
+    ) -> Result<Component, LoadProblem> {
+        let engine = &self.engine.engine;
+        let name = entry_name(&id.digest, compatibility(engine));
+        if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
+            match vouched::deserialize(engine, &code) {
+                Ok(component) => return Ok(component),
+                Err(error) => {
+                    tracing::warn!(%error, "a cached plugin does not load; it is compiled again")
+                }
+            }
+        }
+        let code = compile(bytes).map_err(|problem| LoadProblem::Compile {
+            id: id.clone(),
+            problem,
+        })?;
+        let component = vouched::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
+            id: id.clone(),
+            problem: clean(&format!("{error:#}")),
+        })?;
+        if let Some(cache) = &self.cache {
+            cache.put(&name, &code);
+        }
+        Ok(component)
     }
 }
 
-/// Makes a component of compiled code.
-pub(crate) fn deserialize(engine: &Engine, code: &Vouched) -> wasmtime::Result<Component> {
-    // SAFETY: `Component::deserialize` needs bytes that wasmtime's own `precompile_component` made and nobody changed
-    // since. `Vouched` holds only such bytes, in memory that nobody else can reach; other versions and settings of
-    // wasmtime are told apart by its own header.
-    unsafe { Component::deserialize(engine, code.bytes()) }
+/// A number that differs between engines whose code does not fit each other.
+fn compatibility(engine: &wasmtime::Engine) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hasher.finish()
 }

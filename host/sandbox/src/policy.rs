@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_model::{
-    call::{Call, CallInputs, Fault},
+    call::{Call, CallInputs, Faulted},
     plugin::Plugin,
     policy::{Busy, Ended, Finished, Limit, Phase, Policy},
     record::Record,
@@ -17,7 +17,7 @@ use wasmtime::{
 
 use crate::{
     engine::{RunningEngine, STACK_BYTES, ticks},
-    load::LoadProblem,
+    loader::LoadProblem,
     state::{OutOfMemory, State},
     types::{Context, Failure},
 };
@@ -56,7 +56,7 @@ impl SandboxedPolicy {
         let pre = linker.instantiate_pre(component).map_err(types)?;
         let mut exports = BTreeMap::new();
         for phase in &plugin.manifest.phases {
-            let interface = format!("trainyard:policy/{phase}@1.0.0");
+            let interface = phase.interface();
             let export = component
                 .get_export_index(None, &interface)
                 .and_then(|interface| component.get_export_index(Some(&interface), phase.name()))
@@ -95,16 +95,16 @@ impl SandboxedPolicy {
             rank: 0,
             config: Arc::default(),
             job: Arc::default(),
-            base: Arc::new(Record::new("", "", "")),
+            base: Arc::default(),
             lookups: Arc::default(),
         };
-        let call = Box::new(Call::new(Phase::Check, Record::new("", "", ""), inputs));
+        let call = Box::new(Call::new(Phase::Check, Record::default(), inputs));
         let (mut store, fueled) = self.store(call);
         let id = || self.plugin.id.clone();
         let instance = match fueled.and_then(|()| self.pre.instantiate(&mut store)) {
             Ok(instance) => instance,
             Err(error) => {
-                let cause = self.ended(&error, store.into_data().panic_message);
+                let cause = Box::new(self.ended(&error, store.into_data().panic_message));
                 return Err(LoadProblem::Instantiate { id: id(), cause });
             }
         };
@@ -150,24 +150,18 @@ impl SandboxedPolicy {
     /// What an error means: by its type, never by its text.
     fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> Ended {
         let limits = &self.plugin.settings.limits;
-        if let Some(fault) = error.downcast_ref::<Fault>() {
-            return Ended::Fault(fault.clone());
+        if let Some(fault) = error.downcast_ref::<Faulted>() {
+            return fault.clone().into();
         }
         if error.downcast_ref::<OutOfMemory>().is_some() {
-            return Ended::Limit {
-                limit: Limit::Memory(limits.memory_bytes),
-            };
+            return Ended::limit(Limit::Memory(limits.memory_bytes));
         }
         if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
             return Ended::Busy(Busy::Pool);
         }
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Ended::Limit {
-                limit: Limit::Fuel(limits.fuel),
-            },
-            Some(Trap::StackOverflow) => Ended::Limit {
-                limit: Limit::Stack(STACK_BYTES as u64),
-            },
+            Some(Trap::OutOfFuel) => Ended::limit(Limit::Fuel(limits.fuel)),
+            Some(Trap::StackOverflow) => Ended::limit(Limit::Stack(STACK_BYTES as u64)),
             Some(Trap::Interrupt) => Ended::Busy(Busy::WallClock(limits.wall_clock_ms)),
             Some(trap) => Ended::Trap {
                 kind: trap.to_string(),
@@ -192,10 +186,10 @@ impl Policy for SandboxedPolicy {
         let state = store.into_data();
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
-                message: clean(&failure.message),
-                field: failure.field.as_deref().map(clean),
-            })),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+                &failure.message,
+                failure.field.as_deref(),
+            ))),
             Err(error) => Err(self.ended(&error, state.panic_message)),
         };
         Finished {

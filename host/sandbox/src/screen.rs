@@ -280,7 +280,7 @@ fn surface(bytes: &[u8]) -> Result<(Vec<String>, BTreeSet<Phase>), ScreenError> 
     for name in export_names {
         match Phase::ALL
             .into_iter()
-            .find(|phase| name == format!("trainyard:policy/{phase}@1.0.0"))
+            .find(|phase| name == phase.interface())
         {
             Some(phase) => drop(phases.insert(phase)),
             None => others.push(clean(name)),

@@ -27,16 +27,18 @@ impl State {
 /// which is the same on every machine, runs out before the wall clock does.
 const CROSSING: u64 = 100;
 
-/// Runs one import against the call, and charges fuel for it and for the bytes that went over it.
+/// Runs one import against the call, and charges fuel for it and for the bytes that went over it. `name` is the method's
+/// in the contract.
 pub(crate) fn host<T>(
     store: &mut StoreContextMut<'_, State>,
+    name: &'static str,
     method: impl FnOnce(&mut Call) -> Result<T, Fault>,
 ) -> wasmtime::Result<T> {
     let call = &mut store.data_mut().call;
     let before = call.meter().bytes();
     let result = method(call);
     let bytes = call.meter().bytes() - before;
-    let value = result?;
+    let value = result.map_err(|fault| fault.in_method(name))?;
     charge(store, bytes)?;
     Ok(value)
 }

@@ -28,60 +28,59 @@ resources!(
     Context
 );
 
-/// `types.quantity`
-#[derive(ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Quantity {
-    resource: String,
-    amount: String,
-}
+/// Records of the contract, each the same as the model's of that name: one table for the struct and both directions.
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$name_in_wit:meta])? $field:ident: $ty:ty,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(ComponentType, Lift, Lower)]
+        #[component(record)]
+        pub(crate) struct $name {
+            $($(#[$name_in_wit])? $field: $ty,)+
+        }
 
-/// `types.port`
-#[derive(ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct Port {
-    name: Option<String>,
-    number: u16,
-    protocol: String,
-}
+        impl From<$name> for value::$name {
+            fn from(record: $name) -> Self {
+                Self { $($field: record.$field,)+ }
+            }
+        }
 
-/// `types.mount`
-#[derive(ComponentType, Lift, Lower)]
-#[component(record)]
-pub(crate) struct Mount {
-    volume: String,
-    path: String,
-    #[component(name = "sub-path")]
-    sub_path: Option<String>,
-    #[component(name = "read-only")]
-    read_only: bool,
-}
+        impl From<value::$name> for $name {
+            fn from(record: value::$name) -> Self {
+                Self { $($field: record.$field,)+ }
+            }
+        }
 
-/// `types.key-file`
-#[derive(ComponentType, Lift)]
-#[component(record)]
-pub(crate) struct KeyFile {
-    key: String,
-    path: String,
-    mode: Option<u32>,
-}
+        impl Give<Vec<$name>> for Vec<value::$name> {
+            fn give(self) -> Vec<$name> {
+                self.into_iter().map(Into::into).collect()
+            }
+        }
 
-/// `types.dependency`
-#[derive(ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Dependency {
-    #[component(name = "pod-set")]
-    pod_set: String,
-    status: String,
+        impl Give<Option<$name>> for Option<value::$name> {
+            fn give(self) -> Option<$name> {
+                self.map(Into::into)
+            }
+        }
+    )+};
 }
-
-/// `types.devices`
-#[derive(ComponentType, Lower)]
-#[component(record)]
-pub(crate) struct Devices {
-    source: String,
-    count: Option<u32>,
-    accelerator: bool,
+records! {
+    /// `types.quantity`
+    Quantity { resource: String, amount: String, }
+    /// `types.port`
+    Port { name: Option<String>, number: u16, protocol: String, }
+    /// `types.mount`
+    Mount {
+        volume: String,
+        path: String,
+        #[component(name = "sub-path")] sub_path: Option<String>,
+        #[component(name = "read-only")] read_only: bool,
+    }
+    /// `types.key-file`
+    KeyFile { key: String, path: String, mode: Option<u32>, }
+    /// `types.dependency`
+    Dependency { #[component(name = "pod-set")] pod_set: String, status: String, }
+    /// `types.devices`
+    Devices { source: String, count: Option<u32>, accelerator: bool, }
 }
 
 /// `types.failure`
@@ -90,37 +89,6 @@ pub(crate) struct Devices {
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) field: Option<String>,
-}
-
-impl From<Port> for value::Port {
-    fn from(port: Port) -> Self {
-        Self {
-            name: port.name,
-            number: port.number,
-            protocol: port.protocol,
-        }
-    }
-}
-
-impl From<Mount> for value::Mount {
-    fn from(mount: Mount) -> Self {
-        Self {
-            volume: mount.volume,
-            path: mount.path,
-            sub_path: mount.sub_path,
-            read_only: mount.read_only,
-        }
-    }
-}
-
-impl From<KeyFile> for value::KeyFile {
-    fn from(file: KeyFile) -> Self {
-        Self {
-            key: file.key,
-            path: file.path,
-            mode: file.mode,
-        }
-    }
 }
 
 /// What the model gives, as the guest gets it.
@@ -159,72 +127,5 @@ impl<T: 'static> Give<Option<Resource<T>>> for Option<u32> {
 impl<T: 'static> Give<Vec<Resource<T>>> for Vec<u32> {
     fn give(self) -> Vec<Resource<T>> {
         self.into_iter().map(Resource::new_own).collect()
-    }
-}
-
-impl Give<Vec<Quantity>> for Vec<value::Quantity> {
-    fn give(self) -> Vec<Quantity> {
-        self.into_iter()
-            .map(|q| Quantity {
-                resource: q.resource,
-                amount: q.amount,
-            })
-            .collect()
-    }
-}
-
-impl Give<Vec<Port>> for Vec<value::Port> {
-    fn give(self) -> Vec<Port> {
-        self.into_iter()
-            .map(|p| Port {
-                name: p.name,
-                number: p.number,
-                protocol: p.protocol,
-            })
-            .collect()
-    }
-}
-
-impl Give<Option<Port>> for Option<value::Port> {
-    fn give(self) -> Option<Port> {
-        self.map(|p| Port {
-            name: p.name,
-            number: p.number,
-            protocol: p.protocol,
-        })
-    }
-}
-
-impl Give<Vec<Mount>> for Vec<value::Mount> {
-    fn give(self) -> Vec<Mount> {
-        let mount = |m: value::Mount| Mount {
-            volume: m.volume,
-            path: m.path,
-            sub_path: m.sub_path,
-            read_only: m.read_only,
-        };
-        self.into_iter().map(mount).collect()
-    }
-}
-
-impl Give<Vec<Dependency>> for Vec<value::Dependency> {
-    fn give(self) -> Vec<Dependency> {
-        self.into_iter()
-            .map(|d| Dependency {
-                pod_set: d.pod_set,
-                status: d.status,
-            })
-            .collect()
-    }
-}
-
-impl Give<Vec<Devices>> for Vec<value::Devices> {
-    fn give(self) -> Vec<Devices> {
-        let devices = |d: value::Devices| Devices {
-            source: d.source,
-            count: d.count,
-            accelerator: d.accelerator,
-        };
-        self.into_iter().map(devices).collect()
     }
 }

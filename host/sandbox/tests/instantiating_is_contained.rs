@@ -31,7 +31,7 @@ fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
 
 fn cause(problem: LoadProblem) -> Ended {
     match problem {
-        LoadProblem::Instantiate { cause, .. } => cause,
+        LoadProblem::Instantiate { cause, .. } => *cause,
         other => panic!("{other}"),
     }
 }
@@ -44,7 +44,8 @@ fn an_endless_start_function_runs_out_of_fuel() {
         matches!(
             ended,
             Ended::Limit {
-                limit: Limit::Fuel(_)
+                limit: Limit::Fuel(_),
+                ..
             }
         ),
         "{ended:?}"
@@ -69,7 +70,7 @@ fn a_start_function_that_grows_memory_meets_its_limit() {
     };
     let ended = cause(refused(transform(start, ""), limits));
     assert!(
-        matches!(ended, Ended::Limit { limit: Limit::Memory(n) } if n == 2 << 20),
+        matches!(ended, Ended::Limit { limit: Limit::Memory(n), .. } if n == 2 << 20),
         "{ended:?}"
     );
 }
@@ -90,7 +91,8 @@ fn many_memories_are_counted_together() {
         matches!(
             ended,
             Ended::Limit {
-                limit: Limit::Memory(_)
+                limit: Limit::Memory(_),
+                ..
             }
         ),
         "{ended:?}"

@@ -48,7 +48,7 @@ pub use self::{
         Container, Context, Dependency, Devices, Document, Info, Job, KeyFile, Lookups, Mount,
         Object, Objects, PodSet, Port, Quantity,
     },
-    parts::{PluginParts, plugin_name},
+    parts::{CONTRACT, PluginParts, plugin_name},
 };
 
 /// Changes the record.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use trainyard_model::{
-    call::{Call, Fault},
-    manifest::{Manifest, ManifestError},
+    call::{Call, Fault, Faulted},
+    manifest::{Manifest, PartsError},
     plugin::{Plugin, PluginError, Settings},
     policy::{Ended, Finished, Phase, Policy},
     text::clean,
@@ -43,18 +43,9 @@ impl Phases {
 /// Why the parts make no plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
-    /// `manifest.json` is no JSON object.
-    #[error("manifest.json: {0}")]
-    Json(#[from] serde_json::Error),
-    /// `manifest.json` has a key that the code decides.
-    #[error("manifest.json has `{key}`, which comes from the code: take it out of manifest.json")]
-    Double {
-        /// The key.
-        key: String,
-    },
-    /// The manifest is refused.
+    /// `manifest.json` and the macro's part of the manifest make none.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Parts(#[from] PartsError),
     /// Its claims or configuration are refused.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -65,16 +56,8 @@ impl PluginParts {
     ///
     /// # Errors
     /// What is wrong with `manifest.json`.
-    pub fn manifest(&self) -> Result<Manifest, NativeError> {
-        let mut manifest: serde_json::Map<_, _> = serde_json::from_str(self.manifest)?;
-        for (key, value) in serde_json::from_str::<serde_json::Map<_, _>>(self.parts)? {
-            if !manifest.contains_key(&key) {
-                manifest.insert(key, value);
-            } else if key != "name" {
-                return Err(NativeError::Double { key });
-            }
-        }
-        Ok(Manifest::parse(&serde_json::to_vec(&manifest)?)?)
+    pub fn manifest(&self) -> Result<Manifest, PartsError> {
+        Manifest::from_parts(self.manifest.as_bytes(), self.parts.as_bytes())
     }
 }
 
@@ -121,10 +104,10 @@ impl Policy for NativePolicy {
         });
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure {
-                message: clean(&failure.message),
-                field: failure.field.as_deref().map(clean),
-            })),
+            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+                &failure.message,
+                failure.field.as_deref(),
+            ))),
             Err(panic) => Err(ended(panic)),
         };
         Finished { call, end }
@@ -133,8 +116,8 @@ impl Policy for NativePolicy {
 
 /// What unwound: a fault of the host, or the plugin's own panic.
 fn ended(panic: Box<dyn std::any::Any + Send>) -> Ended {
-    match panic.downcast::<Fault>() {
-        Ok(fault) => Ended::Fault(*fault),
+    match panic.downcast::<Faulted>() {
+        Ok(fault) => (*fault).into(),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -163,12 +146,15 @@ fn during<T>(call: Box<Call>, phase: impl FnOnce() -> T) -> (Box<Call>, std::thr
     }
 }
 
-/// Calls one method of the contract. A fault ends the phase, as a trap does in the sandbox.
-pub(crate) fn with_call<T>(method: impl FnOnce(&mut Call) -> Result<T, Fault>) -> T {
+/// Calls one method of the contract, which names it so. A fault ends the phase, as a trap does in the sandbox.
+pub(crate) fn with_call<T>(
+    name: &'static str,
+    method: impl FnOnce(&mut Call) -> Result<T, Fault>,
+) -> T {
     let result = CALL.with_borrow_mut(|call| call.as_deref_mut().map(method));
     match result {
         Some(Ok(value)) => value,
-        Some(Err(fault)) => resume_unwind(Box::new(fault)),
+        Some(Err(fault)) => resume_unwind(Box::new(fault.in_method(name))),
         None => resume_unwind(Box::new("a handle was used outside of a phase".to_owned())),
     }
 }

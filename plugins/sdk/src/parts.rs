@@ -1,5 +1,9 @@
 //! What the [`plugin!`](crate::plugin) macro puts into a plugin.
 
+/// The version of the contract that a plugin is built for.
+#[doc(hidden)]
+pub const CONTRACT: &str = "1.0.0";
+
 /// A plugin's manifest in its parts, and its phases as functions.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +52,8 @@ macro_rules! plugin {
             manifest: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/manifest.json")),
             parts: $crate::const_format::concatcp!(
                 r#"{"name":""#, $crate::plugin_name(env!("CARGO_PKG_NAME")),
-                r#"","version":""#, env!("CARGO_PKG_VERSION"), r#"","contract":"1.0.0","phases":["#,
+                r#"","version":""#, env!("CARGO_PKG_VERSION"), r#"","contract":""#,
+                $crate::CONTRACT, r#"","phases":["#,
                 $crate::__phases!($($phase),+), "]"
                 $(, r#","configSchema":"#, <$config as $crate::Config>::SCHEMA)?
                 $(, r#","operatorConfigSchema":"#, <$operator as $crate::Config>::SCHEMA)?

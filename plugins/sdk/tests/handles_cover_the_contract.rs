@@ -1,4 +1,5 @@
-//! Every method of the contract is a method of a handle: what is added to wit/ is in the reach of authors.
+//! Every method of the contract is a method of a handle: what is added to wit/ is in the reach of authors, and errors name
+//! it as wit/ does.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,15 +24,6 @@ fn methods(wit: &str) -> Vec<String> {
     methods
 }
 
-/// The function of the host's call that stands for a method.
-fn function(method: &str) -> String {
-    match method {
-        // `objects.name` has the plain name already.
-        "object.name" => "object_name_of".to_owned(),
-        _ => method.replace(['.', '-'], "_"),
-    }
-}
-
 fn texts(dir: &str) -> Vec<String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
     let files = fs::read_dir(dir).unwrap();
@@ -40,21 +32,52 @@ fn texts(dir: &str) -> Vec<String> {
         .collect()
 }
 
+/// `PodSet` as `pod_set`.
+fn snake_case(name: &str) -> String {
+    let mut out = String::new();
+    for (at, c) in name.char_indices() {
+        if at > 0 && c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// `(resource_method, call)` for every row of the tables: by which name errors know it, and which function of the host's
+/// call it runs.
+fn rows(table: &str) -> Vec<(String, String)> {
+    let mut resource = String::new();
+    let mut rows = Vec::new();
+    for line in table.lines().map(str::trim) {
+        if let Some((_, raw)) = line
+            .strip_suffix(" {")
+            .and_then(|head| head.split_once(" = ")?.1.rsplit_once("::"))
+        {
+            resource = snake_case(raw);
+        } else if let Some(row) = line.strip_prefix("fn ")
+            && let (Some((name, _)), Some((_, call))) =
+                (row.split_once('('), row.rsplit_once(" = "))
+        {
+            let call = call.trim_end_matches(';').to_owned();
+            rows.push((format!("{resource}_{name}"), call));
+        }
+    }
+    rows
+}
+
 #[test]
 fn every_method_of_the_contract_has_its_line() {
     let contract: BTreeSet<String> = texts("../../wit")
         .iter()
         .flat_map(|wit| methods(wit))
-        .map(|method| function(&method))
+        .map(|method| method.replace(['.', '-'], "_"))
         .collect();
-    let tables = texts("src/handles").concat();
-    let handles: BTreeSet<String> = tables
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("fn "))
-        .filter_map(|line| line.rsplit_once(" = ")?.1.strip_suffix(';'))
-        .map(str::to_owned)
-        .collect();
+    let rows: Vec<_> = texts("src/handles").iter().flat_map(|t| rows(t)).collect();
+    for (name, call) in &rows {
+        assert_eq!(name, call, "errors of `{call}` name another method");
+    }
+    let handles: BTreeSet<String> = rows.into_iter().map(|(_, call)| call).collect();
     assert!(contract.len() > 100, "{contract:?}");
     assert_eq!(contract, handles);
 }

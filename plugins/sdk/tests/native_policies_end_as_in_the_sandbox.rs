@@ -95,10 +95,11 @@ fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
 #[test]
 fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
     let (end, labels) = call(&*policy("mine/*"), "fault");
-    let Err(Ended::Fault(fault @ Fault::NotClaimed { .. })) = end else {
+    let Err(Ended::Broke(faulted)) = end else {
         panic!("{end:?}");
     };
-    let said = fault.to_string();
+    assert!(matches!(faulted.fault, Fault::NotClaimed { .. }));
+    let said = faulted.to_string();
     assert!(
         said.contains("`labels[other]` in `claims.writes`"),
         "{said}"

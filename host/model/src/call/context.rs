@@ -78,10 +78,7 @@ impl Call {
         self.meter.text(message)?;
         self.meter.text(field.unwrap_or_default())?;
         self.meter.log_line()?;
-        Ok(Failure {
-            message: clean(message),
-            field: field.map(clean),
-        })
+        Ok(Failure::cleaned(message, field))
     }
 
     /// `context.log`
@@ -90,10 +87,7 @@ impl Call {
         self.meter.text(line)?;
         self.meter.log_line()?;
         if !matches!(level, "error" | "warn" | "info" | "debug" | "trace") {
-            return wrong(
-                "context.log",
-                "the level is none of error, warn, info, debug, trace",
-            );
+            return wrong("the level is none of error, warn, info, debug, trace");
         }
         self.log.push(LogLine {
             level: level.to_owned(),

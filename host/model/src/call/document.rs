@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, Fault, PlaceScope};
+use super::{Call, Fault, PlaceScope, wrong};
 use crate::{claims::Touch, record::Field};
 
 /// JSON that a guest holds a handle to.
@@ -29,23 +29,20 @@ impl Call {
 
     fn with_document<T>(
         &mut self,
-        rep: u32,
+        handle: u32,
         at: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, Fault> {
         self.meter.text(at)?;
         if !is_pointer(at) {
-            return Err(Fault::Argument {
-                method: "document",
-                problem: format!(
-                    "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
-                    crate::text::clean(at)
-                ),
-            });
+            return wrong(format!(
+                "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
+                crate::text::clean(at)
+            ));
         }
         let document = self
             .documents
-            .get(rep as usize)
+            .get(handle as usize)
             .ok_or(Fault::DeadHandle { what: "document" })?;
         let value = document.value.clone();
         if document.is_job_spec
@@ -66,7 +63,7 @@ impl Call {
     }
 
     /// `document.kind`
-    pub fn document_kind(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
+    pub fn document_kind(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
         let kind = |value: &Value| match value {
             Value::Null => "null",
             Value::Bool(_) => "boolean",
@@ -75,29 +72,29 @@ impl Call {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        self.with_document(rep, at, |value| Some(kind(value).to_owned()))
+        self.with_document(handle, at, |value| Some(kind(value).to_owned()))
     }
 
     /// `document.text`
-    pub fn document_text(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
-        let text = self.with_document(rep, at, |value| value.as_str().map(str::to_owned))?;
+    pub fn document_text(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
+        let text = self.with_document(handle, at, |value| value.as_str().map(str::to_owned))?;
         self.meter.text(text.as_deref().unwrap_or_default())?;
         Ok(text)
     }
 
     /// `document.integer`
-    pub fn document_integer(&mut self, rep: u32, at: &str) -> Result<Option<i64>, Fault> {
-        self.with_document(rep, at, Value::as_i64)
+    pub fn document_integer(&mut self, handle: u32, at: &str) -> Result<Option<i64>, Fault> {
+        self.with_document(handle, at, Value::as_i64)
     }
 
     /// `document.boolean`
-    pub fn document_boolean(&mut self, rep: u32, at: &str) -> Result<Option<bool>, Fault> {
-        self.with_document(rep, at, Value::as_bool)
+    pub fn document_boolean(&mut self, handle: u32, at: &str) -> Result<Option<bool>, Fault> {
+        self.with_document(handle, at, Value::as_bool)
     }
 
     /// `document.len`
-    pub fn document_len(&mut self, rep: u32, at: &str) -> Result<u32, Fault> {
-        let len = self.with_document(rep, at, |value| match value {
+    pub fn document_len(&mut self, handle: u32, at: &str) -> Result<u32, Fault> {
+        let len = self.with_document(handle, at, |value| match value {
             Value::Array(items) => Some(items.len()),
             Value::Object(members) => Some(members.len()),
             _ => None,
@@ -106,16 +103,16 @@ impl Call {
     }
 
     /// `document.keys`
-    pub fn document_keys(&mut self, rep: u32, at: &str) -> Result<Vec<String>, Fault> {
-        let keys = self.with_document(rep, at, |value| {
+    pub fn document_keys(&mut self, handle: u32, at: &str) -> Result<Vec<String>, Fault> {
+        let keys = self.with_document(handle, at, |value| {
             Some(value.as_object()?.keys().cloned().collect::<Vec<_>>())
         })?;
         self.give_all(keys.unwrap_or_default())
     }
 
     /// `document.json`
-    pub fn document_json(&mut self, rep: u32, at: &str) -> Result<Option<String>, Fault> {
-        let json = self.with_document(rep, at, |value| Some(value.to_string()))?;
+    pub fn document_json(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
+        let json = self.with_document(handle, at, |value| Some(value.to_string()))?;
         self.meter.text(json.as_deref().unwrap_or_default())?;
         Ok(json)
     }

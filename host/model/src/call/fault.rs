@@ -6,7 +6,7 @@ use crate::{
     policy::{Limit, Phase},
 };
 
-/// Why the host ended a call. The guest never sees it: in the sandbox it is a trap.
+/// Why the host ended a call. The guest never sees it: in the sandbox it is a trap. "It" is the plugin.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Fault {
     /// No claim allows the touch.
@@ -57,20 +57,43 @@ pub enum Fault {
         what: &'static str,
     },
     /// An argument is out of bounds.
-    #[error("it called `{method}` wrongly: {problem}")]
-    Argument {
-        /// The contract's method.
-        method: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
+    #[error("wrong argument: {0}")]
+    Argument(String),
     /// A limit of the meter ran out.
-    #[error("used up its {limit}{}", limit.advice())]
-    Limit {
-        /// Which one, and how much it allows.
-        limit: Limit,
-    },
+    #[error("{}", .0.used_up())]
+    Limit(Limit),
     /// The host does not hold an object that it asked for: the call is made again once it does.
     #[error("it needs {0}")]
     Missing(LookupKey),
+}
+
+impl Fault {
+    /// The same with the method that was called, as the contract names it: `container.put-env`.
+    #[must_use]
+    pub const fn in_method(self, method: &'static str) -> Faulted {
+        Faulted {
+            method: Some(method),
+            fault: self,
+        }
+    }
+}
+
+/// A fault with the method that it ended: helpers that many methods share do not know which one was called, so that it
+/// is added where the guest's call comes in.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}{fault}", method.map(|method| format!("`{method}`: ")).unwrap_or_default())]
+pub struct Faulted {
+    /// The contract's method; none where a policy called it by no name, as in tests of the record's own methods.
+    pub method: Option<&'static str>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+impl From<Fault> for Faulted {
+    fn from(fault: Fault) -> Self {
+        Self {
+            method: None,
+            fault,
+        }
+    }
 }

@@ -1,75 +1,80 @@
 //! `pod-set-info.info`.
 
-use super::{Call, Fault, Target, context::BASE_INFO, handle};
+use super::{Call, Fault, Target, context::BASE_INFO, handle_of};
 use crate::record::{Field, PlaceScope, PodSet};
 
 impl Call {
-    const fn info_target(rep: u32) -> Target {
+    const fn info_target(handle: u32) -> Target {
         Target {
             scope: PlaceScope::Job,
-            base: rep == BASE_INFO,
+            base: handle == BASE_INFO,
         }
     }
 
     fn pod_sets_where(
         &mut self,
-        rep: u32,
+        handle: u32,
         wanted: impl Fn(&PodSet) -> bool,
     ) -> Result<Vec<u32>, Fault> {
-        let base = Self::info_target(rep).base;
+        let base = Self::info_target(handle).base;
         let sets = self.record_of(base).pod_sets.iter().zip(0u32..);
         let handles = sets
             .filter(|(set, _)| wanted(set))
-            .map(|(_, at)| handle(at, base))
+            .map(|(_, at)| handle_of(at, base))
             .collect();
         self.give_handles(handles)
     }
 
     /// `info.pod-sets`
-    pub fn info_pod_sets(&mut self, rep: u32) -> Result<Vec<u32>, Fault> {
-        self.pod_sets_where(rep, |_| true)
+    pub fn info_pod_sets(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+        self.pod_sets_where(handle, |_| true)
     }
 
     /// `info.pod-set`
-    pub fn info_pod_set(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn info_pod_set(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
         self.meter.text(name)?;
-        let base = Self::info_target(rep).base;
+        let base = Self::info_target(handle).base;
         let found = self
             .record_of(base)
             .pod_set_named(name)
-            .map(|at| handle(at, base));
+            .map(|at| handle_of(at, base));
         self.give_handle(found)
     }
 
     /// `info.with-ancestor`
-    pub fn info_with_ancestor(&mut self, rep: u32, ancestor: &str) -> Result<Vec<u32>, Fault> {
+    pub fn info_with_ancestor(&mut self, handle: u32, ancestor: &str) -> Result<Vec<u32>, Fault> {
         self.meter.text(ancestor)?;
-        self.pod_sets_where(rep, |set| set.ancestor.as_deref() == Some(ancestor))
+        self.pod_sets_where(handle, |set| set.ancestor.as_deref() == Some(ancestor))
     }
 
     /// `info.nodes`
-    pub fn info_nodes(&mut self, rep: u32) -> Result<Vec<u32>, Fault> {
-        self.pod_sets_where(rep, |set| set.counts_nodes)
+    pub fn info_nodes(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+        self.pod_sets_where(handle, |set| set.counts_nodes)
     }
 
     /// `info.label`
-    pub fn info_label(&mut self, rep: u32, key: &str) -> Result<Option<String>, Fault> {
-        self.read_text(Self::info_target(rep), Field::Labels, key)
+    pub fn info_label(&mut self, handle: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.read_text(Self::info_target(handle), Field::Labels, key)
     }
 
     /// `info.annotation`
-    pub fn info_annotation(&mut self, rep: u32, key: &str) -> Result<Option<String>, Fault> {
-        self.read_text(Self::info_target(rep), Field::Annotations, key)
+    pub fn info_annotation(&mut self, handle: u32, key: &str) -> Result<Option<String>, Fault> {
+        self.read_text(Self::info_target(handle), Field::Annotations, key)
     }
 
     /// `info.set-label`
-    pub fn info_set_label(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.set_text(Self::info_target(rep), Field::Labels, key, value)
+    pub fn info_set_label(&mut self, handle: u32, key: &str, value: &str) -> Result<(), Fault> {
+        self.set_text(Self::info_target(handle), Field::Labels, key, value)
     }
 
     /// `info.set-annotation`
-    pub fn info_set_annotation(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.set_text(Self::info_target(rep), Field::Annotations, key, value)
+    pub fn info_set_annotation(
+        &mut self,
+        handle: u32,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        self.set_text(Self::info_target(handle), Field::Annotations, key, value)
     }
 
     /// `info.subdomain`

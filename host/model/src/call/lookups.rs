@@ -21,17 +21,16 @@ impl Call {
         | LookupKey::Served { api_version, kind }) = &key;
         if !is_api_version(api_version) || !is_kind(kind) {
             return wrong(
-                "lookups",
                 "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`",
             );
         }
         if let LookupKey::Object { name, .. } = &key
             && !is_object_name(name)
         {
-            return wrong("lookups", "the name is no object's name");
+            return wrong("the name is no object's name");
         }
         if api_version == "v1" && kind == "Secret" {
-            return wrong("lookups", "Secrets are never given to a plugin");
+            return wrong("Secrets are never given to a plugin");
         }
         if !self.may_look_up(&claim_key, &key) {
             return Err(match key {

@@ -61,9 +61,7 @@ impl Meter {
 
 fn over(used: u64, allowed: u64, limit: fn(u64) -> Limit) -> Result<(), Fault> {
     if used > allowed {
-        Err(Fault::Limit {
-            limit: limit(allowed),
-        })
+        Err(Fault::Limit(limit(allowed)))
     } else {
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{
 
 impl Call {
     /// The checked name of an object.
-    fn object_name(
+    fn checked_name(
         &mut self,
         api_version: &str,
         kind: &str,
@@ -22,12 +22,12 @@ impl Call {
             self.meter.text(text)?;
         }
         if (api_version, kind) != ("v1", "ConfigMap") {
-            return wrong("objects.name", "objects are ConfigMaps of `v1`");
+            return wrong("objects are ConfigMaps of `v1`");
         }
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
         if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
             let problem = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
-            return wrong("objects.name", problem);
+            return wrong(problem);
         }
         Ok(name)
     }
@@ -47,7 +47,7 @@ impl Call {
     /// The name of the ConfigMap that this plugin emits under a suffix: one that it may emit, so that no other's comes
     /// into its pods under the name of its own.
     pub(super) fn own_config_map(&mut self, suffix: &str) -> Result<String, Fault> {
-        let name = self.object_name("v1", "ConfigMap", suffix, None)?;
+        let name = self.checked_name("v1", "ConfigMap", suffix, None)?;
         self.may_emit(&format!("v1/ConfigMap/{suffix}"))?;
         Ok(name)
     }
@@ -61,7 +61,7 @@ impl Call {
         suffix: &str,
         content: Option<&str>,
     ) -> Result<String, Fault> {
-        let name = self.object_name(api_version, kind, suffix, content)?;
+        let name = self.checked_name(api_version, kind, suffix, content)?;
         self.give(&name)
     }
 
@@ -80,7 +80,7 @@ impl Call {
                 phase: self.phase,
             });
         }
-        let name = self.object_name(api_version, kind, suffix, content)?;
+        let name = self.checked_name(api_version, kind, suffix, content)?;
         let claim = format!("{api_version}/{kind}/{suffix}");
         self.meter.write()?;
         self.meter.add_handles(1)?;
@@ -90,10 +90,7 @@ impl Call {
             .iter()
             .any(|object| object.kind == kind && object.name == name)
         {
-            return wrong(
-                "objects.emit",
-                format!("it has emitted the {kind} `{name}` already"),
-            );
+            return wrong(format!("it has emitted the {kind} `{name}` already"));
         }
         self.objects.push(Object {
             api_version: api_version.to_owned(),
@@ -111,48 +108,50 @@ impl Call {
     }
 
     /// An emitted object, to write to; counts as a write of so many bytes.
-    fn object(&mut self, rep: u32, bytes: usize) -> Result<&mut Object, Fault> {
+    fn object(&mut self, handle: u32, bytes: usize) -> Result<&mut Object, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
-        self.emitted(rep)
+        self.emitted(handle)
     }
 
-    fn emitted(&mut self, rep: u32) -> Result<&mut Object, Fault> {
+    fn emitted(&mut self, handle: u32) -> Result<&mut Object, Fault> {
         self.objects
-            .get_mut(rep as usize)
+            .get_mut(handle as usize)
             .ok_or(Fault::DeadHandle { what: "object" })
     }
 
     /// `object.name`
-    pub fn object_name_of(&mut self, rep: u32) -> Result<String, Fault> {
-        let name = self.emitted(rep)?.name.clone();
+    pub fn object_name(&mut self, handle: u32) -> Result<String, Fault> {
+        let name = self.emitted(handle)?.name.clone();
         self.give(&name)
     }
 
     /// `object.set-label`
-    pub fn object_set_label(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.object(rep, key.len() + value.len())?
+    pub fn object_set_label(&mut self, handle: u32, key: &str, value: &str) -> Result<(), Fault> {
+        self.object(handle, key.len() + value.len())?
             .labels
             .insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
     /// `object.set-annotation`
-    pub fn object_set_annotation(&mut self, rep: u32, key: &str, value: &str) -> Result<(), Fault> {
-        self.object(rep, key.len() + value.len())?
+    pub fn object_set_annotation(
+        &mut self,
+        handle: u32,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        self.object(handle, key.len() + value.len())?
             .annotations
             .insert(key.to_owned(), value.to_owned());
         Ok(())
     }
 
     /// `object.append`
-    pub fn object_append(&mut self, rep: u32, key: &str, text: &str) -> Result<(), Fault> {
-        let object = self.object(rep, key.len() + text.len())?;
+    pub fn object_append(&mut self, handle: u32, key: &str, text: &str) -> Result<(), Fault> {
+        let object = self.object(handle, key.len() + text.len())?;
         if object.binary_data.contains_key(key) || !is_data_key(key) {
-            return wrong(
-                "object.append",
-                "the key holds bytes already, or is no key of a ConfigMap",
-            );
+            return wrong("the key holds bytes already, or is no key of a ConfigMap");
         }
         object
             .data
@@ -163,31 +162,28 @@ impl Call {
     }
 
     /// `object.set-binary`
-    pub fn object_set_binary(&mut self, rep: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
-        let object = self.object(rep, key.len() + value.len())?;
+    pub fn object_set_binary(&mut self, handle: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
+        let object = self.object(handle, key.len() + value.len())?;
         if object.data.contains_key(key) || !is_data_key(key) {
-            return wrong(
-                "object.set-binary",
-                "the key holds text already, or is no key of a ConfigMap",
-            );
+            return wrong("the key holds text already, or is no key of a ConfigMap");
         }
         object.binary_data.insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
     /// `object.set-immutable`
-    pub fn object_set_immutable(&mut self, rep: u32) -> Result<(), Fault> {
-        self.object(rep, 0)?.immutable = true;
+    pub fn object_set_immutable(&mut self, handle: u32) -> Result<(), Fault> {
+        self.object(handle, 0)?.immutable = true;
         Ok(())
     }
 
     /// `object.set-apply`
-    pub fn object_set_apply(&mut self, rep: u32, mode: &str) -> Result<(), Fault> {
+    pub fn object_set_apply(&mut self, handle: u32, mode: &str) -> Result<(), Fault> {
         match ApplyMode::named(mode) {
-            Some(mode) => self.object(rep, 0)?.apply = mode,
+            Some(mode) => self.object(handle, 0)?.apply = mode,
             None => {
                 let known = ApplyMode::ALL.map(ApplyMode::name).join(", ");
-                return wrong("object.set-apply", format!("the mode is none of {known}"));
+                return wrong(format!("the mode is none of {known}"));
             }
         }
         Ok(())

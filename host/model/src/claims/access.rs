@@ -80,12 +80,9 @@ impl Access {
         field: Field,
         key: Option<&str>,
     ) -> Option<Grant> {
-        let mut bits = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
+        let among = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
         let mut found = None;
-        while bits != 0 {
-            let at = bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            let (path, grant) = self.claims.patterns.get(at)?;
+        for (path, grant) in patterns(&self.claims, among) {
             let meant = match (&path.key, key) {
                 (None, _) => true,
                 (Some(pattern), None) => *pattern == Key::Set,
@@ -105,15 +102,8 @@ impl Access {
 
     /// Whether every value of a keyed field may be read.
     pub fn covers_all(&mut self, record: &Record, scope: PlaceScope, field: Field) -> bool {
-        let bits = self.scope_mask(record, scope) & self.claims.candidates(Touch::Read, field);
-        (0..self.claims.patterns.len())
-            .filter(|at| bits & (1 << at) != 0)
-            .any(|at| {
-                self.claims
-                    .patterns
-                    .get(at)
-                    .is_some_and(|(path, _)| matches!(path.key, Some(Key::Any)))
-            })
+        let among = self.scope_mask(record, scope) & self.claims.candidates(Touch::Read, field);
+        patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(Key::Any)))
     }
 
     /// Whether any claim speaks of the container: of the container itself, of its list's keys, or of what is in it. The
@@ -187,19 +177,29 @@ fn covers_pointer(pattern: &Key, pointer: &str, value: Option<&str>) -> bool {
         .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
+/// The claims that a mask names.
+fn patterns(claims: &Compiled, among: u128) -> impl Iterator<Item = &(ClaimPath, Grant)> {
+    bits(among).filter_map(|at| claims.patterns.get(at))
+}
+
+/// The mask of those claims among some that are wanted.
 fn select(claims: &Compiled, among: u128, mut wanted: impl FnMut(&ClaimPath) -> bool) -> u128 {
-    let mut out = 0;
-    let mut bits = among;
-    while bits != 0 {
-        let at = bits.trailing_zeros();
-        bits &= bits - 1;
-        if claims
-            .patterns
-            .get(at as usize)
-            .is_some_and(|(path, _)| wanted(path))
-        {
-            out |= 1 << at;
-        }
-    }
-    out
+    bits(among)
+        .filter(|at| {
+            claims
+                .patterns
+                .get(*at)
+                .is_some_and(|(path, _)| wanted(path))
+        })
+        .fold(0, |mask, at| mask | 1 << at)
+}
+
+/// The numbers of the bits that are set, from the lowest.
+fn bits(mut mask: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = mask.trailing_zeros() as usize;
+        let more = mask != 0;
+        mask &= mask.wrapping_sub(1);
+        more.then_some(at)
+    })
 }

@@ -52,7 +52,8 @@ impl fmt::Display for Touch {
 
 /// The claims of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(try_from = "Texts")]
+#[schemars(rename_all = "camelCase", deny_unknown_fields, default, !try_from)]
 pub struct Claims {
     /// Paths that transform reads, and, in any phase, pointers into the TrainJob's spec (`job[/trainer/args]`) and
     /// objects of the cluster (`lookups[v1/ConfigMap/*]`).
@@ -65,6 +66,44 @@ pub struct Claims {
     /// (`objects[v1/ConfigMap/-scripts]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<ClaimPath>,
+}
+
+/// The same before its paths are read.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Texts {
+    reads: Vec<String>,
+    creates: Vec<String>,
+    writes: Vec<String>,
+}
+
+impl TryFrom<Texts> for Claims {
+    /// All paths that are none, each with its list.
+    type Error = String;
+
+    fn try_from(texts: Texts) -> Result<Self, String> {
+        let mut problems = Vec::new();
+        let mut paths = |touch: Touch, list: Vec<String>| {
+            let mut paths = Vec::with_capacity(list.len());
+            for text in list {
+                match text.parse() {
+                    Ok(path) => paths.push(path),
+                    Err(problem) => problems.push(format!("{}: {problem}", touch.list())),
+                }
+            }
+            paths
+        };
+        let claims = Self {
+            reads: paths(Touch::Read, texts.reads),
+            creates: paths(Touch::Create, texts.creates),
+            writes: paths(Touch::Write, texts.writes),
+        };
+        if problems.is_empty() {
+            Ok(claims)
+        } else {
+            Err(problems.join("; "))
+        }
+    }
 }
 
 impl Claims {

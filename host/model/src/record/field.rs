@@ -134,7 +134,7 @@ fields! {
     /// Resource limits.
     Limits Container "limits" keyed Grant,
     /// Uses of the pod's resource claims.
-    Claims Container "claims" keyed Grant,
+    ResourceClaimUses Container "resource-claims" keyed Grant,
     /// Where a new init container goes: `first`, `before/NAME`, `after/NAME`.
     Placement Container "placement" keyed Host,
 }

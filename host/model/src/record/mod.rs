@@ -24,8 +24,8 @@ use crate::value::Dependency;
 /// The container that policies act on, in every pod set.
 pub const NODE_CONTAINER: &str = "node";
 
-/// The record of one TrainJob.
-#[derive(Clone, Debug)]
+/// The record of one TrainJob. The default is one of nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The TrainJob's name, which pod addresses begin with.
     pub job_name: Arc<str>,
@@ -142,8 +142,33 @@ impl Record {
         }
     }
 
+    /// Adds a container of the runtime, last in its list, or in place of the one of that name. Its command and arguments
+    /// are kept as the runtime's too.
+    pub fn load_container(
+        &mut self,
+        pod_set: u32,
+        list: Field,
+        name: &str,
+        fields: Fields,
+    ) -> ContainerId {
+        let as_loaded = |field| fields.one(field).and_then(Datum::as_list).map(Into::into);
+        let id = self.new_container(Container {
+            name: name.into(),
+            pod_set,
+            list,
+            home: Owner::Runtime,
+            runtime_command: as_loaded(Field::Command),
+            runtime_args: as_loaded(Field::Args),
+            fields,
+        });
+        if let Some(set) = self.pod_sets.get_mut(pod_set as usize) {
+            set.fields.load(list, name, Datum::Container(id));
+        }
+        id
+    }
+
     /// Makes room for a container and gives its id; it stands in no list until a write of its list names it.
-    pub fn new_container(&mut self, container: Container) -> ContainerId {
+    pub(crate) fn new_container(&mut self, container: Container) -> ContainerId {
         let id = ContainerId(u32::try_from(self.containers.len()).unwrap_or(u32::MAX));
         self.containers.push(container);
         id

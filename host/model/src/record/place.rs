@@ -114,25 +114,37 @@ pub struct Path {
     pub key: Arc<str>,
 }
 
+impl Path {
+    /// The path without its key, to which other words of a claim's key can be set.
+    pub fn stem(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| {
+            if let Some(pod_set) = &self.pod_set {
+                keyed(f, "pod-sets", pod_set)?;
+                f.write_str(".")?;
+            }
+            if let Some((list, name)) = &self.container {
+                keyed(f, list.name(), name)?;
+                f.write_str(".")?;
+            }
+            f.write_str(self.field.name())
+        })
+    }
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keyed = |f: &mut fmt::Formatter<'_>, name: &str, key: &str| {
-            write!(f, "{name}[")?;
-            crate::claims::write_literal(f, &crate::text::clean(key))?;
-            f.write_str("]")
-        };
-        if let Some(pod_set) = &self.pod_set {
-            keyed(f, "pod-sets", pod_set)?;
-            f.write_str(".")?;
-        }
-        if let Some((list, name)) = &self.container {
-            keyed(f, list.name(), name)?;
-            f.write_str(".")?;
-        }
+        let stem = self.stem();
         if self.field.is_keyed() {
-            keyed(f, self.field.name(), &self.key)
+            keyed(f, stem, &self.key)
         } else {
-            f.write_str(self.field.name())
+            stem.fmt(f)
         }
     }
+}
+
+/// A name with a literal key behind it.
+fn keyed(f: &mut fmt::Formatter<'_>, name: impl fmt::Display, key: &str) -> fmt::Result {
+    write!(f, "{name}[")?;
+    crate::claims::write_literal(f, &crate::text::clean(key))?;
+    f.write_str("]")
 }

@@ -24,7 +24,7 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::{Plugin, Settings},
     policy::{Ended, Finished, Phase, Policy},
-    record::{Container, Datum, Field, Fields, Owner, PodSet, Record},
+    record::{Field, Fields, PodSet, Record},
 };
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
@@ -112,17 +112,7 @@ fn add_container(record: &mut Record, pod_set: u32, list: Field, name: &str) {
     fields.load(Field::Mounts, "/data", mount.into());
     fields.load(Field::Requests, "cpu", "4".into());
     fields.load(Field::Limits, "nvidia.com/gpu", "8".into());
-    let id = record.new_container(Container {
-        name: name.into(),
-        pod_set,
-        list,
-        home: Owner::Runtime,
-        runtime_command: None,
-        runtime_args: None,
-        fields,
-    });
-    let set = record.pod_sets.get_mut(pod_set as usize).unwrap();
-    set.fields.load(list, name, Datum::Container(id));
+    record.load_container(pod_set, list, name, fields);
 }
 
 pub fn job() -> Arc<Job> {
@@ -154,7 +144,7 @@ pub fn lookups() -> Arc<Lookups> {
             api_version: version.clone(),
             kind: kind.clone(),
         },
-        LookupAnswer::All(vec![object]),
+        LookupAnswer::all(vec![object]),
     );
     let served = LookupKey::Served {
         api_version: version,

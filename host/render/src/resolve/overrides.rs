@@ -166,7 +166,13 @@ impl Overrides<'_> {
         {
             let at = path.field("claims").index(at);
             match claim.get("name").and_then(Value::as_str) {
-                Some(name) => self.set(id, Field::Claims, name, Some(claim.clone().into()), &at),
+                Some(name) => self.set(
+                    id,
+                    Field::ResourceClaimUses,
+                    name,
+                    Some(claim.clone().into()),
+                    &at,
+                ),
                 None => self.problems.push(Problem::job(
                     at.field("name"),
                     "is required and must be a string",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::{FieldPath, names};
 use trainyard_model::{
-    record::{Container, Datum, Field, Fields, Owner, PodSet, Record},
+    record::{Field, Fields, PodSet, Record},
     value::Dependency,
 };
 
@@ -35,7 +35,7 @@ pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Mounts,
     Field::Requests,
     Field::Limits,
-    Field::Claims,
+    Field::ResourceClaimUses,
 ];
 
 /// Where a runtime has its replicated jobs.
@@ -158,22 +158,7 @@ impl<'a> Template<'a> {
             for field in CONTAINER_FIELDS {
                 self.load_field(&mut fields, *field, json, &at);
             }
-            let list_of = |field| match fields.one(field) {
-                Some(Datum::List(items)) => Some(items.clone()),
-                _ => None,
-            };
-            let id = record.new_container(Container {
-                name: name.into(),
-                pod_set: set,
-                list,
-                home: Owner::Runtime,
-                runtime_command: list_of(Field::Command),
-                runtime_args: list_of(Field::Args),
-                fields,
-            });
-            if let Some(set) = record.pod_sets.get_mut(set as usize) {
-                set.fields.load(list, name, Datum::Container(id));
-            }
+            record.load_container(set, list, name, fields);
         }
     }
 

@@ -16,7 +16,7 @@ use trainyard_model::{
     limits::Limits,
     plugin::Settings,
     policy::{Ended, Phase, Policy},
-    record::{Container, Datum, Field, Owner, PlaceScope, PodSet, Record},
+    record::{Field, Fields, PlaceScope, PodSet, Record},
     session::{CallError, Session},
 };
 use trainyard_sandbox::{
@@ -247,23 +247,13 @@ pub fn load(loader: &Loader, bytes: Vec<u8>) -> Result<SandboxedPolicy, LoadProb
 /// The record of a TrainJob with one pod set `node` of one container `node`.
 pub fn record() -> Record {
     let mut record = Record::new("llama", "llama", "cluster.local");
-    let mut fields = trainyard_model::record::Fields::default();
-    fields.load(Field::Image, "", Datum::Text("trainer:1".into()));
-    let id = record.new_container(Container {
-        name: "node".into(),
-        pod_set: 0,
-        list: Field::Containers,
-        home: Owner::Runtime,
-        runtime_command: None,
-        runtime_args: None,
-        fields,
-    });
     let mut node = PodSet::new("node");
     node.count = 1000;
     node.counts_nodes = true;
-    node.fields
-        .load(Field::Containers, "node", Datum::Container(id));
     record.pod_sets.push(node);
+    let mut fields = Fields::default();
+    fields.load(Field::Image, "", "trainer:1".into());
+    record.load_container(0, Field::Containers, "node", fields);
     record
 }
 

@@ -95,7 +95,8 @@ handles! {
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
         fn get(api_version: &str, kind: &str, name: &str) -> Option<Document> = lookups_get;
-        /// All objects of a kind in the TrainJob's namespace, by name.
+        /// All objects of a kind in the TrainJob's namespace, or of the cluster where the kind is cluster-scoped; sorted by
+        /// name.
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/*]`.
         fn all(api_version: &str, kind: &str) -> Vec<Document> = lookups_all;
@@ -123,7 +124,7 @@ handles! {
     /// One object to emit.
     Object = objects::Object {
         /// Its `metadata.name`.
-        fn name() -> String = object_name_of;
+        fn name() -> String = object_name;
         /// Sets a label of the object.
         fn set_label(key: &str, value: &str) = object_set_label;
         /// Sets an annotation of the object.

@@ -22,7 +22,15 @@ macro_rules! handles {
                     #[cfg(target_family = "wasm")]
                     return Give::give(self.0.$method($($arg),*));
                     #[cfg(not(target_family = "wasm"))]
-                    Give::give(crate::native::with_call(|call| call.$call(self.0 $(, $arg)*)))
+                    Give::give(crate::native::with_call(
+                        // `PodSet` and `pod_label` are `pod-set.pod-label` in the contract.
+                        const_format::concatcp!(
+                            const_format::map_ascii_case!(const_format::Case::Kebab, stringify!($raw)),
+                            ".",
+                            const_format::map_ascii_case!(const_format::Case::Kebab, stringify!($method)),
+                        ),
+                        |call| call.$call(self.0 $(, $arg)*),
+                    ))
                 }
             )+
         }

@@ -29,10 +29,9 @@ impl Cluster {
                 .find(|object| text(object, "/metadata/name") == name)
                 .map(|object| LookupAnswer::Object(Arc::new(object.clone()))),
             LookupKey::All { api_version, kind } => {
-                let mut found: Vec<_> = self.of_kind(api_version, kind).collect();
-                found.sort_by_key(|object| text(object, "/metadata/name"));
-                let found = found.into_iter().map(|object| Arc::new(object.clone()));
-                Some(LookupAnswer::All(found.collect()))
+                let found = self.of_kind(api_version, kind);
+                let found = found.map(|object| Arc::new(object.clone()));
+                Some(LookupAnswer::all(found.collect()))
             }
             LookupKey::Served { api_version, kind } => {
                 Some(LookupAnswer::Served(self.serves(api_version, kind)))

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use trainyard_model::{
-    record::{Container, Datum, Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
+    record::{Datum, Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
     value::Dependency,
 };
 
@@ -28,13 +28,7 @@ impl MockPodSet {
         set.counts_nodes = set.ancestor.as_deref() == Some("trainer");
         record.pod_sets.push(set);
         for mock in self.containers {
-            let mut container = mock.container;
-            let (list, name) = (container.list, container.name.clone());
-            container.pod_set = position;
-            let id = record.new_container(container);
-            if let Some(set) = record.pod_sets.get_mut(position as usize) {
-                set.fields.load(list, &name, Datum::Container(id));
-            }
+            let id = record.load_container(position, mock.list, &mock.name, mock.fields);
             for (field, key, datum) in mock.overrides {
                 let place = Place {
                     scope: PlaceScope::Container(id),
@@ -123,9 +117,13 @@ impl MockPodSet {
 
     /// Devices of a resource claim, as a DRA policy leaves them.
     #[must_use]
-    pub fn claimed_devices(self, claim: &str, count: Option<u32>) -> Self {
+    pub fn claimed_devices(self, resource_claim: &str, count: Option<u32>) -> Self {
         let devices = json!({ "count": count, "accelerator": true });
-        self.field(Field::Devices, &format!("claim/{claim}"), devices.into())
+        self.field(
+            Field::Devices,
+            &format!("resource-claim/{resource_claim}"),
+            devices.into(),
+        )
     }
 
     fn field(mut self, field: Field, key: &str, datum: Datum) -> Self {
@@ -139,17 +137,10 @@ impl MockPodSet {
         name: &str,
         build: impl FnOnce(MockContainer) -> MockContainer,
     ) -> Self {
-        let container = Container {
-            name: name.into(),
-            pod_set: 0,
-            list,
-            home: Owner::Runtime,
-            runtime_command: None,
-            runtime_args: None,
-            fields: Fields::default(),
-        };
         self.containers.push(build(MockContainer {
-            container,
+            list,
+            name: name.to_owned(),
+            fields: Fields::default(),
             overrides: Vec::new(),
         }));
         self
@@ -159,7 +150,9 @@ impl MockPodSet {
 /// A container for a test: what the runtime has, and what the TrainJob puts over it.
 #[derive(Debug)]
 pub struct MockContainer {
-    container: Container,
+    list: Field,
+    name: String,
+    fields: Fields,
     overrides: Vec<(Field, String, Datum)>,
 }
 
@@ -172,18 +165,14 @@ impl MockContainer {
 
     /// Its command in the runtime.
     #[must_use]
-    pub fn command(mut self, command: &[&str]) -> Self {
-        let command = list(command);
-        self.container.runtime_command = command.as_list().map(Into::into);
-        self.runtime(Field::Command, "", command)
+    pub fn command(self, command: &[&str]) -> Self {
+        self.runtime(Field::Command, "", list(command))
     }
 
     /// Its arguments in the runtime.
     #[must_use]
-    pub fn args(mut self, args: &[&str]) -> Self {
-        let args = list(args);
-        self.container.runtime_args = args.as_list().map(Into::into);
-        self.runtime(Field::Args, "", args)
+    pub fn args(self, args: &[&str]) -> Self {
+        self.runtime(Field::Args, "", list(args))
     }
 
     /// An env var of the runtime.
@@ -252,7 +241,7 @@ impl MockContainer {
     }
 
     fn runtime(mut self, field: Field, key: &str, datum: Datum) -> Self {
-        self.container.fields.load(field, key, datum);
+        self.fields.load(field, key, datum);
         self
     }
 

@@ -4,24 +4,24 @@ use super::*;
 
 impl Call {
     /// `container.env-names`
-    pub fn container_env_names(&mut self, rep: u32) -> Result<Vec<String>, Fault> {
-        let (target, id) = self.container_target(rep)?;
+    pub fn container_env_names(&mut self, handle: u32) -> Result<Vec<String>, Fault> {
+        let target = self.container_target(handle)?;
         self.may_read(target, Field::Env, None)?;
-        let entries = self.container(target, id)?.fields.all(Field::Env);
+        let entries = self.container(handle)?.fields.all(Field::Env);
         let names = entries.iter().map(|e| e.key.to_string()).collect();
         self.give_all(names)
     }
 
     /// `container.env`
-    pub fn container_env(&mut self, rep: u32, name: &str) -> Result<Option<String>, Fault> {
-        let (target, _) = self.container_target(rep)?;
+    pub fn container_env(&mut self, handle: u32, name: &str) -> Result<Option<String>, Fault> {
+        let target = self.container_target(handle)?;
         self.read_text(target, Field::Env, name)
     }
 
     /// `container.env-source`
-    pub fn container_env_source(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn container_env_source(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
         self.meter.text(name)?;
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         self.may_read(target, Field::Env, Some(name))?;
         let entry = self
             .record_of(target.base)
@@ -33,9 +33,13 @@ impl Call {
     }
 
     /// `container.env-owner`
-    pub fn container_env_owner(&mut self, rep: u32, name: &str) -> Result<Option<String>, Fault> {
+    pub fn container_env_owner(
+        &mut self,
+        handle: u32,
+        name: &str,
+    ) -> Result<Option<String>, Fault> {
         self.meter.text(name)?;
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         self.may_read(target, Field::Env, Some(name))?;
         let entry = self
             .record_of(target.base)
@@ -44,14 +48,11 @@ impl Call {
     }
 
     /// Checks a write of an env var: over a value of the runtime, a patch or the TrainJob only by a reserved name.
-    fn set_env(&mut self, rep: u32, name: &str, new: Option<Datum>) -> Result<(), Fault> {
+    fn set_env(&mut self, handle: u32, name: &str, new: Option<Datum>) -> Result<(), Fault> {
         self.meter.text(name)?;
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         if name.is_empty() || name.contains(['=', '\0']) {
-            return wrong(
-                "container.put-env",
-                "an env var's name is empty or holds `=` or a zero byte",
-            );
+            return wrong("an env var's name is empty or holds `=` or a zero byte");
         }
         self.may_write(target, Touch::Write, Field::Env, name)?;
         let owner = self
@@ -67,47 +68,44 @@ impl Call {
                 .iter()
                 .any(|reserved| reserved == name)
         {
-            return Err(Fault::NotReserved {
-                path: self.path(target.scope, Field::Env, name),
-                owner: owner.name(),
-            });
+            return Err(self.not_reserved(target, Field::Env, name, owner));
         }
         self.put(target.scope, Field::Env, name, new);
         Ok(())
     }
 
     /// `container.put-env`
-    pub fn container_put_env(&mut self, rep: u32, name: &str, value: &str) -> Result<(), Fault> {
+    pub fn container_put_env(&mut self, handle: u32, name: &str, value: &str) -> Result<(), Fault> {
         self.meter.text(value)?;
-        self.set_env(rep, name, Some(value.into()))
+        self.set_env(handle, name, Some(value.into()))
     }
 
     /// `container.default-env`
     pub fn container_default_env(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         value: &str,
     ) -> Result<(), Fault> {
         self.meter.text(value)?;
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         self.may_write(target, Touch::Write, Field::Env, name)?;
         match self.record.entry(target.scope, Field::Env, name) {
             Some(_) => Ok(()),
-            None => self.set_env(rep, name, Some(value.into())),
+            None => self.set_env(handle, name, Some(value.into())),
         }
     }
 
     /// `container.put-env-field`
     pub fn container_put_env_field(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         path: &str,
     ) -> Result<(), Fault> {
         self.meter.text(path)?;
         self.set_env(
-            rep,
+            handle,
             name,
             Some(json!({ "fieldRef": { "fieldPath": path } }).into()),
         )
@@ -116,7 +114,7 @@ impl Call {
     /// `container.put-env-resource`
     pub fn container_put_env_resource(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         container: Option<&str>,
         resource: &str,
@@ -130,7 +128,7 @@ impl Call {
         source.insert("resource".to_owned(), resource.into());
         source.extend(divisor.map(|divisor| ("divisor".to_owned(), Value::from(divisor))));
         self.set_env(
-            rep,
+            handle,
             name,
             Some(json!({ "resourceFieldRef": source }).into()),
         )
@@ -139,7 +137,7 @@ impl Call {
     /// `container.put-env-own-config-map`
     pub fn container_put_env_own_config_map(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         suffix: &str,
         key: &str,
@@ -147,14 +145,14 @@ impl Call {
         self.meter.text(key)?;
         let object = self.own_config_map(suffix)?;
         self.set_env(
-            rep,
+            handle,
             name,
             Some(json!({ "configMapKeyRef": { "name": object, "key": key } }).into()),
         )
     }
 
     /// `container.remove-env`
-    pub fn container_remove_env(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
-        self.set_env(rep, name, None)
+    pub fn container_remove_env(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+        self.set_env(handle, name, None)
     }
 }

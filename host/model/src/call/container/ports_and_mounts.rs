@@ -2,11 +2,14 @@
 
 use super::*;
 
+/// What the default grant of mounts allows.
+const OWN_MOUNTS: &str = "mounts of the plugin's own volumes";
+
 impl Call {
     /// `container.ports`
-    pub fn container_ports(&mut self, rep: u32) -> Result<Vec<Port>, Fault> {
+    pub fn container_ports(&mut self, handle: u32) -> Result<Vec<Port>, Fault> {
         let ports: Vec<_> = self
-            .fragments(rep, Field::Ports)?
+            .fragments(handle, Field::Ports)?
             .iter()
             .filter_map(|value| port(value))
             .collect();
@@ -22,11 +25,11 @@ impl Call {
     /// `container.port`
     pub fn container_port(
         &mut self,
-        rep: u32,
+        handle: u32,
         number: u16,
         protocol: &str,
     ) -> Result<Option<Port>, Fault> {
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         let key = format!("{number}/{protocol}");
         self.meter.text(&key)?;
         self.may_read(target, Field::Ports, Some(&key))?;
@@ -39,38 +42,20 @@ impl Call {
     }
 
     /// `container.put-port`
-    pub fn container_put_port(&mut self, rep: u32, port: &Port) -> Result<(), Fault> {
-        let (target, _) = self.container_target(rep)?;
+    pub fn container_put_port(&mut self, handle: u32, port: &Port) -> Result<(), Fault> {
+        let target = self.container_target(handle)?;
         self.meter.text(port.name.as_deref().unwrap_or_default())?;
         if port.number == 0 || !matches!(port.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
-            return wrong(
-                "container.put-port",
-                "the number is 0, or the protocol is none of TCP, UDP, SCTP",
-            );
+            return wrong("the number is 0, or the protocol is none of TCP, UDP, SCTP");
         }
         let key = format!("{}/{}", port.number, port.protocol);
-        let mut object = Map::new();
-        object.extend(
-            port.name
-                .as_deref()
-                .map(|name| ("name".to_owned(), Value::from(name))),
-        );
-        object.insert("containerPort".to_owned(), port.number.into());
-        if port.protocol != "TCP" {
-            object.insert("protocol".to_owned(), port.protocol.as_str().into());
-        }
-        self.set(
-            target,
-            Field::Ports,
-            &key,
-            Some(Value::Object(object).into()),
-        )
+        self.set(target, Field::Ports, &key, Some(port_json(port).into()))
     }
 
     /// `container.mounts`
-    pub fn container_mounts(&mut self, rep: u32) -> Result<Vec<Mount>, Fault> {
+    pub fn container_mounts(&mut self, handle: u32) -> Result<Vec<Mount>, Fault> {
         let mounts: Vec<_> = self
-            .fragments(rep, Field::Mounts)?
+            .fragments(handle, Field::Mounts)?
             .iter()
             .filter_map(|value| mount(value))
             .collect();
@@ -84,64 +69,34 @@ impl Call {
     }
 
     /// `container.put-mount`
-    pub fn container_put_mount(&mut self, rep: u32, mount: &Mount) -> Result<(), Fault> {
-        let (target, id) = self.container_target(rep)?;
+    pub fn container_put_mount(&mut self, handle: u32, mount: &Mount) -> Result<(), Fault> {
+        let target = self.container_target(handle)?;
         self.meter.text(&mount.volume)?;
         self.meter.text(&mount.path)?;
         self.meter
             .text(mount.sub_path.as_deref().unwrap_or_default())?;
         if !mount.path.starts_with('/') || mount.path.contains(':') {
-            return wrong(
-                "container.put-mount",
-                "the path does not begin with `/`, or holds `:`",
-            );
+            return wrong("the path does not begin with `/`, or holds `:`");
         }
         let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
-        let pod_set = PlaceScope::PodSet(self.container(target, id)?.pod_set);
-        let volume = self
-            .record
-            .entry(pod_set, Field::Volumes, &mount.volume)
-            .map(|e| e.owner);
-        let over = self
-            .record
-            .entry(target.scope, Field::Mounts, &mount.path)
-            .map(|e| e.owner);
+        let pod_set = PlaceScope::PodSet(self.container(handle)?.pod_set);
+        let owner_of = |scope, field, key| self.record.entry(scope, field, key).map(|e| e.owner);
+        let volume = owner_of(pod_set, Field::Volumes, &mount.volume);
+        let over = owner_of(target.scope, Field::Mounts, &mount.path);
         let own = volume == Some(self.owner()) && over.is_none_or(|owner| owner == self.owner());
         if grant == Grant::OwnOnly && !own {
             let what = "a mount of another's volume, or over another's mount,";
-            return Err(self.not_granted(
-                target,
-                Field::Mounts,
-                &mount.path,
-                what,
-                "mounts of the plugin's own volumes",
-            ));
+            return Err(self.not_granted(target, Field::Mounts, &mount.path, what, OWN_MOUNTS));
         }
-        let mut object = Map::new();
-        object.insert("name".to_owned(), mount.volume.as_str().into());
-        object.insert("mountPath".to_owned(), mount.path.as_str().into());
-        object.extend(
-            mount
-                .sub_path
-                .as_deref()
-                .map(|path| ("subPath".to_owned(), Value::from(path))),
-        );
-        if mount.read_only {
-            object.insert("readOnly".to_owned(), true.into());
-        }
-        self.put(
-            target.scope,
-            Field::Mounts,
-            &mount.path,
-            Some(Value::Object(object).into()),
-        );
+        let json = mount_json(mount);
+        self.put(target.scope, Field::Mounts, &mount.path, Some(json.into()));
         Ok(())
     }
 
     /// `container.remove-mount`
-    pub fn container_remove_mount(&mut self, rep: u32, path: &str) -> Result<(), Fault> {
+    pub fn container_remove_mount(&mut self, handle: u32, path: &str) -> Result<(), Fault> {
         self.meter.text(path)?;
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         let grant = self.may_write(target, Touch::Write, Field::Mounts, path)?;
         let owner = self
             .record
@@ -149,17 +104,47 @@ impl Call {
             .map(|e| e.owner);
         if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
             let what = "the removal of another's mount";
-            return Err(self.not_granted(
-                target,
-                Field::Mounts,
-                path,
-                what,
-                "mounts of the plugin's own volumes",
-            ));
+            return Err(self.not_granted(target, Field::Mounts, path, what, OWN_MOUNTS));
         }
         self.put(target.scope, Field::Mounts, path, None);
         Ok(())
     }
+
+    /// The fragments of a field that is read as a whole.
+    fn fragments(&mut self, handle: u32, field: Field) -> Result<Vec<Arc<Value>>, Fault> {
+        let target = self.container_target(handle)?;
+        self.may_read_all(target, field)?;
+        let entries = self.container(handle)?.fields.all(field);
+        Ok(entries
+            .iter()
+            .filter_map(|e| e.datum.as_json().cloned())
+            .collect())
+    }
+}
+
+/// As in a pod spec, where TCP is the default.
+fn port_json(port: &Port) -> Value {
+    let mut object = Map::new();
+    let name = port.name.as_deref();
+    object.extend(name.map(|name| ("name".to_owned(), Value::from(name))));
+    object.insert("containerPort".to_owned(), port.number.into());
+    if port.protocol != "TCP" {
+        object.insert("protocol".to_owned(), port.protocol.as_str().into());
+    }
+    Value::Object(object)
+}
+
+/// As in a pod spec.
+fn mount_json(mount: &Mount) -> Value {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), mount.volume.as_str().into());
+    object.insert("mountPath".to_owned(), mount.path.as_str().into());
+    let sub_path = mount.sub_path.as_deref();
+    object.extend(sub_path.map(|path| ("subPath".to_owned(), Value::from(path))));
+    if mount.read_only {
+        object.insert("readOnly".to_owned(), true.into());
+    }
+    Value::Object(object)
 }
 
 fn port(value: &Value) -> Option<Port> {

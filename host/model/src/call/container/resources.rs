@@ -4,23 +4,31 @@ use super::*;
 
 impl Call {
     /// `container.request`
-    pub fn container_request(&mut self, rep: u32, resource: &str) -> Result<Option<String>, Fault> {
-        let (target, _) = self.container_target(rep)?;
+    pub fn container_request(
+        &mut self,
+        handle: u32,
+        resource: &str,
+    ) -> Result<Option<String>, Fault> {
+        let target = self.container_target(handle)?;
         let request = self.read_text(target, Field::Requests, resource)?;
         let limit = self.read_text(target, Field::Limits, resource)?;
         Ok(request.or(limit))
     }
 
     /// `container.limit`
-    pub fn container_limit(&mut self, rep: u32, resource: &str) -> Result<Option<String>, Fault> {
-        let (target, _) = self.container_target(rep)?;
+    pub fn container_limit(
+        &mut self,
+        handle: u32,
+        resource: &str,
+    ) -> Result<Option<String>, Fault> {
+        let target = self.container_target(handle)?;
         self.read_text(target, Field::Limits, resource)
     }
 
     /// `container.requests`
-    pub fn container_requests(&mut self, rep: u32) -> Result<Vec<Quantity>, Fault> {
-        let mut out = self.amounts(rep, Field::Requests)?;
-        let limits = self.amounts(rep, Field::Limits)?;
+    pub fn container_requests(&mut self, handle: u32) -> Result<Vec<Quantity>, Fault> {
+        let mut out = self.amounts(handle, Field::Requests)?;
+        let limits = self.amounts(handle, Field::Limits)?;
         out.extend(
             limits
                 .into_iter()
@@ -31,15 +39,15 @@ impl Call {
     }
 
     /// `container.limits`
-    pub fn container_limits(&mut self, rep: u32) -> Result<Vec<Quantity>, Fault> {
-        self.amounts(rep, Field::Limits)
+    pub fn container_limits(&mut self, handle: u32) -> Result<Vec<Quantity>, Fault> {
+        self.amounts(handle, Field::Limits)
     }
 
-    fn amounts(&mut self, rep: u32, field: Field) -> Result<Vec<Quantity>, Fault> {
-        let (target, id) = self.container_target(rep)?;
+    fn amounts(&mut self, handle: u32, field: Field) -> Result<Vec<Quantity>, Fault> {
+        let target = self.container_target(handle)?;
         self.may_read_all(target, field)?;
         let amounts: Vec<_> = self
-            .container(target, id)?
+            .container(handle)?
             .fields
             .all(field)
             .iter()
@@ -62,36 +70,33 @@ impl Call {
     /// `container.set-request`
     pub fn container_set_request(
         &mut self,
-        rep: u32,
+        handle: u32,
         resource: &str,
         amount: &str,
     ) -> Result<(), Fault> {
-        self.set_amount(rep, Field::Requests, resource, amount)
+        self.set_amount(handle, Field::Requests, resource, amount)
     }
 
     /// `container.set-limit`
     pub fn container_set_limit(
         &mut self,
-        rep: u32,
+        handle: u32,
         resource: &str,
         amount: &str,
     ) -> Result<(), Fault> {
-        self.set_amount(rep, Field::Limits, resource, amount)
+        self.set_amount(handle, Field::Limits, resource, amount)
     }
 
     fn set_amount(
         &mut self,
-        rep: u32,
+        handle: u32,
         field: Field,
         resource: &str,
         amount: &str,
     ) -> Result<(), Fault> {
-        let (target, _) = self.container_target(rep)?;
+        let target = self.container_target(handle)?;
         if Amount::parse(amount).is_none() {
-            return wrong(
-                "container.set-request",
-                format!("`{}` is no quantity", crate::text::clean(amount)),
-            );
+            return wrong(format!("`{}` is no quantity", crate::text::clean(amount)));
         }
         self.set_text(target, field, resource, amount)
     }

@@ -7,8 +7,8 @@ const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objec
 
 impl Call {
     /// `pod-set.volumes`
-    pub fn pod_set_volumes(&mut self, rep: u32) -> Result<Vec<String>, Fault> {
-        let (target, at) = self.pod_set_target(rep)?;
+    pub fn pod_set_volumes(&mut self, handle: u32) -> Result<Vec<String>, Fault> {
+        let (target, at) = self.pod_set_target(handle)?;
         self.may_read(target, Field::Volumes, None)?;
         let set = self.record_of(target.base).pod_set(at);
         let names = set.map(|set| {
@@ -22,9 +22,9 @@ impl Call {
     }
 
     /// `pod-set.volume`
-    pub fn pod_set_volume(&mut self, rep: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn pod_set_volume(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
         self.meter.text(name)?;
-        let (target, _) = self.pod_set_target(rep)?;
+        let (target, _) = self.pod_set_target(handle)?;
         self.may_read(target, Field::Volumes, Some(name))?;
         let entry = self
             .record_of(target.base)
@@ -36,8 +36,8 @@ impl Call {
     }
 
     /// `pod-set.remove-volume`
-    pub fn pod_set_remove_volume(&mut self, rep: u32, name: &str) -> Result<(), Fault> {
-        let (target, _) = self.pod_set_target(rep)?;
+    pub fn pod_set_remove_volume(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
         self.own_volume_only(target, name, "the removal of a volume that it did not put")?;
         self.put(target.scope, Field::Volumes, name, None);
         Ok(())
@@ -46,7 +46,7 @@ impl Call {
     /// `pod-set.put-empty-dir`
     pub fn pod_set_put_empty_dir(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         medium: Option<&str>,
         size_limit: Option<&str>,
@@ -56,13 +56,13 @@ impl Call {
         let mut source = Map::new();
         source.extend(medium.map(|medium| ("medium".to_owned(), Value::from(medium))));
         source.extend(size_limit.map(|limit| ("sizeLimit".to_owned(), Value::from(limit))));
-        self.put_volume(rep, name, "emptyDir", Value::Object(source))
+        self.put_volume(handle, name, "emptyDir", Value::Object(source))
     }
 
     /// `pod-set.put-own-config-map`
     pub fn pod_set_put_own_config_map(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         suffix: &str,
         default_mode: Option<u32>,
@@ -76,21 +76,20 @@ impl Call {
         if !items.is_empty() {
             source.insert("items".to_owned(), items.iter().map(key_file).collect());
         }
-        self.put_volume(rep, name, "configMap", Value::Object(source))
+        self.put_volume(handle, name, "configMap", Value::Object(source))
     }
 
     /// `pod-set.put-raw-volume`
     pub fn pod_set_put_raw_volume(
         &mut self,
-        rep: u32,
+        handle: u32,
         name: &str,
         source: &str,
     ) -> Result<(), Fault> {
-        let method = "pod-set.put-raw-volume";
         self.meter.text(source)?;
-        let (target, _) = self.pod_set_target(rep)?;
+        let (target, _) = self.pod_set_target(handle)?;
         if !is_dns_label(name) {
-            return wrong(method, NO_LABEL);
+            return wrong(NO_LABEL);
         }
         let mut volume = Map::new();
         volume.insert("name".to_owned(), name.into());
@@ -100,7 +99,6 @@ impl Call {
             }
             _ => {
                 return wrong(
-                    method,
                     "the source is no JSON object with one member, as `{\"hostPath\": {...}}`",
                 );
             }
@@ -124,10 +122,16 @@ impl Call {
         Ok(())
     }
 
-    fn put_volume(&mut self, rep: u32, name: &str, kind: &str, source: Value) -> Result<(), Fault> {
-        let (target, _) = self.pod_set_target(rep)?;
+    fn put_volume(
+        &mut self,
+        handle: u32,
+        name: &str,
+        kind: &str,
+        source: Value,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
         if !is_dns_label(name) {
-            return wrong("pod-set.put-volume", NO_LABEL);
+            return wrong(NO_LABEL);
         }
         self.own_volume_only(target, name, "over a volume that it did not put")?;
         let volume = json!({ "name": name, kind: source });

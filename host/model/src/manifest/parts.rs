@@ -1,10 +1,13 @@
 //! One manifest from two sources: the author's `manifest.json`, and what the SDK's macro knows of the code.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
-use trainyard_model::manifest::{Manifest, ManifestError};
+
+use super::{Manifest, ManifestError};
 
 /// The custom section of the core module that holds the crate's `manifest.json` as it stands.
-pub const JSON_SECTION: &str = "trainyard:manifest-json";
+pub const FILE_SECTION: &str = "trainyard:manifest-json";
 
 /// The custom section of the core module with what the SDK's macro adds: version, contract, phases, schemas, and the
 /// crate's name as the plugin's unless `manifest.json` has one.
@@ -12,7 +15,7 @@ pub const PARTS_SECTION: &str = "trainyard:manifest-parts";
 
 /// Why two parts make no manifest.
 #[derive(Debug, thiserror::Error)]
-pub enum MergeError {
+pub enum PartsError {
     /// A part is no JSON object.
     #[error("{origin} is no JSON object: {error}")]
     Json {
@@ -49,8 +52,8 @@ pub enum Origin {
     Macro,
 }
 
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::File => "manifest.json",
             Self::Macro => "the manifest section that `trainyard_sdk::plugin!` writes",
@@ -58,38 +61,34 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The manifest of a plugin: both parts in one, checked.
-///
-/// # Errors
-///
-/// A part that is no JSON object, a key that both have (other than `name`, where the file wins), or what
-/// [`Manifest::parse`] refuses.
-pub fn merge(file: &[u8], from_macro: &[u8]) -> Result<Manifest, MergeError> {
-    let mut merged = object(Origin::File, file)?;
-    for (key, value) in object(Origin::Macro, from_macro)? {
-        if !merged.contains_key(&key) {
-            merged.insert(key, value);
-        } else if key != "name" {
-            return Err(MergeError::Double { key });
+impl Manifest {
+    /// The manifest of a plugin: both parts in one, checked.
+    ///
+    /// # Errors
+    ///
+    /// A part that is no JSON object, a key that both have (other than `name`, where the file wins), or what
+    /// [`Manifest::parse`] refuses.
+    pub fn from_parts(file: &[u8], from_macro: &[u8]) -> Result<Self, PartsError> {
+        let mut merged = object(Origin::File, file)?;
+        for (key, value) in object(Origin::Macro, from_macro)? {
+            if !merged.contains_key(&key) {
+                merged.insert(key, value);
+            } else if key != "name" {
+                return Err(PartsError::Double { key });
+            }
         }
+        let merged = Value::Object(merged).to_string();
+        Ok(Self::parse(merged.as_bytes())?)
     }
-    Ok(Manifest::parse(
-        Value::Object(merged).to_string().as_bytes(),
-    )?)
 }
 
-/// The manifest as it stands in the component: compact, its keys in the order of [`Manifest`]'s fields.
-pub(crate) fn to_bytes(manifest: &Manifest) -> Result<Vec<u8>, ManifestError> {
-    Ok(serde_json::to_vec(manifest)?)
-}
-
-fn object(origin: Origin, text: &[u8]) -> Result<Map<String, Value>, MergeError> {
+fn object(origin: Origin, text: &[u8]) -> Result<Map<String, Value>, PartsError> {
     serde_json::from_slice(text).map_err(|error| {
         let mut objects =
             serde_json::Deserializer::from_slice(text).into_iter::<Map<String, Value>>();
         match (objects.next(), objects.next()) {
-            (Some(Ok(_)), Some(Ok(_))) => MergeError::TwoPlugins,
-            _ => MergeError::Json { origin, error },
+            (Some(Ok(_)), Some(Ok(_))) => PartsError::TwoPlugins,
+            _ => PartsError::Json { origin, error },
         }
     })
 }
@@ -98,9 +97,12 @@ fn object(origin: Origin, text: &[u8]) -> Result<Map<String, Value>, MergeError>
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use trainyard_model::policy::Phase;
-
     use super::*;
+    use crate::policy::Phase;
+
+    fn merge(file: &[u8], from_macro: &[u8]) -> Result<Manifest, PartsError> {
+        Manifest::from_parts(file, from_macro)
+    }
 
     const FILE: &[u8] = br#"{
         "activeWhen": "plugins",
@@ -114,7 +116,7 @@ mod tests {
     fn both_parts_are_in_the_manifest_in_one_order() {
         let manifest = merge(FILE, PARTS).unwrap();
         assert_eq!(manifest.phases, [Phase::Transform]);
-        let text = String::from_utf8(to_bytes(&manifest).unwrap()).unwrap();
+        let text = serde_json::to_string(&manifest).unwrap();
         assert_eq!(
             text,
             concat!(
@@ -137,7 +139,7 @@ mod tests {
             let file = format!(r#"{{"activeWhen": "always", "{key}": "9"}}"#);
             let error = merge(file.as_bytes(), PARTS).unwrap_err();
             assert!(
-                matches!(&error, MergeError::Double { key: double } if double == key),
+                matches!(&error, PartsError::Double { key: double } if double == key),
                 "{error}"
             );
         }
@@ -156,7 +158,7 @@ mod tests {
         assert!(
             matches!(
                 error,
-                MergeError::Json {
+                PartsError::Json {
                     origin: Origin::File,
                     ..
                 }
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn the_models_rules_hold() {
         let error = merge(br#"{"activeWhen": "sometimes"}"#, PARTS).unwrap_err();
-        assert!(matches!(error, MergeError::Manifest(_)), "{error}");
+        assert!(matches!(error, PartsError::Manifest(_)), "{error}");
         let error = merge(br#"{"activeWhen": "always", "claim": {}}"#, PARTS).unwrap_err();
         assert!(error.to_string().contains("claim"), "{error}");
     }
@@ -178,7 +180,7 @@ mod tests {
         let twice = [PARTS, PARTS].concat();
         assert!(matches!(
             merge(FILE, &twice).unwrap_err(),
-            MergeError::TwoPlugins
+            PartsError::TwoPlugins
         ));
     }
 }

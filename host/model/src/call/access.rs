@@ -1,0 +1,175 @@
+//! What a call may touch: phase, claims, grants and meter, and the faults that say what is missing.
+
+use super::{BASE, Call, Fault, Target};
+use crate::{
+    claims::{Grant, Touch},
+    policy::Phase,
+    record::{Container, ContainerId, Field, Owner, Path, Place, PlaceScope, PodSet},
+};
+
+impl Call {
+    /// The pod set of a handle, as a place.
+    pub(super) fn pod_set_target(&self, handle: u32) -> Result<(Target, u32), Fault> {
+        self.pod_set(handle)?;
+        let (base, at) = (handle & BASE != 0, handle & !BASE);
+        let scope = PlaceScope::PodSet(at);
+        Ok((Target { scope, base }, at))
+    }
+
+    /// The pod set of a handle, for what needs no claim.
+    pub(super) fn pod_set(&self, handle: u32) -> Result<&PodSet, Fault> {
+        self.record_of(handle & BASE != 0)
+            .pod_set(handle & !BASE)
+            .ok_or(Fault::DeadHandle { what: "pod set" })
+    }
+
+    /// The container of a handle, as a place.
+    pub(super) fn container_target(&self, handle: u32) -> Result<Target, Fault> {
+        self.container(handle)?;
+        Ok(Target {
+            scope: PlaceScope::Container(ContainerId(handle & !BASE)),
+            base: handle & BASE != 0,
+        })
+    }
+
+    /// The container of a handle, for what needs no claim, or after the check of one.
+    pub(super) fn container(&self, handle: u32) -> Result<&Container, Fault> {
+        self.record_of(handle & BASE != 0)
+            .container(ContainerId(handle & !BASE))
+            .ok_or(Fault::DeadHandle { what: "container" })
+    }
+
+    /// Checks a read of one value, or of the set of keys (`None`), by the claims. Only transform reads by claims; base is
+    /// free; what this plugin created is its own.
+    pub(super) fn may_read(
+        &mut self,
+        target: Target,
+        field: Field,
+        key: Option<&str>,
+    ) -> Result<(), Fault> {
+        if target.base || self.phase != Phase::Transform || self.is_mine(target.scope) {
+            return Ok(());
+        }
+        match self
+            .access
+            .find(&self.record, Touch::Read, target.scope, field, key)
+        {
+            Some(_) => Ok(()),
+            None => Err(match key {
+                Some(key) => self.not_claimed(Touch::Read, target.scope, field, key),
+                None => self.pattern_not_claimed(target.scope, field, "#"),
+            }),
+        }
+    }
+
+    /// Checks a read of every value of a field.
+    pub(super) fn may_read_all(&mut self, target: Target, field: Field) -> Result<(), Fault> {
+        let free = target.base || self.phase != Phase::Transform || self.is_mine(target.scope);
+        if free || self.access.covers_all(&self.record, target.scope, field) {
+            return Ok(());
+        }
+        Err(self.pattern_not_claimed(target.scope, field, "*"))
+    }
+
+    /// Checks a write by phase, claims and meter. The grant says how far it reaches.
+    pub(super) fn may_write(
+        &mut self,
+        target: Target,
+        touch: Touch,
+        field: Field,
+        key: &str,
+    ) -> Result<Grant, Fault> {
+        if target.base {
+            return Err(Fault::BaseWritten);
+        }
+        if self.phase != Phase::Transform {
+            return Err(Fault::WrongPhase {
+                what: "write the record",
+                phase: self.phase,
+            });
+        }
+        self.meter.write()?;
+        if self.is_mine(target.scope) {
+            return Ok(Grant::Full);
+        }
+        self.access
+            .find(&self.record, touch, target.scope, field, Some(key))
+            .ok_or_else(|| self.not_claimed(touch, target.scope, field, key))
+    }
+
+    /// The fault for a write whose kind of value needs a grant.
+    pub(super) fn not_granted(
+        &self,
+        target: Target,
+        field: Field,
+        key: &str,
+        what: &'static str,
+        allowed: &'static str,
+    ) -> Fault {
+        Fault::NotGranted {
+            path: self.path(target.scope, field, key).to_string(),
+            what,
+            allowed,
+        }
+    }
+
+    /// The fault for a touch that no claim allows.
+    pub(super) fn not_claimed(
+        &self,
+        touch: Touch,
+        scope: PlaceScope,
+        field: Field,
+        key: &str,
+    ) -> Fault {
+        Fault::NotClaimed {
+            touch,
+            path: self.path(scope, field, key).to_string(),
+        }
+    }
+
+    /// The same for a read of the set of keys (`#`) or of all of them (`*`).
+    pub(super) fn pattern_not_claimed(
+        &self,
+        scope: PlaceScope,
+        field: Field,
+        pattern: &str,
+    ) -> Fault {
+        Fault::NotClaimed {
+            touch: Touch::Read,
+            path: format!("{}[{pattern}]", self.path(scope, field, "").stem()),
+        }
+    }
+
+    /// The fault for a write over what the runtime, a patch or the TrainJob set, and the plugin does not reserve.
+    pub(super) fn not_reserved(
+        &self,
+        target: Target,
+        field: Field,
+        key: &str,
+        owner: Owner,
+    ) -> Fault {
+        Fault::NotReserved {
+            path: self.path(target.scope, field, key).to_string(),
+            owner: owner.name(),
+        }
+    }
+
+    fn path(&self, scope: PlaceScope, field: Field, key: &str) -> Path {
+        self.record.path(&Place {
+            scope,
+            field,
+            key: key.into(),
+        })
+    }
+
+    /// Whether the scope is a container that this plugin added.
+    fn is_mine(&self, scope: PlaceScope) -> bool {
+        match scope {
+            PlaceScope::Container(id) => self
+                .record
+                .container(id)
+                .is_some_and(|c| c.home == self.owner()),
+            _ => false,
+        }
+    }
+}

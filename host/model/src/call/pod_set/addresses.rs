@@ -1,0 +1,97 @@
+//! DNS names of a pod set's pods.
+
+use std::fmt::Write as _;
+
+use super::*;
+
+impl Call {
+    /// `pod-set.address`
+    pub fn pod_set_address(
+        &mut self,
+        handle: u32,
+        job_index: u32,
+        pod_index: u32,
+    ) -> Result<String, Fault> {
+        let (_, at) = self.pod_set_target(handle)?;
+        match self.record.address(at, job_index, pod_index) {
+            Some(address) => self.give(&address),
+            None => wrong(format!("there is no pod {pod_index} of job {job_index}")),
+        }
+    }
+
+    /// `pod-set.address-count`
+    pub fn pod_set_address_count(&mut self, handle: u32) -> Result<u32, Fault> {
+        let (_, at) = self.pod_set_target(handle)?;
+        Ok(self
+            .record
+            .pod_set(at)
+            .map_or(0, crate::record::PodSet::pods))
+    }
+
+    /// `pod-set.addresses`
+    pub fn pod_set_addresses(
+        &mut self,
+        handle: u32,
+        start: u32,
+        max: u32,
+    ) -> Result<Vec<String>, Fault> {
+        let mut out = Vec::new();
+        self.each_address(handle, start, max, 8, |address| out.push(address))?;
+        self.give_all(out)
+    }
+
+    /// `pod-set.joined-addresses`
+    pub fn pod_set_joined_addresses(
+        &mut self,
+        handle: u32,
+        start: u32,
+        max: u32,
+        separator: &str,
+    ) -> Result<String, Fault> {
+        self.meter.text(separator)?;
+        let mut out = String::new();
+        self.each_address(handle, start, max, separator.len(), |address| {
+            if !out.is_empty() {
+                out.push_str(separator);
+            }
+            out.push_str(&address);
+        })?;
+        self.meter.text(&out)?;
+        Ok(out)
+    }
+
+    /// Gives up to `max` addresses from the one numbered `start`, each with `more` bytes beside it; refuses before it
+    /// builds what the meter can't pay.
+    fn each_address(
+        &mut self,
+        handle: u32,
+        start: u32,
+        max: u32,
+        more: usize,
+        mut give: impl FnMut(String),
+    ) -> Result<(), Fault> {
+        let (_, at) = self.pod_set_target(handle)?;
+        let Some(set) = self.record.pod_set(at) else {
+            return Ok(());
+        };
+        let (count, end) = (set.count.max(1), start.saturating_add(max).min(set.pods()));
+        let prefix = format!("{}-{}-", self.record.job_name, set.name);
+        let each = prefix.len() + self.record.subdomain.len() + 4;
+        let whole = each.saturating_add(more);
+        self.meter
+            .clone()
+            .add_bytes(whole.saturating_mul(end.saturating_sub(start) as usize))?;
+        for pod in start..end {
+            let mut address = String::with_capacity(each + 8);
+            let _ = write!(
+                address,
+                "{prefix}{}-{}.{}",
+                pod / count,
+                pod % count,
+                self.record.subdomain
+            );
+            give(address);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! What goes over the boundary: texts and handles to the guest, each paid for, and values into the record.
+
+use super::{Call, Fault, Target};
+use crate::{
+    claims::Touch,
+    record::{Datum, Field, Place, PlaceScope},
+};
+
+impl Call {
+    /// A text on its way to the guest.
+    pub(super) fn give(&mut self, text: &str) -> Result<String, Fault> {
+        self.meter.text(text)?;
+        Ok(text.to_owned())
+    }
+
+    /// A text on its way to the guest, where there is one.
+    pub(super) fn give_some(&mut self, text: Option<&str>) -> Result<Option<String>, Fault> {
+        text.map(|text| self.give(text)).transpose()
+    }
+
+    /// Texts on their way to the guest.
+    pub(super) fn give_all(&mut self, texts: Vec<String>) -> Result<Vec<String>, Fault> {
+        self.meter
+            .add_bytes(texts.iter().map(|text| text.len() + 8).sum())?;
+        Ok(texts)
+    }
+
+    /// Handles on their way to the guest.
+    pub(super) fn give_handles(&mut self, handles: Vec<u32>) -> Result<Vec<u32>, Fault> {
+        self.meter.add_handles(handles.len())?;
+        Ok(handles)
+    }
+
+    /// A handle on its way to the guest, where there is one.
+    pub(super) fn give_handle(&mut self, handle: Option<u32>) -> Result<Option<u32>, Fault> {
+        self.meter.add_handles(usize::from(handle.is_some()))?;
+        Ok(handle)
+    }
+
+    /// Checks and reads a text.
+    pub(super) fn read_text(
+        &mut self,
+        target: Target,
+        field: Field,
+        key: &str,
+    ) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
+        self.may_read(target, field, Some(key))?;
+        let text = self
+            .record_of(target.base)
+            .entry(target.scope, field, key)
+            .and_then(|e| e.datum.as_text());
+        let text = text.map(str::to_owned);
+        self.meter.text(text.as_deref().unwrap_or_default())?;
+        Ok(text)
+    }
+
+    /// Writes one value (`None` removes it) after [`Self::may_write`], and journals it.
+    pub(super) fn put(&mut self, scope: PlaceScope, field: Field, key: &str, new: Option<Datum>) {
+        let place = Place {
+            scope,
+            field,
+            key: key.into(),
+        };
+        let (owner, reason) = (self.owner(), self.reason.clone());
+        self.changes
+            .extend(self.record.write(place, new, owner, reason));
+    }
+
+    /// Checks and writes a field for which a claim is all that is needed.
+    pub(super) fn set(
+        &mut self,
+        target: Target,
+        field: Field,
+        key: &str,
+        new: Option<Datum>,
+    ) -> Result<(), Fault> {
+        self.meter.text(key)?;
+        self.may_write(target, Touch::Write, field, key)?;
+        self.put(target.scope, field, key, new);
+        Ok(())
+    }
+
+    /// Checks and writes a text.
+    pub(super) fn set_text(
+        &mut self,
+        target: Target,
+        field: Field,
+        key: &str,
+        text: &str,
+    ) -> Result<(), Fault> {
+        self.meter.text(text)?;
+        self.set(target, field, key, Some(text.into()))
+    }
+}

@@ -1,0 +1,164 @@
+//! What a plugin declares of itself: JSON in a custom section of the component, read without running it.
+
+mod active_when;
+mod check;
+mod parts;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+pub use self::{
+    active_when::ActiveWhen,
+    check::FieldProblem,
+    parts::{FILE_SECTION, Origin, PARTS_SECTION, PartsError},
+};
+use crate::{
+    claims::Claims,
+    policy::Phase,
+    schema::Schema,
+    text::{clean, join},
+};
+
+/// The custom section, at the top level of the component, that holds the manifest.
+pub const SECTION: &str = "trainyard:manifest";
+
+/// The version of the contract that this host speaks: its own package version in `wit/`.
+pub const CONTRACT: &str = "1.0.0";
+
+/// An interface of the contract by its whole name: `trainyard:policy/context@1.0.0`.
+#[must_use]
+pub fn interface(name: &str) -> String {
+    format!("trainyard:policy/{name}@{CONTRACT}")
+}
+
+/// The longest manifest, in bytes.
+pub const MAX_BYTES: usize = 256 << 10;
+
+/// A plugin's manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    /// The plugin's name, a DNS label. Ties in the order of plugins go by it.
+    pub name: String,
+    /// The plugin's own version.
+    pub version: String,
+    /// The version of the contract that it was built for.
+    pub contract: String,
+    /// One sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What switches it on: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
+    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have some)
+    /// or `always`.
+    pub active_when: ActiveWhen,
+    /// The phases that it exports: `transform`, `build`, `check`.
+    pub phases: Vec<Phase>,
+    /// The pod sets that `numNodes` counts when this plugin is active; otherwise those with the trainer ancestor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_sets: Vec<NodeSet>,
+    /// What it reads, creates and writes.
+    #[serde(default)]
+    pub claims: Claims,
+    /// Plugins that run before this one where both write a path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// Plugins that run after this one where both write a path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
+    /// Env vars of containers that a TrainJob may not set and that this plugin may set over the runtime's value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved_env: Vec<String>,
+    /// JSON Schema of its block in the runtime; none where it takes no configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Schema>,
+    /// JSON Schema of its configuration in the policy file; none where it takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_config_schema: Option<Schema>,
+}
+
+/// Pod sets that count as nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeSet {
+    /// The replicated job's name.
+    pub pod_set: String,
+    /// A pointer to a boolean of the plugin's configuration; absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+}
+
+/// Why a manifest is refused.
+#[derive(Debug, Error)]
+pub enum ManifestError {
+    /// Longer than [`MAX_BYTES`].
+    #[error("the manifest has {0} bytes; {MAX_BYTES} are allowed")]
+    TooLong(usize),
+    /// No JSON.
+    #[error("the manifest is no JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Not of the manifest's form.
+    #[error("the manifest is not valid: {}{}", at(path), clean(&error.to_string()))]
+    Form {
+        /// Where: `claims` or `nodeSets[0].if`; empty at its top.
+        path: String,
+        /// What is wrong there.
+        #[source]
+        error: serde_json::Error,
+    },
+    /// Built for a contract that this host does not speak.
+    #[error(
+        "it was built for contract {theirs}, this host speaks {CONTRACT}: build it again with the SDK of this release"
+    )]
+    Contract {
+        /// The manifest's version.
+        theirs: String,
+    },
+    /// Values of fields are wrong: all of them.
+    #[error("the manifest's {}", join(.0, "; its "))]
+    Fields(Vec<FieldProblem>),
+}
+
+fn at(path: &str) -> String {
+    match path {
+        "" => String::new(),
+        path => format!("`{}`: ", clean(path)),
+    }
+}
+
+impl Manifest {
+    /// Reads and checks a manifest. Grants are checked later, when the plugin is loaded.
+    ///
+    /// # Errors
+    /// What keeps it from being read, or all that is wrong with what it says.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(ManifestError::TooLong(bytes.len()));
+        }
+        let json: Value = serde_json::from_slice(bytes)?;
+        let contract = json.get("contract").and_then(Value::as_str);
+        if let Some(theirs) = contract.filter(|theirs| !check::speaks(theirs)) {
+            return Err(ManifestError::Contract {
+                theirs: clean(theirs),
+            });
+        }
+        let manifest: Self = serde_path_to_error::deserialize(json).map_err(|error| {
+            let path = error.path().to_string();
+            ManifestError::Form {
+                path: path.trim_start_matches('.').to_owned(),
+                error: error.into_inner(),
+            }
+        })?;
+        match manifest.problems() {
+            problems if problems.is_empty() => Ok(manifest),
+            problems => Err(ManifestError::Fields(problems)),
+        }
+    }
+
+    /// Whether it has the phase.
+    #[must_use]
+    pub fn has(&self, phase: Phase) -> bool {
+        self.phases.contains(&phase)
+    }
+}

@@ -1,0 +1,18 @@
+//! A plugin says that it was built for the contract of wit/, and its manifest stands where the host looks for it.
+
+use trainyard_model::manifest::{CONTRACT, FILE_SECTION, PARTS_SECTION};
+
+#[test]
+fn the_version_is_that_of_the_host() {
+    assert_eq!(trainyard_sdk::CONTRACT, CONTRACT);
+}
+
+/// A `link_section` takes a literal only.
+#[test]
+fn the_sections_are_those_of_the_host() {
+    let macros = include_str!("../src/parts.rs");
+    for section in [FILE_SECTION, PARTS_SECTION] {
+        let attribute = format!("link_section = \"{section}\"");
+        assert_eq!(macros.matches(&attribute).count(), 1, "{section}");
+    }
+}
