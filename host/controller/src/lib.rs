@@ -1,1 +1,3 @@
-//! The path in a cluster.
+//! The path in a cluster: TrainJobs are reconciled into JobSets.
+
+pub mod watch;

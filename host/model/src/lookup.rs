@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LookupKey {
     /// One object by name.
     Object {
@@ -65,7 +67,8 @@ impl fmt::Display for LookupKey {
 }
 
 /// What the host holds for a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum LookupAnswer {
     /// The object.
     Object(Arc<Value>),
@@ -92,9 +95,22 @@ impl LookupAnswer {
     }
 }
 
-/// The answers that the host holds for one TrainJob.
-#[derive(Clone, Debug, Default)]
+/// The answers that the host holds for one TrainJob. As JSON, a list of pairs in the order of the keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<(LookupKey, LookupAnswer)>", into = "Vec<(LookupKey, LookupAnswer)>")]
 pub struct Lookups(BTreeMap<LookupKey, LookupAnswer>);
+
+impl From<Vec<(LookupKey, LookupAnswer)>> for Lookups {
+    fn from(answers: Vec<(LookupKey, LookupAnswer)>) -> Self {
+        Self(answers.into_iter().collect())
+    }
+}
+
+impl From<Lookups> for Vec<(LookupKey, LookupAnswer)> {
+    fn from(lookups: Lookups) -> Self {
+        lookups.0.into_iter().collect()
+    }
+}
 
 impl Lookups {
     /// The answer, if the host holds it.

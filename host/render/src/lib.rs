@@ -50,8 +50,8 @@ pub struct Rendered {
     pub objects: Vec<RenderedObject>,
     /// The JobSet, which is applied last.
     pub job_set: Value,
-    /// The plugins that ran, in their order.
-    pub plan: Vec<PluginId>,
+    /// The plugins that ran, in their order, with their configurations.
+    pub plan: Vec<Active>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
     origins: Origins,
@@ -111,6 +111,12 @@ impl Renderer {
     #[must_use]
     pub const fn generation(&self) -> &Generation {
         &self.generation
+    }
+
+    /// What the operator sets for all TrainJobs.
+    #[must_use]
+    pub const fn facts(&self) -> &ClusterFacts {
+        &self.facts
     }
 
     /// The plugins that a TrainJob's runtime switches on, in the order in which they run.
@@ -291,10 +297,7 @@ fn finish(
     Rendered {
         objects,
         job_set,
-        plan: active
-            .iter()
-            .map(|active| active.plugin.id.clone())
-            .collect(),
+        plan: active.to_vec(),
         warnings,
         origins,
     }

@@ -148,7 +148,10 @@ fn bytes(order: &[usize]) -> String {
     // The runtime names them in one order, whatever order they run in.
     plugins.sort_by(|a, b| a.name.cmp(&b.name));
     let rendered = render(&plugins).unwrap_or_else(|problems| panic!("{order:?}: {}", problems[0]));
-    let ran: Vec<_> = rendered.plan.iter().map(|id| id.name.to_string()).collect();
+    let ran: Vec<_> = rendered
+        .plan
+        .iter()
+        .map(|active| active.plugin.id.name.to_string()).collect();
     assert_eq!(ran, wanted, "the order that is tested is the one that ran");
     let objects: Vec<_> = rendered
         .objects

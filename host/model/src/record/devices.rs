@@ -9,6 +9,13 @@ use crate::{quantity::Quantity, value::Devices};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accelerators(Arc<[Box<str>]>);
 
+impl Accelerators {
+    /// The names; a trailing `*` stands for any ending.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|name| &**name)
+    }
+}
+
 impl Default for Accelerators {
     /// The resource names of the vendors' device plugins. Shares and memory of a device (`nvidia.com/gpumem`) are none.
     fn default() -> Self {

@@ -1,0 +1,147 @@
+//! Why a TrainJob could not be brought to where it should be.
+
+use thiserror::Error;
+use trainyard_model::lookup::LookupKey;
+use trainyard_render::Problem;
+
+use super::snapshot::SnapshotError;
+
+/// Why a reconcile did not get to its end. It is tried again.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// The TrainJob itself is refused.
+    #[error("{}", .0.join("; "))]
+    TrainJob(Vec<String>),
+    /// There is no such runtime.
+    #[error("spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob goes on")]
+    NoRuntime {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+    /// The runtime is refused.
+    #[error("{kind} `{name}`: {problem}")]
+    Runtime {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+        /// Everything that is wrong with it.
+        problem: String,
+    },
+    /// The TrainJob and its runtime do not become a JobSet.
+    #[error("{}{}", sentences(.problems), .refused.iter().map(|line| format!("; {line}")).collect::<String>())]
+    Render {
+        /// All that is wrong.
+        problems: Vec<Problem>,
+        /// Plugin files that were left out, which may be why a plugin is missing.
+        refused: Vec<String>,
+    },
+    /// A plugin asks for an object that does not exist yet.
+    #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
+    NoObject(Problem),
+    /// A plugin asks for what no plugin gets.
+    #[error("{0}: no plugin gets the content of a Secret")]
+    Secret(LookupKey),
+    /// The snapshot can't be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// An object of the name that one of ours must have belongs to somebody else.
+    #[error("{kind} `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name")]
+    Foreign {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// An object of an earlier TrainJob of the same name is about to be collected.
+    #[error("{kind} `{name}` of an earlier TrainJob of this name is still there")]
+    Stale {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// The plugins that a started TrainJob was rendered by are not those that are loaded.
+    #[error("the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: its JobSet stays as it is")]
+    PlanIsPinned {
+        /// The plugins of its plan.
+        pinned: String,
+        /// The plugins that would be its plan now.
+        loaded: String,
+    },
+    /// Somebody else wrote in between.
+    #[error("{what} changed in between")]
+    Conflict {
+        /// What was to be written.
+        what: String,
+    },
+    /// The API server said no, or nothing.
+    #[error("{what}: {problem}")]
+    Api {
+        /// What was to be done.
+        what: String,
+        /// What it said.
+        problem: Box<kube::Error>,
+    },
+    /// The thread that plugins run on is gone.
+    #[error("a plugin call was abandoned")]
+    Abandoned,
+}
+
+impl ReconcileError {
+    /// The error's kind, for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TrainJob(_) => "train_job",
+            Self::NoRuntime { .. } => "no_runtime",
+            Self::Runtime { .. } => "runtime",
+            Self::Render { .. } => "render",
+            Self::NoObject(_) => "no_object",
+            Self::Secret(_) => "secret",
+            Self::Snapshot(_) => "snapshot",
+            Self::Foreign { .. } => "foreign",
+            Self::Stale { .. } => "stale",
+            Self::PlanIsPinned { .. } => "plan_is_pinned",
+            Self::Conflict { .. } => "conflict",
+            Self::Api { .. } => "api",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Whether it goes by itself, so that nobody needs to hear of it.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Conflict { .. } | Self::Stale { .. } | Self::Abandoned
+        )
+    }
+
+    /// An answer of the API server to what was to be done.
+    pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
+        let what = what.into();
+        match code(&problem) {
+            Some(409) => Self::Conflict { what },
+            _ => Self::Api {
+                what,
+                problem: Box::new(problem),
+            },
+        }
+    }
+}
+
+/// The HTTP status of the API server's answer.
+pub(crate) fn code(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+fn sentences(problems: &[Problem]) -> String {
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
+}

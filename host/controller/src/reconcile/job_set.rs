@@ -1,0 +1,139 @@
+//! What may still change in a JobSet that has run. Pure.
+
+use serde_json::{Map, Value, json};
+
+/// Where a pod template says how its pods are placed: what JobSet lets change while a JobSet is suspended.
+const SCHEDULING: [&str; 6] = [
+    "/metadata/labels",
+    "/metadata/annotations",
+    "/spec/nodeSelector",
+    "/spec/tolerations",
+    "/spec/affinity",
+    "/spec/schedulingGates",
+];
+
+/// The replicated jobs of a live JobSet's spec with the scheduling of the wanted one; none where nothing differs.
+pub(crate) fn rescheduled(live: &Value, wanted: &Value) -> Option<Value> {
+    let mut jobs = live.get("replicatedJobs")?.clone();
+    let before = jobs.clone();
+    for job in jobs.as_array_mut()? {
+        let Some(wanted) = named(wanted, job.get("name")) else {
+            continue;
+        };
+        let (Some(pods), Some(wanted)) = (
+            job.pointer_mut("/template/spec/template"),
+            wanted.pointer("/template/spec/template"),
+        ) else {
+            continue;
+        };
+        for pointer in SCHEDULING {
+            put(pods, pointer, wanted.pointer(pointer));
+        }
+    }
+    (jobs != before).then_some(jobs)
+}
+
+fn named<'v>(spec: &'v Value, name: Option<&Value>) -> Option<&'v Value> {
+    let jobs = spec.get("replicatedJobs")?.as_array()?;
+    jobs.iter().find(|job| job.get("name") == name)
+}
+
+/// Sets a field two levels down, or takes it away; what is empty counts as absent.
+fn put(pods: &mut Value, pointer: &str, wanted: Option<&Value>) {
+    let mut names = pointer.split('/').skip(1);
+    let (Some(parent), Some(name), Some(pods)) = (names.next(), names.next(), pods.as_object_mut())
+    else {
+        return;
+    };
+    let wanted = wanted.filter(|value| !is_empty(value));
+    let parent = match wanted {
+        Some(_) => Some(pods.entry(parent).or_insert_with(|| Value::Object(Map::new()))),
+        None => pods.get_mut(parent),
+    };
+    let Some(parent) = parent.and_then(Value::as_object_mut) else {
+        return;
+    };
+    match wanted {
+        Some(value) => {
+            parent.insert(name.to_owned(), value.clone());
+        }
+        None if parent.get(name).is_some_and(|held| !is_empty(held)) => {
+            parent.shift_remove(name);
+        }
+        None => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        other => other.is_null(),
+    }
+}
+
+/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version.
+pub(crate) fn suspension(uid: &str) -> Value {
+    json!({"metadata": {"uid": uid}, "spec": {"suspend": true}})
+}
+
+/// The patch that lets a JobSet go on, with its replicated jobs where their scheduling changed.
+pub(crate) fn resumption(uid: &str, version: &str, jobs: Option<Value>) -> Value {
+    let mut spec = json!({"suspend": false});
+    if let (Some(jobs), Some(spec)) = (jobs, spec.as_object_mut()) {
+        spec.insert("replicatedJobs".to_owned(), jobs);
+    }
+    json!({"metadata": {"uid": uid, "resourceVersion": version}, "spec": spec})
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn spec(pods: &Value) -> Value {
+        json!({"replicatedJobs": [
+            {"name": "other", "template": {"spec": {"template": {"spec": {}}}}},
+            {"name": "node", "template": {"spec": {"template": pods}}},
+        ]})
+    }
+
+    #[test]
+    fn scheduling_changes_and_nothing_else() {
+        let live = spec(&json!({
+            "metadata": {"labels": {"old": "1"}},
+            "spec": {
+                "containers": [{"name": "node", "image": "a"}], "restartPolicy": "OnFailure",
+                "nodeSelector": {"zone": "a"}, "schedulingGates": [{"name": "g"}],
+            },
+        }));
+        let wanted = spec(&json!({
+            "metadata": {"labels": {"new": "1"}, "annotations": {"a": "b"}},
+            "spec": {
+                "containers": [{"name": "node", "image": "b"}],
+                "nodeSelector": {"zone": "b"}, "tolerations": [{"operator": "Exists"}],
+            },
+        }));
+        let jobs = rescheduled(&live, &wanted).unwrap();
+        let pods = jobs.pointer("/1/template/spec/template").unwrap();
+        assert_eq!(
+            *pods,
+            json!({
+                "metadata": {"labels": {"new": "1"}, "annotations": {"a": "b"}},
+                "spec": {
+                    "containers": [{"name": "node", "image": "a"}], "restartPolicy": "OnFailure",
+                    "nodeSelector": {"zone": "b"}, "tolerations": [{"operator": "Exists"}],
+                },
+            })
+        );
+        assert_eq!(jobs.pointer("/0"), live.pointer("/replicatedJobs/0"));
+    }
+
+    #[test]
+    fn what_is_equal_or_empty_is_no_change() {
+        let live = spec(&json!({"metadata": {}, "spec": {"nodeSelector": {"zone": "a"}}}));
+        let wanted = spec(&json!({"spec": {"tolerations": [], "nodeSelector": {"zone": "a"}}}));
+        assert_eq!(rescheduled(&live, &wanted), None);
+    }
+}

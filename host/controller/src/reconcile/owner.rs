@@ -1,0 +1,39 @@
+//! Whose an object is: by UID, so that an object of an earlier TrainJob of the same name is not taken for this one's.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::ObjectMeta;
+use trainyard_api::{TrainJob, names};
+
+/// The reference that a TrainJob's objects carry.
+pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
+    OwnerReference {
+        api_version: names::TRAINER_API_VERSION.to_owned(),
+        kind: names::TRAIN_JOB.to_owned(),
+        name: job.metadata.name.clone(),
+        uid: job.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Whether the TrainJob is the object's controller.
+pub(crate) fn owns(job: &TrainJob, object: &ObjectMeta) -> bool {
+    controller(object).is_some_and(|owner| {
+        Some(&owner.uid) == job.metadata.uid.as_ref()
+            && owner.kind == names::TRAIN_JOB
+            && owner.name == job.metadata.name
+    })
+}
+
+/// Whose an object is, in words.
+pub(crate) fn describe(object: &ObjectMeta) -> String {
+    match controller(object) {
+        Some(owner) => format!("owned by {} {} ({})", owner.kind, owner.name, owner.uid),
+        None => "nobody's".to_owned(),
+    }
+}
+
+fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
+    let mut owners = object.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true))
+}

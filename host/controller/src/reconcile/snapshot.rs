@@ -1,0 +1,248 @@
+//! The snapshot of a TrainJob: a ConfigMap with all that its rendering depends on.
+//!
+//! Its runtime stays as it was when the TrainJob came; plan, lookups and facts are renewed while its JobSet has never run, and
+//! pinned from then on. Its name, its key `runtime` and the checks on its owner are the reference's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ObjectMeta;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
+use trainyard_model::lookup::Lookups;
+use trainyard_render::{ClusterFacts, Rendered};
+
+use super::owner;
+
+/// The annotation of a snapshot whose JobSet has run: from then on it is pinned whole.
+pub(crate) const STARTED: &str = "trainyard.dev/started";
+
+const RUNTIME: &str = "runtime";
+const PLAN: &str = "plan";
+const LOOKUPS: &str = "lookups";
+const CONFIG: &str = "config";
+
+/// A snapshot that can't be used.
+#[derive(Debug, Error)]
+pub enum SnapshotError {
+    /// The ConfigMap of that name belongs to somebody else.
+    #[error(
+        "ConfigMap `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
+    )]
+    Foreign {
+        /// The ConfigMap.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// What stands in it can't be read.
+    #[error("ConfigMap `{name}`, key `{key}`: {problem}; delete it, and it is made again")]
+    Unreadable {
+        /// The ConfigMap.
+        name: String,
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// It holds another runtime than the TrainJob names.
+    #[error("ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is made again")]
+    OtherRuntime {
+        /// The ConfigMap.
+        name: String,
+        /// Kind and name in it.
+        found: String,
+        /// Kind and name in the TrainJob.
+        wanted: String,
+    },
+}
+
+/// One plugin of a plan, with its complete configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `sha256:` and the digest of its file.
+    pub digest: String,
+    /// Its configuration, with the operator's and the manifest's parts.
+    pub config: Value,
+}
+
+/// The plan of a TrainJob.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The digest of its plugins, `sha256:` in front: two TrainJobs of one digest went the same way.
+    pub digest: String,
+    /// The plugins in their order.
+    pub plugins: Vec<Planned>,
+}
+
+impl Plan {
+    /// The plan by which a TrainJob was rendered.
+    pub fn of(rendered: &Rendered) -> Self {
+        let planned = |active: &trainyard_render::Active| Planned {
+            name: active.plugin.id.name.to_string(),
+            version: active.plugin.id.version.to_string(),
+            digest: active.plugin.id.digest.to_string(),
+            config: (*active.config).clone(),
+        };
+        let plugins: Vec<_> = rendered.plan.iter().map(planned).collect();
+        let digest = Sha256::digest(json!(plugins).to_string());
+        Self {
+            digest: format!("sha256:{}", trainyard_model::text::hex(&digest)),
+            plugins,
+        }
+    }
+}
+
+/// What a TrainJob's rendering depends on, beside the TrainJob.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The runtime as it was when the TrainJob came.
+    pub runtime: Arc<Runtime>,
+    /// The whole runtime as it was written.
+    runtime_object: Arc<Value>,
+    /// The plan; none in a snapshot that the reference made.
+    pub plan: Option<Plan>,
+    /// What the plugins looked up.
+    pub lookups: Arc<Lookups>,
+    config: Value,
+    /// Whether the JobSet has run.
+    pub started: bool,
+    /// `metadata.uid`; none before it is written.
+    pub uid: Option<String>,
+}
+
+impl Snapshot {
+    /// The name of a TrainJob's snapshot.
+    pub fn name(job: &str) -> String {
+        format!("{job}-runtime-snapshot")
+    }
+
+    /// A snapshot of a runtime as the API server has it.
+    ///
+    /// # Errors
+    /// What is wrong with the runtime.
+    pub fn new(runtime: Value) -> Result<Self, String> {
+        Ok(Self {
+            runtime: Arc::new(read_runtime(runtime.clone())?),
+            runtime_object: Arc::new(runtime),
+            plan: None,
+            lookups: Arc::default(),
+            config: Value::Null,
+            started: false,
+            uid: None,
+        })
+    }
+
+    /// The same runtime with what a rendering was made of. Says whether that is what it had.
+    pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {
+        let config = config(facts);
+        let same = self.plan.as_ref() == Some(&plan)
+            && self.lookups == lookups
+            && self.config == config;
+        (self.plan, self.lookups, self.config) = (Some(plan), lookups, config);
+        same
+    }
+
+    /// The ConfigMap that holds it.
+    pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
+        let mut data = BTreeMap::from([
+            (RUNTIME.to_owned(), yaml::write(&self.runtime_object)),
+            (LOOKUPS.to_owned(), json!(&*self.lookups).to_string()),
+            (CONFIG.to_owned(), self.config.to_string()),
+        ]);
+        if let Some(plan) = &self.plan {
+            data.insert(PLAN.to_owned(), json!(plan).to_string());
+        }
+        ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(Self::name(&job.metadata.name)),
+                namespace: Some(namespace.to_owned()),
+                owner_references: Some(vec![owner::reference(job)]),
+                ..ObjectMeta::default()
+            },
+            data: Some(data),
+            immutable: Some(true),
+            ..ConfigMap::default()
+        }
+    }
+
+    /// Reads the ConfigMap of a TrainJob's snapshot.
+    ///
+    /// # Errors
+    /// It is another owner's, can't be read, or holds another runtime.
+    pub fn from_config_map(map: &ConfigMap, job: &TrainJob) -> Result<Self, SnapshotError> {
+        let name = Self::name(&job.metadata.name);
+        if !owner::owns(job, &map.metadata) {
+            let owner = owner::describe(&map.metadata);
+            return Err(SnapshotError::Foreign { name, owner });
+        }
+        let unreadable = |key: &'static str, problem: String| SnapshotError::Unreadable {
+            name: name.clone(),
+            key,
+            problem,
+        };
+        let data = |key: &str| map.data.as_ref()?.get(key).map(String::as_str);
+        let text = data(RUNTIME).ok_or_else(|| unreadable(RUNTIME, "is missing".to_owned()))?;
+        let mut documents = yaml::read(text).into_iter();
+        let object = match documents.next() {
+            Some(Ok(document)) => document.value,
+            Some(Err(error)) => return Err(unreadable(RUNTIME, error.kind.to_string())),
+            None => return Err(unreadable(RUNTIME, "is empty".to_owned())),
+        };
+        let mut snapshot = Self::new(object).map_err(|problem| unreadable(RUNTIME, problem))?;
+        let found = (snapshot.runtime.kind, &*snapshot.runtime.metadata.name);
+        let wanted = (job.runtime_ref.kind, &*job.runtime_ref.name);
+        if found != wanted {
+            let text = |(kind, name): (trainyard_api::runtime::RuntimeKind, &str)| format!("{kind} `{name}`");
+            let (found, wanted) = (text(found), text(wanted));
+            return Err(SnapshotError::OtherRuntime { name, found, wanted });
+        }
+        if let Some(text) = data(PLAN) {
+            let plan = serde_json::from_str(text).map_err(|error| unreadable(PLAN, error.to_string()))?;
+            snapshot.plan = Some(plan);
+        }
+        if let Some(text) = data(LOOKUPS) {
+            let lookups = serde_json::from_str(text).map_err(|error| unreadable(LOOKUPS, error.to_string()))?;
+            snapshot.lookups = Arc::new(lookups);
+        }
+        if let Some(text) = data(CONFIG) {
+            snapshot.config = serde_json::from_str(text).map_err(|error| unreadable(CONFIG, error.to_string()))?;
+        }
+        let annotations = map.metadata.annotations.as_ref();
+        snapshot.started = annotations.is_some_and(|all| all.contains_key(STARTED));
+        snapshot.uid = map.metadata.uid.clone();
+        Ok(snapshot)
+    }
+}
+
+fn config(facts: &ClusterFacts) -> Value {
+    json!({
+        "clusterDomain": facts.cluster_domain,
+        "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
+    })
+}
+
+fn read_runtime(value: Value) -> Result<Runtime, String> {
+    let source = Source::new("the cluster", 1);
+    let object = Object::read(source, value).map_err(|errors| errors.to_string())?;
+    let admitted = Admitted::new(object, "");
+    let said = |texts: Vec<String>| texts.join("; ");
+    if !admitted.errors.is_empty() {
+        return Err(said(admitted.errors.iter().map(ToString::to_string).collect()));
+    }
+    if !Runtime::is(&admitted.object) {
+        return Err(format!("holds no {} and no {}", names::TRAINING_RUNTIME, names::CLUSTER_TRAINING_RUNTIME));
+    }
+    Runtime::read(&admitted.object).map_err(|errors| {
+        let errors = errors.0.iter();
+        said(errors.map(|error| format!("{}: {}", error.path, error.problem)).collect())
+    })
+}

@@ -1,0 +1,224 @@
+//! What a TrainJob's status says: conditions and counts, from its JobSet and its wishes. Pure.
+//!
+//! No condition types beyond Suspended, Complete and Failed: the SDK reads "running" off a status without them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use crate::watch::{JobSetState, TrainJobStatus};
+
+/// The condition that says whether the TrainJob is suspended.
+pub(crate) const SUSPENDED: &str = "Suspended";
+/// The condition of a TrainJob that reached its end.
+pub(crate) const COMPLETE: &str = "Complete";
+/// The condition of a TrainJob that failed.
+pub(crate) const FAILED: &str = "Failed";
+/// The reason of a TrainJob that took longer than `spec.activeDeadlineSeconds`.
+pub(crate) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// The reason of a TrainJob whose `spec.runtimeRef` names a kind that nobody supports: the one failure that is not final.
+pub(crate) const NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
+
+/// The condition by which the TrainJob has ended for good; none while it may go on.
+pub(crate) fn end(status: &TrainJobStatus) -> Option<&Condition> {
+    let failed = || {
+        status
+            .is_true(FAILED)
+            .filter(|failed| failed.reason != NOT_SUPPORTED)
+    };
+    status.is_true(COMPLETE).or_else(failed)
+}
+
+/// The status as it should be.
+pub(crate) fn next(
+    current: &TrainJobStatus,
+    suspend: bool,
+    job_set: Option<&JobSetState>,
+    now: Timestamp,
+) -> TrainJobStatus {
+    let mut next = current.clone();
+    if suspend {
+        let condition = condition(SUSPENDED, "True", "Suspended", "TrainJob is suspended", now);
+        set(&mut next, condition);
+    } else if current.is_true(SUSPENDED).is_some() {
+        let condition = condition(SUSPENDED, "False", "Resumed", "TrainJob is resumed", now);
+        set(&mut next, condition);
+    }
+    // A JobSet that is gone takes nothing back.
+    let Some(job_set) = job_set else {
+        return next;
+    };
+    if let (None, Some(ended)) = (end(current), &job_set.end) {
+        let kind = if ended.type_ == "Completed" {
+            COMPLETE
+        } else {
+            FAILED
+        };
+        let condition = Condition {
+            type_: kind.to_owned(),
+            observed_generation: None,
+            ..(**ended).clone()
+        };
+        set(&mut next, condition);
+    }
+    if current.jobs_status.len() != job_set.jobs.len()
+        || !job_set.jobs.iter().all(|job| current.jobs_status.contains(job))
+    {
+        next.jobs_status = job_set.jobs.to_vec();
+    }
+    next
+}
+
+/// The status of a TrainJob that took too long.
+pub(crate) fn deadline_exceeded(current: &TrainJobStatus, now: Timestamp) -> TrainJobStatus {
+    let message = "TrainJob exceeded its active deadline";
+    failed(current, DEADLINE_EXCEEDED, message, now)
+}
+
+/// The status of a TrainJob whose runtime is of a kind that nobody supports.
+pub(crate) fn not_supported(current: &TrainJobStatus, message: &str, now: Timestamp) -> TrainJobStatus {
+    failed(current, NOT_SUPPORTED, message, now)
+}
+
+fn failed(current: &TrainJobStatus, reason: &str, message: &str, now: Timestamp) -> TrainJobStatus {
+    let mut next = current.clone();
+    set(&mut next, condition(FAILED, "True", reason, message, now));
+    next
+}
+
+/// When the TrainJob exceeds its deadline: from its creation, or from when it was resumed last. None while it waits.
+pub(crate) fn deadline(
+    seconds: Option<i64>,
+    suspend: bool,
+    created: Timestamp,
+    status: &TrainJobStatus,
+) -> Option<Timestamp> {
+    let seconds = seconds.filter(|_| !suspend)?;
+    let mut conditions = status.conditions.iter();
+    let suspended = conditions.find(|condition| condition.type_ == SUSPENDED);
+    let from = match suspended {
+        // Resumed a moment ago, which the status does not say yet: the clock starts when it does.
+        Some(condition) if condition.status == "True" => return None,
+        Some(condition) => condition.last_transition_time.0,
+        None => created,
+    };
+    let seconds = k8s_openapi::jiff::SignedDuration::from_secs(seconds);
+    from.checked_add(seconds).ok()
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: &str, now: Timestamp) -> Condition {
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(now),
+        observed_generation: None,
+    }
+}
+
+/// Sets a condition as Kubernetes' own controllers do: in its place, and with a new time only where its status changes.
+fn set(status: &mut TrainJobStatus, mut condition: Condition) {
+    let mut conditions = status.conditions.iter_mut();
+    match conditions.find(|known| known.type_ == condition.type_) {
+        Some(known) => {
+            if known.status == condition.status {
+                condition.last_transition_time = known.last_transition_time.clone();
+            }
+            *known = condition;
+        }
+        None => status.conditions.push(condition),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+    use crate::watch::JobCounts;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn job_set(end: Option<(&str, i64)>, active: i64) -> JobSetState {
+        let counts = |name: &str| JobCounts {
+            name: name.to_owned(),
+            active,
+            ..JobCounts::default()
+        };
+        let end = end.map(|(kind, second)| {
+            Box::new(condition(kind, "True", "Because", "of this", at(second)))
+        });
+        JobSetState::for_tests(end, [counts("a"), counts("b")].into())
+    }
+
+    fn kinds(status: &TrainJobStatus) -> Vec<(&str, &str)> {
+        let conditions = status.conditions.iter();
+        conditions.map(|c| (c.type_.as_str(), c.status.as_str())).collect()
+    }
+
+    #[test]
+    fn a_running_job_has_counts_and_no_condition() {
+        let status = next(&TrainJobStatus::default(), false, Some(&job_set(None, 1)), at(10));
+        assert!(status.conditions.is_empty());
+        assert_eq!(status.jobs_status.len(), 2);
+    }
+
+    #[test]
+    fn the_end_is_the_job_sets_with_its_reason_and_time() {
+        for (kind, ours) in [("Completed", COMPLETE), ("Failed", FAILED)] {
+            let ended = job_set(Some((kind, 7)), 0);
+            let status = next(&TrainJobStatus::default(), false, Some(&ended), at(10));
+            assert_eq!(kinds(&status), [(ours, "True")]);
+            assert_eq!(status.conditions[0].reason, "Because");
+            assert_eq!(status.conditions[0].last_transition_time.0, at(7));
+        }
+    }
+
+    #[test]
+    fn an_end_is_final() {
+        let failed = next(&TrainJobStatus::default(), false, Some(&job_set(Some(("Failed", 7)), 0)), at(10));
+        // The JobSet is gone, or another one of its name runs and completes.
+        assert_eq!(next(&failed, false, None, at(20)), failed);
+        let again = next(&failed, false, Some(&job_set(Some(("Completed", 30)), 0)), at(30));
+        assert_eq!(kinds(&again), [(FAILED, "True")]);
+        assert!(end(&failed).is_some());
+        let unsupported = not_supported(&TrainJobStatus::default(), "of another kind", at(1));
+        assert!(end(&unsupported).is_none());
+    }
+
+    #[test]
+    fn resumed_is_said_only_after_suspended() {
+        let fresh = next(&TrainJobStatus::default(), false, None, at(1));
+        assert!(fresh.conditions.is_empty());
+        let suspended = next(&fresh, true, None, at(2));
+        assert_eq!(kinds(&suspended), [(SUSPENDED, "True")]);
+        assert_eq!(next(&suspended, true, None, at(3)), suspended);
+        let resumed = next(&suspended, false, None, at(4));
+        assert_eq!(kinds(&resumed), [(SUSPENDED, "False")]);
+        assert_eq!(resumed.conditions[0].reason, "Resumed");
+        assert_eq!(resumed.conditions[0].last_transition_time.0, at(4));
+        assert_eq!(next(&resumed, false, None, at(5)), resumed);
+    }
+
+    #[test]
+    fn counts_in_another_order_are_the_same_counts() {
+        let mut status = next(&TrainJobStatus::default(), false, Some(&job_set(None, 1)), at(1));
+        status.jobs_status.reverse();
+        assert_eq!(next(&status, false, Some(&job_set(None, 1)), at(2)), status);
+    }
+
+    #[test]
+    fn the_deadline_counts_from_the_last_resume() {
+        let none = TrainJobStatus::default();
+        assert_eq!(deadline(Some(60), false, at(100), &none), Some(at(160)));
+        assert_eq!(deadline(Some(60), true, at(100), &none), None);
+        assert_eq!(deadline(None, false, at(100), &none), None);
+        let suspended = next(&none, true, None, at(120));
+        assert_eq!(deadline(Some(60), false, at(100), &suspended), None);
+        let resumed = next(&suspended, false, None, at(200));
+        assert_eq!(deadline(Some(60), false, at(100), &resumed), Some(at(260)));
+        assert_eq!(deadline(Some(i64::MAX), false, at(100), &none), None);
+    }
+}
