@@ -1,1 +1,3 @@
 //! The path in a cluster.
+
+pub mod queue;
