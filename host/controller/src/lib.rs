@@ -1,3 +1,6 @@
 //! The path in a cluster: TrainJobs are reconciled into JobSets.
 
+pub mod plugins;
+pub mod queue;
+pub mod reconcile;
 pub mod watch;

@@ -97,7 +97,10 @@ impl LookupAnswer {
 
 /// The answers that the host holds for one TrainJob. As JSON, a list of pairs in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Vec<(LookupKey, LookupAnswer)>", into = "Vec<(LookupKey, LookupAnswer)>")]
+#[serde(
+    from = "Vec<(LookupKey, LookupAnswer)>",
+    into = "Vec<(LookupKey, LookupAnswer)>"
+)]
 pub struct Lookups(BTreeMap<LookupKey, LookupAnswer>);
 
 impl From<Vec<(LookupKey, LookupAnswer)>> for Lookups {

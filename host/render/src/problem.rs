@@ -34,6 +34,14 @@ pub enum Problem {
         /// What is wrong and what to do.
         message: String,
     },
+    /// The runtime switches on a plugin that is not loaded.
+    #[error("{path}: {message}")]
+    NotLoaded {
+        /// Where the runtime does.
+        path: FieldPath,
+        /// What is missing, and what is loaded.
+        message: String,
+    },
     /// A plugin refuses the TrainJob.
     #[error("{failure} (plugin {plugin} in {phase})")]
     Refused {
@@ -108,6 +116,7 @@ impl Problem {
     pub fn about(&self) -> About {
         match self {
             Self::Field { about, .. } => *about,
+            Self::NotLoaded { .. } => About::Runtime,
             Self::Refused { failure, .. } => failure
                 .field
                 .as_deref()
@@ -133,7 +142,10 @@ impl Problem {
             | Self::Missing { plugin, .. }
             | Self::TooManyLookups { plugin, .. } => Some(plugin),
             Self::Call(error) => Some(&error.plugin),
-            Self::Field { .. } | Self::Plan(_) | Self::Invariant { .. } => None,
+            Self::Field { .. }
+            | Self::NotLoaded { .. }
+            | Self::Plan(_)
+            | Self::Invariant { .. } => None,
         }
     }
 
@@ -141,7 +153,9 @@ impl Problem {
     #[must_use]
     pub fn field(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Field { path, .. } => Some(path.to_string().into()),
+            Self::Field { path, .. } | Self::NotLoaded { path, .. } => {
+                Some(path.to_string().into())
+            }
             Self::Refused { failure, .. } => failure.field.as_deref().map(Cow::Borrowed),
             _ => None,
         }
@@ -151,7 +165,7 @@ impl Problem {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::Field { message, .. } => message.clone(),
+            Self::Field { message, .. } | Self::NotLoaded { message, .. } => message.clone(),
             Self::Refused {
                 plugin,
                 phase,

@@ -154,10 +154,10 @@ impl Selection<'_> {
         } else {
             names.join(", ")
         };
-        self.problems.push(Problem::runtime(
+        self.problems.push(Problem::NotLoaded {
             path,
-            format!("{message}; loaded: {loaded}"),
-        ));
+            message: format!("{message}; loaded: {loaded}"),
+        });
     }
 
     fn switch_on(&mut self, plugin: &Arc<Plugin>, config: &Value, path: &FieldPath) {

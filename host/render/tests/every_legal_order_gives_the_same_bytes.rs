@@ -151,7 +151,8 @@ fn bytes(order: &[usize]) -> String {
     let ran: Vec<_> = rendered
         .plan
         .iter()
-        .map(|active| active.plugin.id.name.to_string()).collect();
+        .map(|active| active.plugin.id.name.to_string())
+        .collect();
     assert_eq!(ran, wanted, "the order that is tested is the one that ran");
     let objects: Vec<_> = rendered
         .objects

@@ -13,7 +13,9 @@ pub enum ReconcileError {
     #[error("{}", .0.join("; "))]
     TrainJob(Vec<String>),
     /// There is no such runtime.
-    #[error("spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob goes on")]
+    #[error(
+        "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob goes on"
+    )]
     NoRuntime {
         /// The kind.
         kind: String,
@@ -40,7 +42,7 @@ pub enum ReconcileError {
     },
     /// A plugin asks for an object that does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
-    NoObject(Problem),
+    NoObject(Box<Problem>),
     /// A plugin asks for what no plugin gets.
     #[error("{0}: no plugin gets the content of a Secret")]
     Secret(LookupKey),
@@ -48,7 +50,9 @@ pub enum ReconcileError {
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// An object of the name that one of ours must have belongs to somebody else.
-    #[error("{kind} `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name")]
+    #[error(
+        "{kind} `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
+    )]
     Foreign {
         /// Its kind.
         kind: String,
@@ -66,7 +70,9 @@ pub enum ReconcileError {
         name: String,
     },
     /// The plugins that a started TrainJob was rendered by are not those that are loaded.
-    #[error("the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: its JobSet stays as it is")]
+    #[error(
+        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: its JobSet stays as it is"
+    )]
     PlanIsPinned {
         /// The plugins of its plan.
         pinned: String,

@@ -47,7 +47,10 @@ fn put(pods: &mut Value, pointer: &str, wanted: Option<&Value>) {
     };
     let wanted = wanted.filter(|value| !is_empty(value));
     let parent = match wanted {
-        Some(_) => Some(pods.entry(parent).or_insert_with(|| Value::Object(Map::new()))),
+        Some(_) => Some(
+            pods.entry(parent)
+                .or_insert_with(|| Value::Object(Map::new())),
+        ),
         None => pods.get_mut(parent),
     };
     let Some(parent) = parent.and_then(Value::as_object_mut) else {

@@ -4,6 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use trainyard_api::{TrainJob, names};
 
+use super::error::ReconcileError;
+
 /// The reference that a TrainJob's objects carry.
 pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
     OwnerReference {
@@ -36,4 +38,18 @@ pub(crate) fn describe(object: &ObjectMeta) -> String {
 fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
     let mut owners = object.owner_references.iter().flatten();
     owners.find(|owner| owner.controller == Some(true))
+}
+
+/// Why an object that the TrainJob does not own can't be its own: an earlier TrainJob's goes by itself.
+pub(crate) fn foreign(kind: String, name: String, object: &ObjectMeta) -> ReconcileError {
+    match controller(object) {
+        Some(owner) if owner.kind == names::TRAIN_JOB && name.starts_with(&owner.name) => {
+            ReconcileError::Stale { kind, name }
+        }
+        _ => ReconcileError::Foreign {
+            kind,
+            name,
+            owner: describe(object),
+        },
+    }
 }

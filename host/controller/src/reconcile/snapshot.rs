@@ -50,7 +50,9 @@ pub enum SnapshotError {
         problem: String,
     },
     /// It holds another runtime than the TrainJob names.
-    #[error("ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is made again")]
+    #[error(
+        "ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is made again"
+    )]
     OtherRuntime {
         /// The ConfigMap.
         name: String,
@@ -141,12 +143,17 @@ impl Snapshot {
         })
     }
 
+    /// The snapshot of a JobSet that may have run.
+    pub(crate) fn of_a_started_job(mut self) -> Self {
+        self.started = true;
+        self
+    }
+
     /// The same runtime with what a rendering was made of. Says whether that is what it had.
     pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {
         let config = config(facts);
-        let same = self.plan.as_ref() == Some(&plan)
-            && self.lookups == lookups
-            && self.config == config;
+        let same =
+            self.plan.as_ref() == Some(&plan) && self.lookups == lookups && self.config == config;
         (self.plan, self.lookups, self.config) = (Some(plan), lookups, config);
         same
     }
@@ -201,20 +208,29 @@ impl Snapshot {
         let found = (snapshot.runtime.kind, &*snapshot.runtime.metadata.name);
         let wanted = (job.runtime_ref.kind, &*job.runtime_ref.name);
         if found != wanted {
-            let text = |(kind, name): (trainyard_api::runtime::RuntimeKind, &str)| format!("{kind} `{name}`");
+            let text = |(kind, name): (trainyard_api::runtime::RuntimeKind, &str)| {
+                format!("{kind} `{name}`")
+            };
             let (found, wanted) = (text(found), text(wanted));
-            return Err(SnapshotError::OtherRuntime { name, found, wanted });
+            return Err(SnapshotError::OtherRuntime {
+                name,
+                found,
+                wanted,
+            });
         }
         if let Some(text) = data(PLAN) {
-            let plan = serde_json::from_str(text).map_err(|error| unreadable(PLAN, error.to_string()))?;
+            let plan =
+                serde_json::from_str(text).map_err(|error| unreadable(PLAN, error.to_string()))?;
             snapshot.plan = Some(plan);
         }
         if let Some(text) = data(LOOKUPS) {
-            let lookups = serde_json::from_str(text).map_err(|error| unreadable(LOOKUPS, error.to_string()))?;
+            let lookups = serde_json::from_str(text)
+                .map_err(|error| unreadable(LOOKUPS, error.to_string()))?;
             snapshot.lookups = Arc::new(lookups);
         }
         if let Some(text) = data(CONFIG) {
-            snapshot.config = serde_json::from_str(text).map_err(|error| unreadable(CONFIG, error.to_string()))?;
+            snapshot.config = serde_json::from_str(text)
+                .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
         let annotations = map.metadata.annotations.as_ref();
         snapshot.started = annotations.is_some_and(|all| all.contains_key(STARTED));
@@ -236,13 +252,23 @@ fn read_runtime(value: Value) -> Result<Runtime, String> {
     let admitted = Admitted::new(object, "");
     let said = |texts: Vec<String>| texts.join("; ");
     if !admitted.errors.is_empty() {
-        return Err(said(admitted.errors.iter().map(ToString::to_string).collect()));
+        return Err(said(
+            admitted.errors.iter().map(ToString::to_string).collect(),
+        ));
     }
     if !Runtime::is(&admitted.object) {
-        return Err(format!("holds no {} and no {}", names::TRAINING_RUNTIME, names::CLUSTER_TRAINING_RUNTIME));
+        return Err(format!(
+            "holds no {} and no {}",
+            names::TRAINING_RUNTIME,
+            names::CLUSTER_TRAINING_RUNTIME
+        ));
     }
     Runtime::read(&admitted.object).map_err(|errors| {
         let errors = errors.0.iter();
-        said(errors.map(|error| format!("{}: {}", error.path, error.problem)).collect())
+        said(
+            errors
+                .map(|error| format!("{}: {}", error.path, error.problem))
+                .collect(),
+        )
     })
 }

@@ -61,7 +61,10 @@ pub(crate) fn next(
         set(&mut next, condition);
     }
     if current.jobs_status.len() != job_set.jobs.len()
-        || !job_set.jobs.iter().all(|job| current.jobs_status.contains(job))
+        || !job_set
+            .jobs
+            .iter()
+            .all(|job| current.jobs_status.contains(job))
     {
         next.jobs_status = job_set.jobs.to_vec();
     }
@@ -75,7 +78,11 @@ pub(crate) fn deadline_exceeded(current: &TrainJobStatus, now: Timestamp) -> Tra
 }
 
 /// The status of a TrainJob whose runtime is of a kind that nobody supports.
-pub(crate) fn not_supported(current: &TrainJobStatus, message: &str, now: Timestamp) -> TrainJobStatus {
+pub(crate) fn not_supported(
+    current: &TrainJobStatus,
+    message: &str,
+    now: Timestamp,
+) -> TrainJobStatus {
     failed(current, NOT_SUPPORTED, message, now)
 }
 
@@ -155,12 +162,19 @@ mod tests {
 
     fn kinds(status: &TrainJobStatus) -> Vec<(&str, &str)> {
         let conditions = status.conditions.iter();
-        conditions.map(|c| (c.type_.as_str(), c.status.as_str())).collect()
+        conditions
+            .map(|c| (c.type_.as_str(), c.status.as_str()))
+            .collect()
     }
 
     #[test]
     fn a_running_job_has_counts_and_no_condition() {
-        let status = next(&TrainJobStatus::default(), false, Some(&job_set(None, 1)), at(10));
+        let status = next(
+            &TrainJobStatus::default(),
+            false,
+            Some(&job_set(None, 1)),
+            at(10),
+        );
         assert!(status.conditions.is_empty());
         assert_eq!(status.jobs_status.len(), 2);
     }
@@ -178,10 +192,20 @@ mod tests {
 
     #[test]
     fn an_end_is_final() {
-        let failed = next(&TrainJobStatus::default(), false, Some(&job_set(Some(("Failed", 7)), 0)), at(10));
+        let failed = next(
+            &TrainJobStatus::default(),
+            false,
+            Some(&job_set(Some(("Failed", 7)), 0)),
+            at(10),
+        );
         // The JobSet is gone, or another one of its name runs and completes.
         assert_eq!(next(&failed, false, None, at(20)), failed);
-        let again = next(&failed, false, Some(&job_set(Some(("Completed", 30)), 0)), at(30));
+        let again = next(
+            &failed,
+            false,
+            Some(&job_set(Some(("Completed", 30)), 0)),
+            at(30),
+        );
         assert_eq!(kinds(&again), [(FAILED, "True")]);
         assert!(end(&failed).is_some());
         let unsupported = not_supported(&TrainJobStatus::default(), "of another kind", at(1));
@@ -204,7 +228,12 @@ mod tests {
 
     #[test]
     fn counts_in_another_order_are_the_same_counts() {
-        let mut status = next(&TrainJobStatus::default(), false, Some(&job_set(None, 1)), at(1));
+        let mut status = next(
+            &TrainJobStatus::default(),
+            false,
+            Some(&job_set(None, 1)),
+            at(1),
+        );
         status.jobs_status.reverse();
         assert_eq!(next(&status, false, Some(&job_set(None, 1)), at(2)), status);
     }

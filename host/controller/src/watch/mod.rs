@@ -6,7 +6,7 @@ mod stream;
 
 pub(crate) use objects::{ClusterRuntimeObject, JobSetObject, RuntimeObject, TrainJobObject};
 pub use objects::{
-    JobCounts, JobKey, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
+    JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
 };
 pub use store::{State, Store};
 pub use stream::{Watched, follow};

@@ -1,7 +1,6 @@
 //! What is kept of a TrainJob, a JobSet and a runtime, and how they come in.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -12,25 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trainyard_api::names;
 
+use crate::queue::Key;
 use crate::reconcile::Snapshot;
 
 use super::store::State;
 use super::stream::Watched;
-
-/// A TrainJob, and its JobSet, which has the same name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobKey {
-    /// The namespace.
-    pub namespace: Arc<str>,
-    /// The name.
-    pub name: Arc<str>,
-}
-
-impl fmt::Display for JobKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
 
 /// A runtime of either kind; no namespace for one of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -307,19 +292,19 @@ fn version(metadata: &ObjectMeta) -> Option<u64> {
     metadata.resource_version.as_deref()?.parse().ok()
 }
 
-fn job_key(metadata: &ObjectMeta) -> Option<JobKey> {
-    Some(JobKey {
-        namespace: metadata.namespace.as_deref()?.into(),
-        name: metadata.name.as_deref()?.into(),
-    })
+fn key(metadata: &ObjectMeta) -> Option<Key> {
+    Some(Key::new(
+        metadata.namespace.as_deref()?,
+        metadata.name.as_deref()?,
+    ))
 }
 
 impl Watched for TrainJobObject {
-    type Key = JobKey;
+    type Key = Key;
     type State = TrainJobState;
 
-    fn slim(self) -> Option<(JobKey, TrainJobState)> {
-        let key = job_key(&self.metadata)?;
+    fn slim(self) -> Option<(Key, TrainJobState)> {
+        let key = key(&self.metadata)?;
         let version = version(&self.metadata)?;
         let created = self.metadata.creation_timestamp.as_ref()?.0;
         let object = json!({
@@ -348,11 +333,11 @@ impl Watched for TrainJobObject {
 }
 
 impl Watched for JobSetObject {
-    type Key = JobKey;
+    type Key = Key;
     type State = JobSetState;
 
-    fn slim(self) -> Option<(JobKey, JobSetState)> {
-        let key = job_key(&self.metadata)?;
+    fn slim(self) -> Option<(Key, JobSetState)> {
+        let key = key(&self.metadata)?;
         let version = version(&self.metadata)?;
         let is_end = |condition: &Condition| {
             matches!(condition.type_.as_str(), "Completed" | "Failed") && condition.status == "True"
@@ -403,7 +388,11 @@ impl Watched for ClusterRuntimeObject {
     }
 }
 
-fn runtime(kind: &str, mut metadata: ObjectMeta, spec: Value) -> Option<(RuntimeKey, RuntimeState)> {
+fn runtime(
+    kind: &str,
+    mut metadata: ObjectMeta,
+    spec: Value,
+) -> Option<(RuntimeKey, RuntimeState)> {
     let key = RuntimeKey {
         namespace: metadata.namespace.as_deref().map(Into::into),
         name: metadata.name.as_deref()?.into(),

@@ -1,0 +1,343 @@
+//! Which TrainJob is reconciled next.
+//!
+//! Namespaces take turns, so that 5,000 TrainJobs of one delay those of another by one reconcile each, not by
+//! 5,000. A key that is added many times runs once; one that is added while it runs runs once more
+//! afterwards. No key ever runs twice at once.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use tokio::{sync::Notify, time::Instant};
+
+/// The longest delay; whatever is further away is looked at again by then.
+const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The TrainJob that a reconcile is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// The key of a TrainJob.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// How long a key waits after a failure: twice as long after each one in a row, with jitter.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    /// The shortest wait after the first failure.
+    pub first: Duration,
+    /// The longest wait, jitter included.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            most: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Backoff {
+    fn start(self) -> ExponentialBackoff {
+        // The jitter lies between nothing and the delay itself.
+        ExponentialBuilder::new()
+            .with_min_delay(self.first.min(self.most / 2))
+            .with_max_delay(self.most / 2)
+            .with_factor(2.0)
+            .without_max_times()
+            .with_jitter()
+            .build()
+    }
+}
+
+/// The queue of TrainJobs to reconcile. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    backoff: Backoff,
+    /// Wakes the one worker whose turn it is to wait.
+    changed: Notify,
+    /// Held by the one worker that waits for a key; the others wait for it, first come, first served.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: HashMap<Key, Stage>,
+    /// Ready keys by namespace, and the namespaces in the order of their turns.
+    ready: HashMap<Arc<str>, VecDeque<Key>>,
+    turns: VecDeque<Arc<str>>,
+    delayed: BTreeSet<(Instant, Key)>,
+    failures: HashMap<Key, ExponentialBackoff>,
+    depth: usize,
+    closed: bool,
+}
+
+/// Where a key that the queue knows of stands.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Delayed(Instant),
+    Ready,
+    Running { again: Option<Instant> },
+}
+
+/// What a worker finds when it asks for a key.
+enum Next {
+    Key(Key),
+    Wait(Option<Instant>),
+    Closed,
+}
+
+impl Queue {
+    /// An empty queue; keys that fail wait by `backoff`.
+    #[must_use]
+    pub fn new(backoff: Backoff) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                backoff,
+                changed: Notify::new(),
+                turn: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Has a key run as soon as it is its turn, even while it waits after a failure.
+    pub fn add(&self, key: Key) {
+        self.shared.add_at(key, Instant::now());
+    }
+
+    /// Has a key run after a delay, or earlier where an earlier time is set already.
+    pub fn add_after(&self, key: Key, delay: Duration) {
+        self.shared
+            .add_at(key, Instant::now() + delay.min(LONGEST_DELAY));
+    }
+
+    /// The next key to reconcile, or none once the queue is closed. Dropping the future loses no key.
+    pub async fn next(&self) -> Option<Running> {
+        let shared = &self.shared;
+        let _turn = shared.turn.lock().await;
+        loop {
+            let found = shared.state().next(Instant::now());
+            match found {
+                Next::Key(key) => {
+                    return Some(Running {
+                        shared: Arc::clone(shared),
+                        key,
+                        finished: false,
+                    });
+                }
+                Next::Closed => return None,
+                Next::Wait(None) => shared.changed.notified().await,
+                Next::Wait(Some(until)) => {
+                    tokio::select! {
+                        () = shared.changed.notified() => {}
+                        () = tokio::time::sleep_until(until) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many keys could run now if there were workers for them.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.shared.state().depth
+    }
+
+    /// Hands out no more keys; those that run may finish.
+    pub fn close(&self) {
+        self.shared.state().closed = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+/// A key that runs: it does not run elsewhere until this is finished. One that is dropped without a
+/// word (its reconcile panicked or was canceled) has failed.
+#[derive(Debug)]
+#[must_use = "a key that is dropped without a word has failed"]
+pub struct Running {
+    shared: Arc<Shared>,
+    key: Key,
+    finished: bool,
+}
+
+impl Running {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// All went well: earlier failures are forgotten.
+    pub fn succeed(mut self) {
+        self.shared.state().failures.remove(&self.key);
+        self.finish(None);
+    }
+
+    /// All went well, and there is something to do after a delay.
+    pub fn succeed_and_add_after(mut self, delay: Duration) {
+        self.shared.state().failures.remove(&self.key);
+        self.finish(Some(delay.min(LONGEST_DELAY)));
+    }
+
+    /// It failed, and runs again after the delay that is returned; at once if it was added meanwhile.
+    pub fn fail(mut self) -> Duration {
+        let delay = self.delay();
+        self.finish(Some(delay));
+        delay
+    }
+
+    fn delay(&self) -> Duration {
+        let backoff = self.shared.backoff;
+        self.shared
+            .state()
+            .failures
+            .entry(self.key.clone())
+            .or_insert_with(|| backoff.start())
+            .next()
+            .map_or(backoff.most, |delay| delay.min(backoff.most))
+    }
+
+    fn finish(&mut self, delay: Option<Duration>) {
+        self.finished = true;
+        let now = Instant::now();
+        let mut state = self.shared.state();
+        let asked = match state.keys.remove(&self.key) {
+            Some(Stage::Running { again }) => again,
+            _ => None,
+        };
+        let again = asked.into_iter().chain(delay.map(|delay| now + delay));
+        if let Some(at) = again.min() {
+            state.add_at(self.key.clone(), at, now);
+        }
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.finished {
+            let delay = self.delay();
+            self.finish(Some(delay));
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_at(&self, key: Key, at: Instant) {
+        self.state().add_at(key, at, Instant::now());
+        self.changed.notify_one();
+    }
+}
+
+impl State {
+    fn add_at(&mut self, key: Key, at: Instant, now: Instant) {
+        if self.closed {
+            return;
+        }
+        match self.keys.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Stage::Delayed(at));
+            }
+            Entry::Occupied(mut entry) => match entry.get_mut() {
+                Stage::Ready => return,
+                Stage::Running { again } => {
+                    *again = Some(again.map_or(at, |earlier| earlier.min(at)));
+                    return;
+                }
+                Stage::Delayed(until) => {
+                    if *until <= at {
+                        return;
+                    }
+                    self.delayed.remove(&(*until, key.clone()));
+                    *until = at;
+                }
+            },
+        }
+        if at <= now {
+            self.ready(key);
+        } else {
+            self.delayed.insert((at, key));
+        }
+    }
+
+    /// Puts a key behind those of its namespace.
+    fn ready(&mut self, key: Key) {
+        self.keys.insert(key.clone(), Stage::Ready);
+        self.depth += 1;
+        let queue = self.ready.entry(Arc::clone(&key.namespace)).or_default();
+        if queue.is_empty() {
+            self.turns.push_back(Arc::clone(&key.namespace));
+        }
+        queue.push_back(key);
+    }
+
+    fn next(&mut self, now: Instant) -> Next {
+        if self.closed {
+            return Next::Closed;
+        }
+        while let Some((at, key)) = self.delayed.pop_first() {
+            if at > now {
+                self.delayed.insert((at, key));
+                break;
+            }
+            self.ready(key);
+        }
+        match self.take() {
+            Some(key) => {
+                self.keys
+                    .insert(key.clone(), Stage::Running { again: None });
+                Next::Key(key)
+            }
+            None => Next::Wait(self.delayed.first().map(|(at, _)| *at)),
+        }
+    }
+
+    /// The first key of the namespace whose turn it is, which goes behind the others.
+    fn take(&mut self) -> Option<Key> {
+        let namespace = self.turns.pop_front()?;
+        let queue = self.ready.get_mut(&namespace)?;
+        let key = queue.pop_front()?;
+        if queue.is_empty() {
+            self.ready.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        self.depth -= 1;
+        Some(key)
+    }
+}

@@ -1,0 +1,535 @@
+//! What a TrainJob owns: its snapshot, the objects beside the JobSet, and the JobSet.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use trainyard_api::{Admitted, Object, Source, TrainJob, merge, names, runtime::RuntimeKind};
+use trainyard_model::lookup::Lookups;
+use trainyard_model::object::ApplyMode;
+use trainyard_render::{Problem, Rendered, RenderedObject};
+
+use super::error::{ReconcileError, code};
+use super::snapshot::{Plan, STARTED, Snapshot};
+use super::{MANAGER, Reconciler, defaults, job_set, owner};
+use crate::queue::Key;
+use crate::watch::{JobSetObject, JobSetState, RuntimeKey, TrainJobState, Watched as _};
+
+/// A TrainJob that was read, on its way.
+struct Pass<'a> {
+    reconciler: &'a Reconciler,
+    key: &'a Key,
+    job: Arc<TrainJob>,
+}
+
+/// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
+struct Made {
+    rendered: Rendered,
+    snapshot: Snapshot,
+}
+
+impl Reconciler {
+    /// Brings the TrainJob's objects to where they should be.
+    pub(super) async fn children(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        object: Value,
+        suspend: bool,
+    ) -> Result<(), ReconcileError> {
+        let job_set = self.stores.job_sets.get(key);
+        match job_set.as_deref() {
+            Some(found) if found.owner.as_ref() != Some(&state.uid) => {
+                Err(self.foreign_job_set(key).await?)
+            }
+            // Its end wakes the TrainJob again.
+            Some(found) if found.deleting => Ok(()),
+            Some(found) if !found.suspended && suspend => self.suspend(key, found).await,
+            Some(found) if !found.suspended => Ok(()),
+            found => {
+                let now = (state.uid.clone(), state.fingerprint());
+                if found.is_some() && self.applied().get(key) == Some(&now) {
+                    return Ok(());
+                }
+                let pass = Pass {
+                    reconciler: self,
+                    key,
+                    job: Arc::new(read(object)?),
+                };
+                match found {
+                    None => pass.make().await?,
+                    Some(found) => pass.change(found).await?,
+                }
+                self.applied().insert(key.clone(), now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Suspends a running JobSet: nothing else of it changes. Before that, its snapshot says that it has run.
+    async fn suspend(&self, key: &Key, job_set: &JobSetState) -> Result<(), ReconcileError> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.namespace);
+        let started = json!({"metadata": {"annotations": {STARTED: "true"}}});
+        let name = Snapshot::name(&key.name);
+        match maps.patch(&name, &manager(), &Patch::Merge(&started)).await {
+            Ok(_) => {}
+            // The JobSet is older than snapshots are, or somebody deleted it.
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => {
+                return Err(ReconcileError::api(
+                    format!("marking ConfigMap `{name}`"),
+                    error,
+                ));
+            }
+        }
+        let patch = job_set::suspension(&job_set.uid);
+        self.patch_job_set(key, &Patch::Merge(&patch), &manager())
+            .await
+    }
+
+    async fn patch_job_set(
+        &self,
+        key: &Key,
+        patch: &Patch<&Value>,
+        params: &PatchParams,
+    ) -> Result<(), ReconcileError> {
+        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let written = api.patch(&key.name, params, patch).await;
+        let written = written.map_err(|error| {
+            ReconcileError::api(format!("writing JobSet `{}`", key.name), error)
+        })?;
+        if let Some((key, state)) = written.slim() {
+            self.stores.job_sets.put(key, state);
+        }
+        Ok(())
+    }
+
+    /// Why a JobSet of the TrainJob's name is none of its own.
+    async fn foreign_job_set(&self, key: &Key) -> Result<ReconcileError, ReconcileError> {
+        let (kind, name) = (names::JOB_SET.to_owned(), key.name.to_string());
+        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await;
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading JobSet `{name}`"), error))?;
+        Ok(match found {
+            Some(found) => owner::foreign(kind, name, kube::Resource::meta(&found)),
+            None => ReconcileError::Stale { kind, name },
+        })
+    }
+}
+
+impl Pass<'_> {
+    /// Makes everything of a TrainJob that has no JobSet.
+    async fn make(&self) -> Result<(), ReconcileError> {
+        let made = self.render(self.fresh_snapshot()?).await?;
+        let made = match self.post_snapshot(&made.snapshot).await {
+            Ok(()) => made,
+            Err(ReconcileError::Conflict { .. }) => self.remade().await?,
+            Err(error) => return Err(error),
+        };
+        self.apply_beside(&made.rendered.objects).await?;
+        let (key, job_set) = (self.key, self.owned(made.rendered.job_set));
+        let params = PatchParams::apply(MANAGER);
+        let applied = self
+            .reconciler
+            .patch_job_set(key, &Patch::Apply(&job_set), &params)
+            .await;
+        match applied {
+            // Fields of another manager, or another controller's reference: somebody else made one of this name.
+            Err(error @ ReconcileError::Conflict { .. }) => self.taken(error).await,
+            Err(ReconcileError::Api { what, problem }) if code(&problem) == Some(422) => {
+                self.taken(ReconcileError::Api { what, problem }).await
+            }
+            other => other,
+        }
+    }
+
+    /// The same from the snapshot that is already there.
+    async fn remade(&self) -> Result<Made, ReconcileError> {
+        let Some(snapshot) = self.read_snapshot().await? else {
+            let what = format!("ConfigMap `{}`", Snapshot::name(&self.key.name));
+            return Err(ReconcileError::Conflict { what });
+        };
+        let before = snapshot.plan.clone();
+        let started = snapshot.started;
+        let uid = snapshot.uid.clone();
+        let (made, same) = self.render_again(snapshot).await?;
+        if same {
+            return Ok(made);
+        }
+        if started {
+            return Err(pinned(before.as_ref(), made.snapshot.plan.as_ref()));
+        }
+        self.replace_snapshot(&made.snapshot, uid).await?;
+        Ok(made)
+    }
+
+    /// Brings a suspended JobSet to where it should be.
+    async fn change(&self, found: &JobSetState) -> Result<(), ReconcileError> {
+        let snapshot = match self.read_snapshot().await? {
+            Some(snapshot) => snapshot,
+            // A JobSet without a snapshot is older than snapshots are: nobody knows whether it has run.
+            None => self.fresh_snapshot()?.of_a_started_job(),
+        };
+        if snapshot.started || snapshot.plan.is_none() {
+            return self.resume(found, snapshot).await;
+        }
+        let uid = snapshot.uid.clone();
+        let (made, same) = self.render_again(snapshot).await?;
+        if !same {
+            self.replace_snapshot(&made.snapshot, uid).await?;
+        }
+        self.apply_beside(&made.rendered.objects).await?;
+        let mut job_set = self.owned(made.rendered.job_set);
+        if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), json!(found.uid));
+        }
+        let params = PatchParams::apply(MANAGER).force();
+        let (reconciler, key) = (self.reconciler, self.key);
+        match reconciler
+            .patch_job_set(key, &Patch::Apply(&job_set), &params)
+            .await
+        {
+            // JobSet refuses the change; a suspended one without pods gives way to another. Its end wakes the TrainJob again.
+            Err(ReconcileError::Api { problem, .. })
+                if is_refused(&problem) && !found.is_active() =>
+            {
+                let version = Some(found.resource_version());
+                reconciler.delete_job_set(key, &found.uid, version).await
+            }
+            other => other,
+        }
+    }
+
+    /// Lets a JobSet that has run go on, where its pods are to be placed now. While it stays suspended, nothing changes.
+    async fn resume(&self, found: &JobSetState, snapshot: Snapshot) -> Result<(), ReconcileError> {
+        if self.job.suspend {
+            return Ok(());
+        }
+        let api: Api<DynamicObject> = Api::namespaced_with(
+            self.reconciler.client.clone(),
+            &self.key.namespace,
+            &resource(names::JOB_SET_API_VERSION, names::JOB_SET),
+        );
+        let live = api.get(&self.key.name).await;
+        let live = live.map_err(|error| {
+            ReconcileError::api(format!("reading JobSet `{}`", self.key.name), error)
+        })?;
+        let version = live.metadata.resource_version.clone().unwrap_or_default();
+        let spec = live.data.get("spec").cloned().unwrap_or_default();
+        let wanted = match self.render_again(snapshot).await {
+            Ok((made, true)) => made
+                .rendered
+                .job_set
+                .get("spec")
+                .cloned()
+                .unwrap_or_default(),
+            // Its plugins are gone or not what they were: the TrainJob's own patches still say where its pods go.
+            Ok((_, false)) | Err(ReconcileError::Render { .. }) => patched(&self.job, &spec),
+            Err(error) => return Err(error),
+        };
+        let jobs = job_set::rescheduled(&spec, &wanted);
+        let patch = job_set::resumption(&found.uid, &version, jobs);
+        self.reconciler
+            .patch_job_set(self.key, &Patch::Merge(&patch), &manager())
+            .await
+    }
+
+    /// A snapshot of the runtime as it is now.
+    fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
+        let reference = &self.job.runtime_ref;
+        let stores = &self.reconciler.stores;
+        let (runtimes, namespace) = match reference.kind {
+            RuntimeKind::Cluster => (&stores.cluster_runtimes, None),
+            RuntimeKind::Namespaced => (&stores.runtimes, Some(self.key.namespace.clone())),
+        };
+        let runtime = RuntimeKey {
+            namespace,
+            name: reference.name.as_str().into(),
+        };
+        let found = runtimes.get(&runtime);
+        let (kind, name) = (reference.kind.to_string(), reference.name.clone());
+        let error = match found.map(|runtime| runtime.snapshot()) {
+            Some(Ok(snapshot)) => return Ok(snapshot),
+            None => ReconcileError::NoRuntime { kind, name },
+            Some(Err(problem)) => ReconcileError::Runtime {
+                kind,
+                name,
+                problem,
+            },
+        };
+        let mut waiting = self.reconciler.waiting();
+        waiting.entry(runtime).or_default().insert(self.key.clone());
+        Err(error)
+    }
+
+    async fn render(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
+        self.render_again(snapshot).await.map(|(made, _)| made)
+    }
+
+    /// Renders the TrainJob on the snapshot's runtime. Says whether it went the way that the snapshot holds.
+    ///
+    /// What a started TrainJob's plugins looked up is pinned; for any other it is asked for anew.
+    async fn render_again(&self, mut snapshot: Snapshot) -> Result<(Made, bool), ReconcileError> {
+        let mut lookups = if snapshot.started {
+            snapshot.lookups.clone()
+        } else {
+            Arc::new(Lookups::default())
+        };
+        let plugins = &self.reconciler.plugins;
+        let mut rendered = loop {
+            let namespace = self.key.namespace.clone();
+            let runtime = snapshot.runtime.clone();
+            let rendered = plugins.render(self.job.clone(), runtime, namespace, lookups.clone());
+            match rendered.await {
+                None => return Err(ReconcileError::Abandoned),
+                Some(Ok(rendered)) => break rendered,
+                Some(Err(problems)) => self.look_up(problems, &mut lookups).await?,
+            }
+        };
+        let facts = plugins.renderer.facts();
+        let same = snapshot.renew(Plan::of(&rendered), lookups, facts);
+        if self.reconciler.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        Ok((Made { rendered, snapshot }, same))
+    }
+
+    /// Looks up what plugins ask for. Where they ask for nothing, the problems are the TrainJob's.
+    async fn look_up(
+        &self,
+        problems: Vec<Problem>,
+        lookups: &mut Arc<Lookups>,
+    ) -> Result<(), ReconcileError> {
+        let asked: Vec<_> = problems
+            .iter()
+            .filter_map(Problem::missing)
+            .cloned()
+            .collect();
+        if asked.is_empty() {
+            let plugins = &self.reconciler.plugins;
+            let is_missing = problems
+                .iter()
+                .any(|problem| matches!(problem, Problem::NotLoaded { .. }));
+            let refused = if is_missing {
+                plugins.refused.to_vec()
+            } else {
+                Vec::new()
+            };
+            return Err(ReconcileError::Render { problems, refused });
+        }
+        for key in asked {
+            let fetched = self
+                .reconciler
+                .lookups
+                .fetch(&self.key.namespace, &key)
+                .await?;
+            let Some(answer) = fetched else {
+                let mut problems = problems.into_iter();
+                let problem = problems.find(|problem| problem.missing() == Some(&key));
+                return Err(problem.map_or(ReconcileError::Abandoned, |problem| {
+                    ReconcileError::NoObject(Box::new(problem))
+                }));
+            };
+            Arc::make_mut(lookups).insert(key, answer);
+        }
+        Ok(())
+    }
+
+    async fn post_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
+        let map = snapshot.to_config_map(&self.job, &self.key.namespace);
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
+        let created = self.config_maps().create(&params, &map).await;
+        created
+            .map(drop)
+            .map_err(|error| ReconcileError::api(what(), error))
+    }
+
+    async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
+        let name = Snapshot::name(&self.key.name);
+        let found = self.config_maps().get_opt(&name).await;
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let Some(map) = found else {
+            return Ok(None);
+        };
+        if !owner::owns(&self.job, &map.metadata) {
+            return Err(owner::foreign("ConfigMap".to_owned(), name, &map.metadata));
+        }
+        Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
+    }
+
+    /// Puts a snapshot in the place of the one of that UID.
+    async fn replace_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        uid: Option<String>,
+    ) -> Result<(), ReconcileError> {
+        let name = Snapshot::name(&self.key.name);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid,
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match self.config_maps().delete(&name, &params).await {
+            Ok(_) => {}
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => {
+                return Err(ReconcileError::api(
+                    format!("replacing ConfigMap `{name}`"),
+                    error,
+                ));
+            }
+        }
+        self.post_snapshot(snapshot).await
+    }
+
+    /// Applies the objects beside a JobSet that may change.
+    async fn apply_beside(&self, objects: &[RenderedObject]) -> Result<(), ReconcileError> {
+        for object in objects {
+            let value = self.owned(object.value.clone());
+            let text = |pointer: &str| {
+                value
+                    .pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let (kind, name) = (text("/kind"), text("/metadata/name"));
+            let api: Api<DynamicObject> = Api::namespaced_with(
+                self.reconciler.client.clone(),
+                &self.key.namespace,
+                &resource(&text("/apiVersion"), &kind),
+            );
+            let found = api.get_metadata_opt(&name).await;
+            let found = found
+                .map_err(|error| ReconcileError::api(format!("reading {kind} `{name}`"), error))?;
+            match &found {
+                Some(found) if !owner::owns(&self.job, &found.metadata) => {
+                    return Err(owner::foreign(kind, name, &found.metadata));
+                }
+                Some(_) if object.apply == ApplyMode::Once => continue,
+                _ => {}
+            }
+            let params = PatchParams::apply(MANAGER);
+            let params = if found.is_some() {
+                params.force()
+            } else {
+                params
+            };
+            let applied = api.patch(&name, &params, &Patch::Apply(&value)).await;
+            applied
+                .map_err(|error| ReconcileError::api(format!("writing {kind} `{name}`"), error))?;
+        }
+        Ok(())
+    }
+
+    /// The object with its owner.
+    fn owned(&self, mut object: Value) -> Value {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert(
+                "ownerReferences".to_owned(),
+                json!([owner::reference(&self.job)]),
+            );
+        }
+        object
+    }
+
+    /// The error, or whose the JobSet of this name is.
+    async fn taken(&self, error: ReconcileError) -> Result<(), ReconcileError> {
+        let api: Api<JobSetObject> =
+            Api::namespaced(self.reconciler.client.clone(), &self.key.namespace);
+        match api.get_opt(&self.key.name).await {
+            Ok(Some(found)) if !owner::owns(&self.job, kube::Resource::meta(&found)) => {
+                let (kind, name) = (names::JOB_SET.to_owned(), self.key.name.to_string());
+                Err(owner::foreign(kind, name, kube::Resource::meta(&found)))
+            }
+            _ => Err(error),
+        }
+    }
+
+    fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
+    }
+}
+
+/// Reads a TrainJob with its old forms, as the API server has it.
+fn read(object: Value) -> Result<TrainJob, ReconcileError> {
+    let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
+    let object = Object::read(Source::new("", 1), object).map_err(|errors| {
+        refused(
+            errors
+                .0
+                .iter()
+                .map(|error| error.problem.to_string())
+                .collect(),
+        )
+    })?;
+    let mut admitted = Admitted::new(object, "");
+    let read = TrainJob::read(&admitted.object);
+    if let Err(errors) = &read {
+        admitted.refuse(&errors.0);
+    }
+    let line = |error: &trainyard_api::Located| format!("{}: {}", error.place.field, error.message);
+    match read {
+        Ok(job) if admitted.errors.is_empty() => Ok(job),
+        _ => Err(refused(admitted.errors.iter().map(line).collect())),
+    }
+}
+
+/// The live spec with the TrainJob's own patches, each as far as it can be merged.
+fn patched(job: &TrainJob, spec: &Value) -> Value {
+    let patches = job
+        .runtime_patches
+        .iter()
+        .filter_map(|patch| patch.spec.as_ref());
+    patches.fold(spec.clone(), |spec, patch| {
+        merge::strategic(&spec, patch).unwrap_or(spec)
+    })
+}
+
+fn pinned(before: Option<&Plan>, now: Option<&Plan>) -> ReconcileError {
+    let text = |plan: Option<&Plan>| match plan {
+        Some(plan) if plan.plugins.is_empty() => "none".to_owned(),
+        Some(plan) => {
+            let plugins = plan.plugins.iter();
+            let names = plugins
+                .map(|plugin| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest));
+            names.collect::<Vec<_>>().join(", ")
+        }
+        None => "an unknown plan".to_owned(),
+    };
+    ReconcileError::PlanIsPinned {
+        pinned: text(before),
+        loaded: text(now),
+    }
+}
+
+/// Whether the API server, or JobSet's webhook, says that the object can't change in this way.
+fn is_refused(error: &kube::Error) -> bool {
+    matches!(code(error), Some(400 | 403 | 422))
+}
+
+fn manager() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// A kind that plugins may emit, or JobSet; its name in addresses is made as Kubernetes' own kinds make theirs.
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}

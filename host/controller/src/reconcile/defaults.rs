@@ -1,0 +1,81 @@
+//! What JobSet's webhooks would fill in, for clusters that run without them. Pure.
+
+use serde_json::{Map, Value, json};
+
+/// Fills in the defaults of JobSet v0.12 where a JobSet says nothing.
+pub(crate) fn fill(job_set: &mut Value) {
+    let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    default(spec, "successPolicy", json!({"operator": "All"}));
+    default(
+        spec,
+        "startupPolicy",
+        json!({"startupPolicyOrder": "AnyOrder"}),
+    );
+    default(spec, "network", json!({}));
+    if let Some(network) = spec.get_mut("network").and_then(Value::as_object_mut) {
+        default(network, "enableDNSHostnames", json!(true));
+        default(network, "publishNotReadyAddresses", json!(true));
+    }
+    let rules = spec
+        .get_mut("failurePolicy")
+        .and_then(|policy| policy.get_mut("rules"));
+    for (at, rule) in rules
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        if let Some(rule) = rule.as_object_mut() {
+            default(rule, "name", json!(format!("failurePolicyRule{at}")));
+        }
+    }
+    let jobs = spec.get_mut("replicatedJobs").and_then(Value::as_array_mut);
+    for job in jobs.into_iter().flatten() {
+        if let Some(spec) = job
+            .pointer_mut("/template/spec")
+            .and_then(Value::as_object_mut)
+        {
+            default(spec, "completionMode", json!("Indexed"));
+        }
+        let pods = job.pointer_mut("/template/spec/template/spec");
+        if let Some(pods) = pods.and_then(Value::as_object_mut) {
+            default(pods, "restartPolicy", json!("OnFailure"));
+        }
+    }
+}
+
+fn default(object: &mut Map<String, Value>, name: &str, value: Value) {
+    object.entry(name).or_insert(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_stays() {
+        let mut job_set = json!({"spec": {
+            "network": {"enableDNSHostnames": false}, "successPolicy": {"operator": "Any"},
+            "failurePolicy": {"rules": [{"action": "FailJobSet"}, {"name": "mine", "action": "FailJobSet"}]},
+            "replicatedJobs": [
+                {"name": "a", "template": {"spec": {"template": {"spec": {"restartPolicy": "Never"}}}}},
+                {"name": "b", "template": {"spec": {"completionMode": "NonIndexed", "template": {"spec": {}}}}},
+            ],
+        }});
+        fill(&mut job_set);
+        let expected = json!({"spec": {
+            "network": {"enableDNSHostnames": false, "publishNotReadyAddresses": true},
+            "successPolicy": {"operator": "Any"}, "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+            "failurePolicy": {"rules": [
+                {"name": "failurePolicyRule0", "action": "FailJobSet"}, {"name": "mine", "action": "FailJobSet"},
+            ]},
+            "replicatedJobs": [
+                {"name": "a", "template": {"spec": {"completionMode": "Indexed", "template": {"spec": {"restartPolicy": "Never"}}}}},
+                {"name": "b", "template": {"spec": {"completionMode": "NonIndexed", "template": {"spec": {"restartPolicy": "OnFailure"}}}}},
+            ],
+        }});
+        assert_eq!(job_set, expected);
+    }
+}

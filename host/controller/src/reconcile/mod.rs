@@ -1,0 +1,267 @@
+//! One pass over one TrainJob: what it should be, and the writes that bring it there, in an order that is safe wherever it
+//! stops.
+//!
+//! Snapshot first, then the objects beside the JobSet, then the JobSet, then the status. A JobSet that has started is frozen:
+//! of it only `spec.suspend` changes, and, when it goes on after a suspension, how its pods are placed.
+
+mod children;
+mod defaults;
+mod error;
+mod job_set;
+mod lookups;
+mod owner;
+mod snapshot;
+mod status;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use trainyard_api::names;
+
+pub use error::ReconcileError;
+pub use snapshot::{Plan, Planned, Snapshot, SnapshotError};
+
+use crate::plugins::Plugins;
+use crate::queue::Key;
+use crate::watch::{
+    JobSetObject, JobSetState, RuntimeKey, RuntimeState, Store, TrainJobObject, TrainJobState,
+    TrainJobStatus, Watched as _,
+};
+
+/// The field manager of everything that is written.
+const MANAGER: &str = "trainer";
+
+/// What the controller knows of the cluster.
+#[derive(Debug, Default)]
+pub struct Stores {
+    /// TrainJobs.
+    pub jobs: Store<Key, TrainJobState>,
+    /// JobSets.
+    pub job_sets: Store<Key, JobSetState>,
+    /// Runtimes of namespaces.
+    pub runtimes: Store<RuntimeKey, RuntimeState>,
+    /// Runtimes of the cluster.
+    pub cluster_runtimes: Store<RuntimeKey, RuntimeState>,
+}
+
+/// Brings TrainJobs to where they should be.
+pub struct Reconciler {
+    client: Client,
+    stores: Arc<Stores>,
+    plugins: Plugins,
+    lookups: lookups::Fetcher,
+    write_defaults: bool,
+    /// The suspended JobSets that are as their TrainJobs want them: UID and fingerprint of the TrainJob.
+    applied: Mutex<HashMap<Key, (Box<str>, u64)>>,
+    /// The TrainJobs whose runtime is missing or wrong.
+    waiting: Mutex<HashMap<RuntimeKey, HashSet<Key>>>,
+}
+
+/// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
+struct Wishes {
+    suspend: bool,
+    deadline: Option<i64>,
+    managed_by_us: bool,
+    not_supported: Option<String>,
+}
+
+impl Wishes {
+    fn of(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool);
+        let group = text("/spec/runtimeRef/apiGroup").unwrap_or(names::TRAINER_GROUP);
+        let kind = text("/spec/runtimeRef/kind").unwrap_or(names::CLUSTER_TRAINING_RUNTIME);
+        let kinds = [names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME];
+        let supported = group == names::TRAINER_GROUP && kinds.contains(&kind);
+        let managed_by = text("/spec/managedBy").unwrap_or(names::MANAGED_BY_TRAINER);
+        Self {
+            suspend: flag("/spec/suspend").unwrap_or(false),
+            deadline: object
+                .pointer("/spec/activeDeadlineSeconds")
+                .and_then(Value::as_i64),
+            managed_by_us: managed_by == names::MANAGED_BY_TRAINER,
+            not_supported: (!supported).then(|| {
+                format!(
+                    "the runtime {kind}.{group} is not supported; {} and {} of {} are",
+                    kinds[0],
+                    kinds[1],
+                    names::TRAINER_GROUP
+                )
+            }),
+        }
+    }
+}
+
+impl Reconciler {
+    /// A reconciler that writes with this client. With `write_defaults`, JobSets carry the defaults that JobSet's own webhooks
+    /// would set, for clusters that run without them.
+    pub fn new(
+        client: Client,
+        stores: Arc<Stores>,
+        plugins: Plugins,
+        write_defaults: bool,
+    ) -> Self {
+        Self {
+            lookups: lookups::Fetcher::new(client.clone()),
+            client,
+            stores,
+            plugins,
+            write_defaults,
+            applied: Mutex::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// The TrainJobs that wait for a runtime, once: it changed.
+    pub fn woken_by(&self, runtime: &RuntimeKey) -> HashSet<Key> {
+        self.waiting().remove(runtime).unwrap_or_default()
+    }
+
+    /// Brings a TrainJob to where it should be. Returns after how long it has to be looked at again, where time alone changes it.
+    ///
+    /// # Errors
+    /// What keeps it from there. Its status is written all the same.
+    pub async fn reconcile(&self, key: &Key) -> Result<Option<Duration>, ReconcileError> {
+        let Some(state) = self.stores.jobs.get(key) else {
+            self.applied().remove(key);
+            return Ok(None);
+        };
+        let object = state.object().unwrap_or_default();
+        let wishes = Wishes::of(&object);
+        if state.deleting || !wishes.managed_by_us {
+            return Ok(None);
+        }
+        let now = Timestamp::now();
+        let status = self.status(key, &state, &wishes, now);
+        let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
+        let made = if has_ended {
+            Ok(())
+        } else {
+            self.children(key, &state, object, wishes.suspend).await
+        };
+        // What was made shows in the status at once.
+        let status = self.status(key, &state, &wishes, now);
+        self.write_status(key, &state, &status).await?;
+        self.end_overdue(key, &state, &status).await?;
+        made?;
+        let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
+            .filter(|_| status::end(&status).is_none());
+        Ok(until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default()))
+    }
+
+    /// The JobSet of a TrainJob, if it is its own.
+    fn job_set(&self, key: &Key, job: &TrainJobState) -> Option<Arc<JobSetState>> {
+        let job_set = self.stores.job_sets.get(key)?;
+        (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
+    }
+
+    fn status(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        wishes: &Wishes,
+        now: Timestamp,
+    ) -> TrainJobStatus {
+        let job_set = self.job_set(key, state);
+        let status = status::next(&state.status, wishes.suspend, job_set.as_deref(), now);
+        if status::end(&status).is_some() {
+            return status;
+        }
+        if let Some(message) = &wishes.not_supported {
+            return status::not_supported(&status, message, now);
+        }
+        match status::deadline(wishes.deadline, wishes.suspend, state.created, &status) {
+            Some(deadline) if deadline <= now => status::deadline_exceeded(&status, now),
+            _ => status,
+        }
+    }
+
+    async fn write_status(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        status: &TrainJobStatus,
+    ) -> Result<(), ReconcileError> {
+        if *status == state.status {
+            return Ok(());
+        }
+        let patch = json!({
+            "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
+            "status": {"conditions": status.conditions, "jobsStatus": status.jobs_status},
+        });
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let api: Api<TrainJobObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let written = api
+            .patch_status(&key.name, &params, &Patch::Merge(&patch))
+            .await;
+        match written {
+            Ok(written) => {
+                if let Some((key, state)) = written.slim() {
+                    self.stores.jobs.put(key, state);
+                }
+                Ok(())
+            }
+            // It was deleted meanwhile: there is nothing to say any more.
+            Err(error) if error::code(&error) == Some(404) => Ok(()),
+            Err(error) => Err(ReconcileError::api("writing the TrainJob's status", error)),
+        }
+    }
+
+    /// Deletes the JobSet of a TrainJob that took too long, once its status says so.
+    async fn end_overdue(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        status: &TrainJobStatus,
+    ) -> Result<(), ReconcileError> {
+        let overdue =
+            status::end(status).is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
+        match self.job_set(key, state) {
+            Some(job_set) if overdue && !job_set.deleting => {
+                self.delete_job_set(key, &job_set.uid, None).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes the JobSet of that UID, and nothing else of its name.
+    async fn delete_job_set(
+        &self,
+        key: &Key,
+        uid: &str,
+        version: Option<String>,
+    ) -> Result<(), ReconcileError> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: version,
+            }),
+            ..DeleteParams::background()
+        };
+        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        match api.delete(&key.name, &params).await {
+            Ok(_) => Ok(()),
+            Err(error) if error::code(&error) == Some(404) => Ok(()),
+            Err(error) => Err(ReconcileError::api(
+                format!("deleting JobSet `{}`", key.name),
+                error,
+            )),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<RuntimeKey, HashSet<Key>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn applied(&self) -> MutexGuard<'_, HashMap<Key, (Box<str>, u64)>> {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,283 @@
+//! The queue is fair over namespaces, runs no key twice at once, loses none, and backs off from failures.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout};
+use trainyard_controller::queue::{Backoff, Key, Queue};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn queue() -> Queue {
+    Queue::new(Backoff::default())
+}
+
+fn key(name: &str) -> Key {
+    Key::new("team", name)
+}
+
+async fn is_idle(queue: &Queue, during: Duration) -> bool {
+    timeout(during, queue.next()).await.is_err()
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_thousand_of_one_namespace_do_not_delay_another() {
+    let queue = queue();
+    for n in 0..5_000 {
+        queue.add(Key::new("busy", format!("job-{n}")));
+    }
+    queue.next().await.unwrap().succeed();
+    queue.add(Key::new("quiet", "one"));
+    queue.add(Key::new("quiet", "two"));
+    queue.add(Key::new("other", "three"));
+    let mut order = Vec::new();
+    for _ in 0..8 {
+        let running = queue.next().await.unwrap();
+        order.push(running.key().to_string());
+        running.succeed();
+    }
+    let at = |name: &str| order.iter().position(|key| key == name).unwrap();
+    assert!(at("quiet/one") <= 2, "{order:?}");
+    assert!(at("other/three") <= 3, "{order:?}");
+    assert!(at("quiet/two") <= 5, "{order:?}");
+    assert_eq!(queue.depth(), 5_003 - 1 - 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_namespace_keep_their_order() {
+    let queue = queue();
+    for name in ["c", "a", "b"] {
+        queue.add(key(name));
+    }
+    for name in ["c", "a", "b"] {
+        assert_eq!(queue.next().await.unwrap().key(), &key(name));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_added_twice_runs_once() {
+    let queue = queue();
+    queue.add(key("a"));
+    queue.add(key("a"));
+    queue.add_after(key("a"), SECOND);
+    assert_eq!(queue.depth(), 1);
+    queue.next().await.unwrap().succeed();
+    assert!(is_idle(&queue, SECOND * 10).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_runs_runs_nowhere_else_and_runs_again_when_it_was_added_meanwhile() {
+    let queue = queue();
+    queue.add(key("a"));
+    let running = queue.next().await.unwrap();
+    queue.add(key("a"));
+    queue.add(key("a"));
+    assert_eq!(queue.depth(), 0);
+    assert!(is_idle(&queue, SECOND).await);
+    running.succeed();
+    queue.next().await.unwrap().succeed();
+    assert!(is_idle(&queue, SECOND).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_earliest_delay_wins() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after(key("a"), SECOND * 10);
+    queue.add_after(key("a"), SECOND * 5);
+    queue.add_after(key("a"), SECOND * 20);
+    let running = queue.next().await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 5);
+    running.succeed();
+    assert!(is_idle(&queue, SECOND * 100).await);
+
+    queue.add_after(key("a"), SECOND * 10);
+    queue.add(key("a"));
+    let start = Instant::now();
+    queue
+        .next()
+        .await
+        .unwrap()
+        .succeed_and_add_after(SECOND * 3);
+    assert_eq!(start.elapsed().as_secs(), 0);
+    queue.next().await.unwrap().succeed();
+    assert_eq!(start.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_key_wakes_a_worker_that_waits_for_a_later_one() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after(key("late"), SECOND * 60);
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.next().await.unwrap().key().clone() }
+    });
+    tokio::time::sleep(SECOND).await;
+    queue.add_after(key("early"), SECOND);
+    assert_eq!(worker.await.unwrap(), key("early"));
+    assert_eq!(start.elapsed().as_secs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_with_jitter_and_success_forgets_them() {
+    let queue = queue();
+    queue.add(key("a"));
+    let mut last = None;
+    for expected in [1, 2, 4, 8, 16, 32, 64, 128, 150, 150, 1] {
+        let running = queue.next().await.unwrap();
+        if let Some((failed, delay)) = last {
+            let waited = Instant::now().duration_since(failed);
+            assert!(waited >= delay && waited < delay + SECOND, "{waited:?}");
+        }
+        if expected == 1 && last.is_some() {
+            running.succeed();
+            queue.add(key("a"));
+            let delay = queue.next().await.unwrap().fail();
+            assert!(delay >= SECOND && delay <= SECOND * 2, "{delay:?}");
+            break;
+        }
+        let delay = running.fail();
+        let expected = SECOND * expected;
+        assert!(
+            delay >= expected && delay <= expected * 2,
+            "{delay:?} for {expected:?}"
+        );
+        last = Some((Instant::now(), delay));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_failures_do_not_come_back_together() {
+    let queue = queue();
+    let mut delays = HashSet::new();
+    for n in 0..1_000 {
+        queue.add(key(&n.to_string()));
+        delays.insert(queue.next().await.unwrap().fail().as_millis());
+    }
+    assert!(delays.len() > 200, "{} different delays", delays.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_runs_a_failed_key_at_once_and_does_not_forget_the_failure() {
+    let queue = queue();
+    queue.add(key("a"));
+    let first = queue.next().await.unwrap().fail();
+    let start = Instant::now();
+    queue.add(key("a"));
+    let running = queue.next().await.unwrap();
+    assert!(start.elapsed() < first);
+    let second = running.fail();
+    assert!(second >= SECOND * 2, "{second:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_panics_has_failed() {
+    let queue = queue();
+    queue.add(key("a"));
+    let running = queue.next().await.unwrap();
+    let worker = tokio::spawn(async move {
+        let _running = running;
+        panic!("a reconcile that panics");
+    });
+    worker.await.unwrap_err();
+    let start = Instant::now();
+    queue.next().await.unwrap().succeed();
+    assert!(start.elapsed() >= SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_goes_away_loses_no_key() {
+    let queue = queue();
+    for _ in 0..3 {
+        let abandoned = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.next().await.is_some() }
+        });
+        tokio::time::sleep(SECOND).await;
+        abandoned.abort();
+    }
+    queue.add(key("a"));
+    let running = timeout(SECOND, queue.next()).await.unwrap().unwrap();
+    assert_eq!(running.key(), &key("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_queue_ends_all_workers_and_takes_no_more() {
+    let queue = queue();
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await.is_none() })
+        })
+        .collect();
+    tokio::time::sleep(SECOND).await;
+    queue.close();
+    for worker in workers {
+        assert!(timeout(SECOND, worker).await.unwrap().unwrap());
+    }
+    queue.add(key("a"));
+    assert!(queue.next().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_workers_never_hold_a_key_twice_and_every_add_is_seen() {
+    let queue = Queue::new(Backoff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(2),
+    });
+    let running = Arc::new(Mutex::new(HashSet::new()));
+    let wanted = Arc::new(Mutex::new(std::collections::HashMap::new()));
+    let seen = Arc::new(Mutex::new(std::collections::HashMap::new()));
+    let workers: Vec<_> = (0..8)
+        .map(|worker| {
+            let (queue, running) = (queue.clone(), Arc::clone(&running));
+            let (wanted, seen) = (Arc::clone(&wanted), Arc::clone(&seen));
+            tokio::spawn(async move {
+                let mut runs = 0_usize;
+                while let Some(turn) = queue.next().await {
+                    let key = turn.key().clone();
+                    assert!(running.lock().unwrap().insert(key.clone()), "{key} twice");
+                    let version: usize = wanted.lock().unwrap()[&key];
+                    tokio::task::yield_now().await;
+                    runs += 1;
+                    assert!(running.lock().unwrap().remove(&key));
+                    if (runs + worker) % 7 == 0 {
+                        turn.fail();
+                    } else {
+                        seen.lock().unwrap().insert(key, version);
+                        turn.succeed();
+                    }
+                }
+            })
+        })
+        .collect();
+    for version in 0..200 {
+        for n in 0..20 {
+            let key = Key::new(format!("ns-{}", n % 3), n.to_string());
+            wanted.lock().unwrap().insert(key.clone(), version);
+            queue.add(key);
+        }
+        tokio::task::yield_now().await;
+    }
+    timeout(Duration::from_secs(30), async {
+        while *seen.lock().unwrap() != *wanted.lock().unwrap() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await
+    .expect("every key is seen at its last version");
+    queue.close();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+}
