@@ -1,3 +1,5 @@
 //! The path in a cluster.
 
+pub mod client;
+pub mod metrics;
 pub mod queue;
