@@ -86,6 +86,16 @@ pub struct NoAnswer {
     pub after: Duration,
 }
 
+/// Whether a call may go well when it is made again: there was no answer, or the server is too busy or broken.
+#[must_use]
+pub fn is_transient(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+        _ => false,
+    }
+}
+
 /// A client for that server, whose calls are counted.
 ///
 /// # Errors

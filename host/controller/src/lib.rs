@@ -1,5 +1,6 @@
 //! The path in a cluster.
 
 pub mod client;
+pub mod events;
 pub mod metrics;
 pub mod queue;

@@ -6,6 +6,8 @@
     clippy::panic
 )]
 
+mod stub;
+
 use std::{
     sync::{
         Arc,
@@ -15,9 +17,7 @@ use std::{
 };
 
 use axum::{
-    Router,
     body::{Body, Bytes},
-    extract::Request,
     response::{IntoResponse as _, Response},
 };
 use futures::StreamExt as _;
@@ -27,28 +27,9 @@ use kube::{
     Api,
     api::{ListParams, PostParams, WatchParams},
 };
-use trainyard_controller::{
-    client::{ClientOptions, NoAnswer, Rate, client},
-    metrics::Metrics,
-    queue::{Backoff, Queue},
-};
+use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client};
 
-async fn serve<F>(handler: F) -> kube::Config
-where
-    F: Fn(Request) -> futures::future::BoxFuture<'static, Response> + Clone + Send + Sync + 'static,
-{
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let app = Router::new().fallback(move |request: Request| handler(request));
-        axum::serve(listener, app).await.unwrap();
-    });
-    kube::Config::new(format!("http://{address}").parse().unwrap())
-}
-
-fn metrics() -> Arc<Metrics> {
-    Arc::new(Metrics::new(&Queue::new(Backoff::default())))
-}
+use stub::{metrics, serve};
 
 fn options(answer_ms: u64) -> ClientOptions {
     ClientOptions {
