@@ -251,7 +251,7 @@ async fn many_workers_never_hold_a_key_twice_and_every_add_is_seen() {
                     tokio::task::yield_now().await;
                     runs += 1;
                     assert!(running.lock().unwrap().remove(&key));
-                    if (runs + worker) % 7 == 0 {
+                    if (runs + worker).is_multiple_of(7) {
                         turn.fail();
                     } else {
                         seen.lock().unwrap().insert(key, version);

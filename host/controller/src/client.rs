@@ -1,0 +1,340 @@
+//! How the process talks to the API server: own timeouts, no hidden retries, every call counted.
+//!
+//! kube's own client retries 429, 503 and 504 fifteen times with up to 1,000 s between, and waits
+//! for an answer forever. Here a call that fails, fails soon, and who called it decides when to try
+//! again.
+
+use std::{
+    future::Future,
+    num::NonZeroU32,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use governor::{DefaultDirectRateLimiter, Quota};
+use http::{Method, Request, Response, header::CONTENT_TYPE};
+use http_body_util::Either;
+use kube::client::{Body, ClientBuilder};
+use thiserror::Error;
+use tokio::time::{Instant, timeout_at};
+use tower::{BoxError, Service};
+use tower_http::timeout::DeadlineBody;
+
+use crate::metrics::Metrics;
+
+/// How long a connection, and then the whole answer to a call, may take unless told otherwise.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How long the start of a watch may take. Once it runs it has no deadline: kube's watcher ends one that is silent.
+const WATCH_START: Duration = Duration::from_secs(30);
+
+/// What a client is held to.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientOptions {
+    /// How long a connection, and then the whole answer to a call, may take. Watches have no end, only their start is bounded.
+    pub answer: Duration,
+    /// How many calls it makes; without it as many as it is asked to.
+    pub rate: Option<Rate>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            answer: ANSWER,
+            rate: None,
+        }
+    }
+}
+
+/// How many calls a client makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate(Quota);
+
+impl Rate {
+    /// So many calls a second, and so many at once after a pause (at least one); none where `qps` is no positive number.
+    #[must_use]
+    pub fn new(qps: f64, burst: u32) -> Option<Self> {
+        if qps <= 0.0 {
+            return None;
+        }
+        let period = Duration::try_from_secs_f64(1.0 / qps).ok()?;
+        let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
+        // A rate beyond one call a nanosecond is none.
+        Some(Self(Quota::with_period(period)?.allow_burst(burst)))
+    }
+}
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The configuration (certificates, credentials, proxy) is of no use.
+    #[error("the API server can't be reached with this configuration: {0}")]
+    Configuration(#[source] Box<kube::Error>),
+}
+
+/// A call that was not answered in time. It arrives as the source of a `kube::Error::Service`.
+#[derive(Debug, Error)]
+#[error("{verb} {path}: no answer from the API server within {after:?}")]
+pub struct NoAnswer {
+    /// The verb, as in RBAC; server-side apply is `apply`.
+    pub verb: &'static str,
+    /// The path that was called.
+    pub path: String,
+    /// How long it was waited for.
+    pub after: Duration,
+}
+
+/// Whether a call may go well when it is made again: there was no answer, or the server is too busy or broken.
+#[must_use]
+pub fn is_transient(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+        _ => false,
+    }
+}
+
+/// A client for that server, whose calls are counted.
+///
+/// # Errors
+/// A configuration that is of no use.
+pub fn client(
+    mut config: kube::Config,
+    options: ClientOptions,
+    metrics: Arc<Metrics>,
+) -> Result<kube::Client, ClientError> {
+    config.default_retry = false;
+    config.connect_timeout = Some(options.answer);
+    config.write_timeout = Some(options.answer);
+    // Bounded per call, below: this one would count for watches too.
+    config.read_timeout = None;
+    let limiter = options
+        .rate
+        .map(|Rate(quota)| Arc::new(DefaultDirectRateLimiter::direct(quota)));
+    let builder = ClientBuilder::try_from(config)
+        .map_err(|error| ClientError::Configuration(Box::new(error)))?;
+    let layer = tower::layer::layer_fn(|inner| Watched {
+        inner,
+        answer: options.answer,
+        limiter: limiter.clone(),
+        metrics: Arc::clone(&metrics),
+    });
+    Ok(builder.with_layer(&layer).build())
+}
+
+/// Limits, bounds and counts the calls of the client below it.
+#[derive(Debug, Clone)]
+struct Watched<S> {
+    inner: S,
+    answer: Duration,
+    limiter: Option<Arc<DefaultDirectRateLimiter>>,
+    metrics: Arc<Metrics>,
+}
+
+type Answer<B> = Response<Either<DeadlineBody<B>, B>>;
+
+impl<S, B> Service<Request<Body>> for Watched<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Send + 'static,
+{
+    type Response = Answer<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer<B>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let call = Call::of(&request);
+        let path = request.uri().path().to_owned();
+        let within = if call.verb == WATCH {
+            WATCH_START.max(self.answer)
+        } else {
+            self.answer
+        };
+        // Nothing is sent before this is polled.
+        let answer = self.inner.call(request);
+        let limiter = self.limiter.clone();
+        let metrics = Arc::clone(&self.metrics);
+        Box::pin(async move {
+            if let Some(limiter) = limiter {
+                limiter.until_ready().await;
+            }
+            let deadline = Instant::now() + within;
+            let answer = match timeout_at(deadline, answer).await {
+                Ok(answer) => answer.map_err(Into::into),
+                Err(_) => Err(NoAnswer {
+                    verb: call.verb,
+                    path,
+                    after: within,
+                }
+                .into()),
+            };
+            let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+            metrics.api_called(call.verb, &call.kind, code);
+            let left = deadline.saturating_duration_since(Instant::now());
+            Ok(answer?.map(|body| {
+                if call.verb == WATCH {
+                    Either::Right(body)
+                } else {
+                    Either::Left(DeadlineBody::new(left, body))
+                }
+            }))
+        })
+    }
+}
+
+const WATCH: &str = "watch";
+
+/// What a request asks for, in RBAC's words.
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    verb: &'static str,
+    /// The plural, with its subresource: `trainjobs/status`. `discovery` for what names no kind.
+    kind: String,
+}
+
+impl Call {
+    fn of<B>(request: &Request<B>) -> Self {
+        let parts: Vec<&str> = request
+            .uri()
+            .path()
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .collect();
+        let below = match parts.as_slice() {
+            ["api", _, below @ ..] | ["apis", _, _, below @ ..] => below,
+            _ => &[],
+        };
+        let (kind, name) = match below {
+            ["namespaces", _, plural] => ((*plural).to_owned(), None),
+            // Subresources of a namespace itself look like its kinds.
+            ["namespaces", _, plural, name] => ((*plural).to_owned(), Some(*name)),
+            ["namespaces", _, plural, name, sub @ ..] => {
+                (format!("{plural}/{}", sub.join("/")), Some(*name))
+            }
+            [plural] => ((*plural).to_owned(), None),
+            [plural, name] => ((*plural).to_owned(), Some(*name)),
+            [plural, name, sub @ ..] => (format!("{plural}/{}", sub.join("/")), Some(*name)),
+            [] => ("discovery".to_owned(), Some("")),
+        };
+        let verb = verb(request, name.is_some());
+        Self { verb, kind }
+    }
+}
+
+fn verb<B>(request: &Request<B>, named: bool) -> &'static str {
+    match *request.method() {
+        Method::GET if is_watch(request.uri().query().unwrap_or_default()) => WATCH,
+        Method::GET if named => "get",
+        Method::GET => "list",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => {
+            let media = request.headers().get(CONTENT_TYPE);
+            if media.is_some_and(|media| media.as_bytes().starts_with(b"application/apply-patch")) {
+                "apply"
+            } else {
+                "patch"
+            }
+        }
+        Method::DELETE if named => "delete",
+        Method::DELETE => "deletecollection",
+        _ => "other",
+    }
+}
+
+fn is_watch(query: &str) -> bool {
+    query
+        .split('&')
+        .any(|pair| matches!(pair, "watch=true" | "watch=1"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn call(method: &str, uri: &str) -> (&'static str, String) {
+        let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+        let Call { verb, kind } = Call::of(&request);
+        (verb, kind)
+    }
+
+    #[test]
+    fn calls_have_the_verbs_and_kinds_of_rbac() {
+        let jobs = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/a/trainjobs";
+        for (method, uri, verb, kind) in [
+            ("GET", jobs, "list", "trainjobs"),
+            (
+                "GET",
+                &format!("{jobs}?&watch=true&limit=1"),
+                "watch",
+                "trainjobs",
+            ),
+            ("GET", &format!("{jobs}/one"), "get", "trainjobs"),
+            (
+                "PATCH",
+                &format!("{jobs}/one/status?"),
+                "patch",
+                "trainjobs/status",
+            ),
+            ("DELETE", jobs, "deletecollection", "trainjobs"),
+            (
+                "GET",
+                "/apis/jobset.x-k8s.io/v1alpha2/jobsets?watch=1",
+                "watch",
+                "jobsets",
+            ),
+            (
+                "POST",
+                "/api/v1/namespaces/a/configmaps?",
+                "create",
+                "configmaps",
+            ),
+            (
+                "DELETE",
+                "/api/v1/namespaces/a/secrets/b",
+                "delete",
+                "secrets",
+            ),
+            ("GET", "/api/v1/namespaces/a", "get", "namespaces"),
+            (
+                "GET",
+                "/api/v1/namespaces?watch=false",
+                "list",
+                "namespaces",
+            ),
+            (
+                "PUT",
+                "/apis/coordination.k8s.io/v1/namespaces/a/leases/b",
+                "update",
+                "leases",
+            ),
+            (
+                "GET",
+                "/apis/trainer.kubeflow.org/v1alpha1",
+                "get",
+                "discovery",
+            ),
+            ("GET", "/version", "get", "discovery"),
+        ] {
+            assert_eq!(call(method, uri), (verb, kind.to_owned()), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_a_positive_number() {
+        for qps in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300] {
+            assert!(Rate::new(qps, 1).is_none(), "{qps}");
+        }
+        assert!(Rate::new(0.5, 0).is_some());
+    }
+}

@@ -1,0 +1,395 @@
+//! What Prometheus is told.
+//!
+//! Names start with `trainyard_`. Those of controller-runtime that dashboards of the reference read
+//! (kubeflow/trainer#3653) keep their names and labels.
+
+use std::{fmt, time::Duration};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, text},
+    metrics::{
+        counter::Counter, family::Family, gauge::ConstGauge, gauge::Gauge, histogram::Histogram,
+    },
+    registry::{Registry, Unit},
+};
+use trainyard_model::{
+    plugin::PluginId,
+    policy::{Ended, Phase},
+};
+
+use crate::queue::Queue;
+
+/// The name of the reference's TrainJob controller, which its metrics carry.
+const CONTROLLER: &str = "trainjob_controller";
+
+/// The media type of [`Metrics::text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Seconds of a reconcile, API calls included.
+const RECONCILE_SECONDS: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0,
+];
+
+/// Seconds of a plugin call: tens of microseconds, up to its wall-clock limit.
+const CALL_SECONDS: [f64; 12] = [
+    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0,
+];
+
+/// All metrics of a process.
+pub struct Metrics {
+    registry: Registry,
+    reconcile_results: Family<ResultLabels, Counter>,
+    reconcile_errors: Family<ControllerLabels, Counter>,
+    reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
+    reconcile_failures: Family<ReasonLabels, Counter>,
+    plugin_seconds: Family<CallLabels, Histogram, fn() -> Histogram>,
+    plugin_fuel: Family<CallLabels, Counter>,
+    plugin_writes: Family<CallLabels, Counter>,
+    plugin_errors: Family<ErrorLabels, Counter>,
+    plugins_loaded: Family<PluginLabels, Gauge>,
+    plugins_refused: Family<FileLabels, Gauge>,
+    api_calls: Family<ApiLabels, Counter>,
+    events_dropped: Family<ReasonLabels, Counter>,
+    leader: Gauge,
+}
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is left to do until something changes.
+    Success,
+    /// Nothing is left to do until a time that is known, such as a deadline.
+    RequeueAfter,
+    /// It failed and is tried again; with the reason that its Event has.
+    Error(&'static str),
+}
+
+/// One call of a plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginCall<'a> {
+    /// The plugin.
+    pub plugin: &'a PluginId,
+    /// Which phase was called.
+    pub phase: Phase,
+    /// How long it took.
+    pub took: Duration,
+    /// Instructions that it used, where they are known.
+    pub fuel: Option<u64>,
+    /// Entries of its journal.
+    pub writes: u64,
+    /// Why it counts for nothing, if so.
+    pub error: Option<&'a Ended>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    plugin: String,
+    phase: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    plugin: String,
+    phase: &'static str,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PluginLabels {
+    plugin: String,
+    version: String,
+    digest: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FileLabels {
+    file: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ApiLabels {
+    verb: &'static str,
+    kind: String,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabels {
+    name: &'static str,
+    controller: &'static str,
+}
+
+/// Reads the queue's depth when it is asked for.
+#[derive(Debug)]
+struct QueueDepth(Queue);
+
+impl Collector for QueueDepth {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let gauge = ConstGauge::new(i64::try_from(self.0.depth()).unwrap_or(i64::MAX));
+        let labels = QueueLabels {
+            name: CONTROLLER,
+            controller: CONTROLLER,
+        };
+        let mut metric = encoder.encode_descriptor(
+            "workqueue_depth",
+            "TrainJobs that wait for a worker.",
+            None,
+            prometheus_client::metrics::MetricType::Gauge,
+        )?;
+        gauge.encode(metric.encode_family(&labels)?)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    /// The metrics of a process whose controller works from that queue.
+    #[must_use]
+    pub fn new(queue: &Queue) -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            reconcile_results: Family::default(),
+            reconcile_errors: Family::default(),
+            reconcile_seconds: Family::new_with_constructor(|| Histogram::new(RECONCILE_SECONDS)),
+            reconcile_failures: Family::default(),
+            plugin_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
+            plugin_fuel: Family::default(),
+            plugin_writes: Family::default(),
+            plugin_errors: Family::default(),
+            plugins_loaded: Family::default(),
+            plugins_refused: Family::default(),
+            api_calls: Family::default(),
+            events_dropped: Family::default(),
+            leader: Gauge::default(),
+        };
+        metrics.register_reconciles();
+        metrics.register_plugins();
+        metrics.register_process();
+        metrics
+            .registry
+            .register_collector(Box::new(QueueDepth(queue.clone())));
+        // Present from the start: a rate over a series that does not exist yet shows nothing.
+        for result in ["success", "requeue_after", "error"] {
+            let _ = metrics.reconcile_results.get_or_create(&ResultLabels {
+                controller: CONTROLLER,
+                result,
+            });
+        }
+        metrics
+    }
+
+    fn register_reconciles(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "controller_runtime_reconcile",
+            "Reconciles by result",
+            self.reconcile_results.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_errors",
+            "Reconciles that failed",
+            self.reconcile_errors.clone(),
+        );
+        registry.register_with_unit(
+            "controller_runtime_reconcile_time",
+            "How long reconciles took",
+            Unit::Seconds,
+            self.reconcile_seconds.clone(),
+        );
+        registry.register(
+            "trainyard_reconcile_failures",
+            "Reconciles that failed, by the reason that their Events have",
+            self.reconcile_failures.clone(),
+        );
+    }
+
+    fn register_plugins(&mut self) {
+        let registry = &mut self.registry;
+        registry.register_with_unit(
+            "trainyard_plugin_call_duration",
+            "How long plugin calls took; the count is that of the calls",
+            Unit::Seconds,
+            self.plugin_seconds.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_fuel",
+            "Instructions that plugin calls used",
+            self.plugin_fuel.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_writes",
+            "Writes that plugin calls made",
+            self.plugin_writes.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_errors",
+            "Plugin calls that count for nothing: refused, fault, trap, limit, busy",
+            self.plugin_errors.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_loaded",
+            "1 for each plugin that is loaded",
+            self.plugins_loaded.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_refused",
+            "1 for each plugin file that was left out",
+            self.plugins_refused.clone(),
+        );
+    }
+
+    fn register_process(&mut self) {
+        let registry = &mut self.registry;
+        registry.register(
+            "trainyard_api_calls",
+            "Calls to the Kubernetes API, by verb, kind and status code; without an answer the code is <error>",
+            self.api_calls.clone(),
+        );
+        registry.register(
+            "trainyard_events_dropped",
+            "Events that were not written",
+            self.events_dropped.clone(),
+        );
+        registry.register(
+            "trainyard_leader",
+            "1 where this process is the leader",
+            self.leader.clone(),
+        );
+    }
+
+    /// A reconcile has ended.
+    pub fn reconciled(&self, outcome: Outcome, took: Duration) {
+        let controller = CONTROLLER;
+        let result = match outcome {
+            Outcome::Success => "success",
+            Outcome::RequeueAfter => "requeue_after",
+            Outcome::Error(reason) => {
+                self.reconcile_errors
+                    .get_or_create(&ControllerLabels { controller })
+                    .inc();
+                self.reconcile_failures
+                    .get_or_create(&ReasonLabels { reason })
+                    .inc();
+                "error"
+            }
+        };
+        self.reconcile_results
+            .get_or_create(&ResultLabels { controller, result })
+            .inc();
+        self.reconcile_seconds
+            .get_or_create(&ControllerLabels { controller })
+            .observe(took.as_secs_f64());
+    }
+
+    /// A plugin call has ended.
+    pub fn plugin_called(&self, call: &PluginCall<'_>) {
+        let labels = CallLabels {
+            plugin: call.plugin.name.to_string(),
+            phase: call.phase.name(),
+        };
+        self.plugin_seconds
+            .get_or_create(&labels)
+            .observe(call.took.as_secs_f64());
+        if let Some(fuel) = call.fuel {
+            self.plugin_fuel.get_or_create(&labels).inc_by(fuel);
+        }
+        self.plugin_writes
+            .get_or_create(&labels)
+            .inc_by(call.writes);
+        if let Some(error) = call.error {
+            let CallLabels { plugin, phase } = labels;
+            self.plugin_errors
+                .get_or_create(&ErrorLabels {
+                    plugin,
+                    phase,
+                    kind: kind(error),
+                })
+                .inc();
+        }
+    }
+
+    /// A plugin is loaded.
+    pub fn plugin_loaded(&self, id: &PluginId) {
+        self.plugins_loaded
+            .get_or_create(&PluginLabels {
+                plugin: id.name.to_string(),
+                version: id.version.to_string(),
+                digest: id.digest.to_string(),
+            })
+            .set(1);
+    }
+
+    /// A plugin's file was left out.
+    pub fn plugin_refused(&self, file: &str) {
+        self.plugins_refused
+            .get_or_create(&FileLabels {
+                file: file.to_owned(),
+            })
+            .set(1);
+    }
+
+    /// An API call was answered, or (without a code) was not.
+    pub(crate) fn api_called(&self, verb: &'static str, kind: &str, code: Option<u16>) {
+        self.api_calls
+            .get_or_create(&ApiLabels {
+                verb,
+                kind: kind.to_owned(),
+                code: code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
+            })
+            .inc();
+    }
+
+    /// An Event was not written.
+    pub(crate) fn event_dropped(&self, reason: &'static str) {
+        self.events_dropped
+            .get_or_create(&ReasonLabels { reason })
+            .inc();
+    }
+
+    /// This process is the leader, or is no more.
+    pub fn set_leader(&self, leader: bool) {
+        self.leader.set(i64::from(leader));
+    }
+
+    /// All of them in the text format of OpenMetrics ([`CONTENT_TYPE`]).
+    ///
+    /// # Errors
+    /// None in practice: writing to memory does not fail.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// The label of an error.
+const fn kind(error: &Ended) -> &'static str {
+    match error {
+        Ended::Refused(_) => "refused",
+        Ended::Fault(_) => "fault",
+        Ended::Trap { .. } => "trap",
+        Ended::Limit { .. } => "limit",
+        Ended::Busy(_) => "busy",
+    }
+}

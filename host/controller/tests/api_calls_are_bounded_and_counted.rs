@@ -1,0 +1,163 @@
+//! A call that hangs ends, a watch lasts, nothing is tried twice behind the caller's back, and every call is counted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod stub;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::{Body, Bytes},
+    response::{IntoResponse as _, Response},
+};
+use futures::StreamExt as _;
+use http::StatusCode;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{ListParams, PostParams, WatchParams},
+};
+use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client};
+
+use stub::{metrics, serve};
+
+fn options(answer_ms: u64) -> ClientOptions {
+    ClientOptions {
+        answer: Duration::from_millis(answer_ms),
+        rate: None,
+    }
+}
+
+fn no_answer(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(source) if source.downcast_ref::<NoAnswer>().is_some())
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_says_nothing_is_given_up() {
+    let config = serve(|_| Box::pin(std::future::pending())).await;
+    let metrics = metrics();
+    let client = client(config, options(200), Arc::clone(&metrics)).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+    let start = Instant::now();
+    let error = maps.get("b").await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(no_answer(&error), "{error:?}");
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    let text = format!("{error}: {source:?}");
+    assert!(
+        text.contains("get /api/v1/namespaces/a/configmaps/b"),
+        "{text}"
+    );
+    let metrics = metrics.text().unwrap();
+    let line = r#"trainyard_api_calls_total{verb="get",kind="configmaps",code="<error>"} 1"#;
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_given_up() {
+    let config = serve(|_| {
+        Box::pin(async {
+            let start = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]);
+            Response::new(Body::from_stream(start.chain(futures::stream::pending())))
+        })
+    })
+    .await;
+    let client = client(config, options(200), metrics()).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+    let all = ListParams::default();
+    let got = tokio::time::timeout(Duration::from_secs(5), maps.list(&all));
+    got.await.expect("the call ends").unwrap_err();
+}
+
+#[tokio::test]
+async fn a_watch_outlives_the_deadline_of_calls() {
+    let config = serve(|_| {
+        Box::pin(async {
+            let events = futures::stream::iter(["1", "2"]).then(|version| async move {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                let object = serde_json::json!({
+                    "type": "ADDED",
+                    "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": version}}
+                });
+                Ok::<_, std::io::Error>(Bytes::from(format!("{object}\n")))
+            });
+            Response::new(Body::from_stream(events))
+        })
+    })
+    .await;
+    let metrics = metrics();
+    let client = client(config, options(200), Arc::clone(&metrics)).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+    let watch = maps.watch(&WatchParams::default(), "0").await.unwrap();
+    let seen: Vec<_> = watch.collect().await;
+    assert_eq!(
+        seen.iter().filter(|event| event.is_ok()).count(),
+        2,
+        "{seen:?}"
+    );
+    let metrics = metrics.text().unwrap();
+    let line = r#"trainyard_api_calls_total{verb="watch",kind="configmaps",code="200"} 1"#;
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_refused_call_is_not_tried_again() {
+    for code in [429_u16, 500, 503, 504] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let config = serve({
+            let calls = Arc::clone(&calls);
+            move |_| {
+                calls.fetch_add(1, Ordering::SeqCst);
+                Box::pin(async move { StatusCode::from_u16(code).unwrap().into_response() })
+            }
+        })
+        .await;
+        let client = client(config, options(5_000), metrics()).unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+        let map = ConfigMap {
+            metadata: kube::api::ObjectMeta {
+                name: Some("b".to_owned()),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let error = maps.create(&PostParams::default(), &map).await;
+        assert!(error.is_err());
+        assert_eq!(calls.load(Ordering::SeqCst), 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_rate_holds_calls_back() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let config = serve({
+        let calls = Arc::clone(&calls);
+        move |_| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { StatusCode::NOT_FOUND.into_response() })
+        }
+    })
+    .await;
+    let options = ClientOptions {
+        rate: Rate::new(0.001, 3),
+        ..options(5_000)
+    };
+    let client = client(config, options, metrics()).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+    for _ in 0..3 {
+        maps.get("b").await.unwrap_err();
+    }
+    let fourth = tokio::time::timeout(Duration::from_millis(300), maps.get("b")).await;
+    assert!(fourth.is_err(), "{fourth:?}");
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}

@@ -1,0 +1,260 @@
+//! Events are written so that the SDK shows them, counted when they come again, limited for each object, and never in anybody's way.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod stub;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use http::Method;
+use k8s_openapi::api::core::v1::ObjectReference;
+use serde_json::{Value, json};
+use stub::{answer, metrics, serve, status};
+use trainyard_controller::{
+    client::{ClientOptions, client},
+    events::{EventWriter, Recorder, Reporter, recorder},
+    metrics::Metrics,
+};
+
+/// The writes that the server saw, and how it answers each by its number.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(Method, String, Value)>>>);
+
+impl Seen {
+    fn all(&self) -> Vec<(Method, String, Value)> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn of(&self, method: &Method) -> Vec<(String, Value)> {
+        self.all()
+            .into_iter()
+            .filter(|(m, _, _)| m == method)
+            .map(|(_, path, body)| (path, body))
+            .collect()
+    }
+}
+
+async fn start(
+    codes: impl Fn(usize) -> u16 + Clone + Send + Sync + 'static,
+) -> (Recorder, EventWriter, Seen, Arc<Metrics>) {
+    let seen = Seen::default();
+    let config = serve({
+        let seen = seen.clone();
+        move |request| {
+            let (seen, codes) = (seen.clone(), codes.clone());
+            Box::pin(async move {
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let body = stub::json(request).await;
+                let mut seen = seen.0.lock().unwrap();
+                seen.push((method, path, body.clone()));
+                match codes(seen.len()) {
+                    200 => {
+                        let mut event = body;
+                        event["metadata"]["name"] = json!("any");
+                        event["involvedObject"] = json!({});
+                        answer(200, &event)
+                    }
+                    code => status(code, "Refused"),
+                }
+            })
+        }
+    })
+    .await;
+    let metrics = metrics();
+    let options = ClientOptions {
+        answer: Duration::from_secs(2),
+        rate: None,
+    };
+    let client = client(config, options, Arc::clone(&metrics)).unwrap();
+    let reporter = Reporter {
+        component: "trainjob_controller".to_owned(),
+        instance: "trainyard-0".to_owned(),
+    };
+    let (recorder, writer) = recorder(client, reporter, Arc::clone(&metrics));
+    (recorder, writer, seen, metrics)
+}
+
+fn job(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("trainer.kubeflow.org/v1alpha1".to_owned()),
+        kind: Some("TrainJob".to_owned()),
+        namespace: Some("team".to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(format!("uid-{name}")),
+        ..ObjectReference::default()
+    }
+}
+
+const REASON: &str = "TrainJobResourcesCreationFailed";
+
+fn warn(recorder: &Recorder, name: &str, note: &str) {
+    recorder.warn(job(name), REASON, "Reconciling", note);
+}
+
+#[tokio::test]
+async fn an_event_has_what_the_sdk_and_kubectl_read() {
+    let (recorder, writer, seen, _) = start(|_| 200).await;
+    warn(&recorder, "one", "plugin torch: \u{1b}[31mno\u{1b}[0m");
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST);
+    assert_eq!(created.len(), 1);
+    let (path, event) = &created[0];
+    assert_eq!(path, "/api/v1/namespaces/team/events");
+    assert_eq!(event["apiVersion"], "v1");
+    assert_eq!(event["kind"], "Event");
+    assert_eq!(event["metadata"]["namespace"], "team");
+    assert!(
+        event["metadata"]["name"]
+            .as_str()
+            .unwrap()
+            .starts_with("one.")
+    );
+    assert_eq!(event["involvedObject"]["uid"], "uid-one");
+    assert_eq!(event["involvedObject"]["kind"], "TrainJob");
+    assert_eq!(event["type"], "Warning");
+    assert_eq!(event["reason"], REASON);
+    assert_eq!(event["action"], "Reconciling");
+    assert_eq!(event["count"], 1);
+    assert_eq!(event["source"]["component"], "trainjob_controller");
+    assert_eq!(event["reportingComponent"], "trainjob_controller");
+    assert_eq!(event["reportingInstance"], "trainyard-0");
+    let first = event["firstTimestamp"].as_str().unwrap();
+    assert!(first.ends_with('Z') && first.len() == 20, "{first}");
+    assert_eq!(event["lastTimestamp"], first);
+    // With an eventTime the API server checks it as another kind of Event.
+    assert!(event["eventTime"].is_null());
+    let message = event["message"].as_str().unwrap();
+    assert!(message.starts_with("plugin torch: "), "{message}");
+    assert!(!message.contains('\u{1b}'), "{message:?}");
+}
+
+#[tokio::test]
+async fn an_event_that_comes_again_is_counted_on_the_first() {
+    let (recorder, writer, seen, _) = start(|_| 200).await;
+    for _ in 0..3 {
+        warn(&recorder, "one", "same");
+    }
+    warn(&recorder, "one", "another");
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST);
+    assert_eq!(created.len(), 2, "{created:?}");
+    let patched = seen.of(&Method::PATCH);
+    let first = created[0].1["metadata"]["name"].as_str().unwrap();
+    for ((path, patch), count) in patched.iter().zip([2, 3]) {
+        assert_eq!(path, &format!("/api/v1/namespaces/team/events/{first}"));
+        assert_eq!(patch["count"], count);
+        assert!(patch["lastTimestamp"].is_string());
+    }
+    assert_eq!(patched.len(), 2);
+}
+
+#[tokio::test]
+async fn an_event_that_is_gone_is_written_anew() {
+    let (recorder, writer, seen, _) = start(|n| if n == 2 { 404 } else { 200 }).await;
+    warn(&recorder, "one", "same");
+    warn(&recorder, "one", "same");
+    warn(&recorder, "one", "same");
+    drop(recorder);
+    writer.run().await;
+    let methods: Vec<_> = seen
+        .all()
+        .into_iter()
+        .map(|(method, _, _)| method)
+        .collect();
+    assert_eq!(
+        methods,
+        [Method::POST, Method::PATCH, Method::POST, Method::PATCH]
+    );
+    assert_eq!(seen.all()[3].2["count"], 2);
+}
+
+#[tokio::test]
+async fn one_object_can_not_flood_the_server_and_others_are_heard() {
+    let (recorder, writer, seen, metrics) = start(|_| 200).await;
+    for n in 0..40 {
+        warn(&recorder, "noisy", &format!("problem {n}"));
+    }
+    warn(&recorder, "quiet", "a word");
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST);
+    assert_eq!(created.len(), 26);
+    assert_eq!(created[25].1["involvedObject"]["name"], "quiet");
+    let text = metrics.text().unwrap();
+    let line = r#"trainyard_events_dropped_total{reason="spam"} 15"#;
+    assert!(text.contains(line), "{text}");
+}
+
+#[tokio::test]
+async fn long_notes_are_cut_between_characters() {
+    let (recorder, writer, seen, _) = start(|_| 200).await;
+    warn(&recorder, "one", &"ü".repeat(2_000));
+    drop(recorder);
+    writer.run().await;
+    let message = seen.of(&Method::POST)[0].1["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(
+        message.len() <= 954 && message.ends_with("ü ..."),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
+    let (recorder, writer, seen, metrics) = start(|n| if n == 1 { 503 } else { 200 }).await;
+    warn(&recorder, "one", "same");
+    drop(recorder);
+    writer.run().await;
+    let names: Vec<_> = seen
+        .of(&Method::POST)
+        .into_iter()
+        .map(|(_, event)| event["metadata"]["name"].clone())
+        .collect();
+    assert_eq!(names.len(), 2);
+    // The same name: if the first answer was only lost, there is no second Event.
+    assert_eq!(names[0], names[1]);
+    assert!(
+        !metrics
+            .text()
+            .unwrap()
+            .contains(r#"dropped_total{reason="error"}"#)
+    );
+
+    let (recorder, writer, seen, metrics) = start(|_| 403).await;
+    warn(&recorder, "one", "same");
+    drop(recorder);
+    writer.run().await;
+    assert_eq!(seen.all().len(), 1);
+    let text = metrics.text().unwrap();
+    assert!(
+        text.contains(r#"trainyard_events_dropped_total{reason="error"} 1"#),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_waits_for_events() {
+    let (recorder, writer, _, metrics) = start(|_| 200).await;
+    let start = Instant::now();
+    // Nobody writes; far more than may wait.
+    for n in 0..5_000 {
+        warn(&recorder, &n.to_string(), "same");
+    }
+    assert!(start.elapsed() < Duration::from_secs(5));
+    let text = metrics.text().unwrap();
+    assert!(
+        text.contains(r#"trainyard_events_dropped_total{reason="full"} 3976"#),
+        "{text}"
+    );
+    drop(writer);
+    warn(&recorder, "one", "same");
+}

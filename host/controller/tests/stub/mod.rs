@@ -1,0 +1,58 @@
+//! An API server of a few lines.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use axum::{Router, extract::Request, response::Response};
+use futures::future::BoxFuture;
+use trainyard_controller::{
+    metrics::Metrics,
+    queue::{Backoff, Queue},
+};
+
+/// Serves on a free port for as long as the test lasts.
+pub(crate) async fn serve<F>(handler: F) -> kube::Config
+where
+    F: Fn(Request) -> BoxFuture<'static, Response> + Clone + Send + Sync + 'static,
+{
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let app = Router::new().fallback(move |request: Request| handler(request));
+        axum::serve(listener, app).await.unwrap();
+    });
+    kube::Config::new(format!("http://{address}").parse().unwrap())
+}
+
+/// The body of a request.
+pub(crate) async fn json(request: Request) -> serde_json::Value {
+    let bytes = axum::body::to_bytes(request.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+/// An answer.
+pub(crate) fn answer(code: u16, body: &serde_json::Value) -> Response {
+    Response::builder()
+        .status(code)
+        .header("content-type", "application/json")
+        .body(body.to_string().into())
+        .unwrap()
+}
+
+/// An error as the API server words it.
+pub(crate) fn status(code: u16, reason: &str) -> Response {
+    answer(
+        code,
+        &serde_json::json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure",
+            "code": code, "reason": reason, "message": reason
+        }),
+    )
+}
+
+/// Metrics of a process with an empty queue.
+pub(crate) fn metrics() -> Arc<Metrics> {
+    Arc::new(Metrics::new(&Queue::new(Backoff::default())))
+}
