@@ -4,23 +4,29 @@ use crate::api::Api;
 use crate::binaries::Binaries;
 use crate::certificates::Certificates;
 use crate::control_plane::ControlPlane;
+use crate::crds::{Install, install};
 use crate::health;
-use crate::jobset::JobSetController;
+use crate::jobset::{self, JobSetController};
 use crate::kubelet::{Kubelet, NodeSpec};
 use crate::ports::Port;
 use crate::process::Process;
 use crate::resource::Resource;
 use crate::wait::eventually;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::Client;
 use kube::api::ListParams;
+use serde_json::Value;
+use std::thread;
+use trainyard_schema::documents::Kind;
 
 /// The nodes that a cluster starts with.
 const NODES: usize = 4;
 
 /// A [`ControlPlane`] with kube-controller-manager, kube-scheduler, the JobSet controller and its webhooks, and a [`Kubelet`]
-/// with four [large](NodeSpec::large) nodes, `node-0` to `node-3`. It is gone when this value is dropped.
+/// with four [large](NodeSpec::large) nodes, `node-0` to `node-3`. JobSets and Trainyard's own kinds are defined. It is gone when
+/// this value is dropped.
 pub struct Cluster {
     kubelet: Kubelet,
     jobset: JobSetController,
@@ -42,8 +48,15 @@ impl Cluster {
     /// # Errors
     /// No binaries, or a process that ended or was not ready in time: with the end of its log.
     pub fn start() -> Result<Self> {
-        let plane = ControlPlane::start_from(&Binaries::of_a_cluster()?)?;
-        let (kubelet, jobset, controllers) = plane.block_on(start(&plane))?;
+        let binaries = Binaries::of_a_cluster()?;
+        // They are large; meanwhile the API server starts.
+        let (plane, crds) = thread::scope(|scope| {
+            let crds = scope.spawn(|| definitions(&binaries));
+            let plane = ControlPlane::start_from(&binaries);
+            (plane, crds.join())
+        });
+        let (plane, crds) = (plane?, crds.map_err(|_| anyhow!("no definitions"))??);
+        let (kubelet, jobset, controllers) = plane.block_on(start(&plane, &crds))?;
         Ok(Self {
             kubelet,
             jobset,
@@ -99,7 +112,16 @@ impl Cluster {
     }
 }
 
-async fn start(plane: &ControlPlane) -> Result<(Kubelet, JobSetController, [Controller; 2])> {
+async fn start(
+    plane: &ControlPlane,
+    crds: &[Value],
+) -> Result<(Kubelet, JobSetController, [Controller; 2])> {
+    // The garbage collector of kube-controller-manager looks for kinds when it starts, and then only every 30 seconds; until
+    // it knows a kind, deleting an owner of that kind deletes nothing that it owns.
+    let installs = crds
+        .iter()
+        .map(|crd| install(plane, crd, Install::ServerSide));
+    try_join_all(installs).await?;
     let controllers = [Controller::manager(plane)?, Controller::scheduler(plane)?];
     let kubelet = Kubelet::start(plane.client().clone());
     let nodes = async {
@@ -119,6 +141,15 @@ async fn start(plane: &ControlPlane) -> Result<(Kubelet, JobSetController, [Cont
     )?;
     nodes_take_pods(plane.client()).await?;
     Ok((kubelet, jobset, controllers))
+}
+
+/// The definitions of JobSets and of our own kinds.
+fn definitions(binaries: &Binaries) -> Result<Vec<Value>> {
+    let mut crds = vec![jobset::definition(binaries)?];
+    for kind in Kind::ALL {
+        crds.push(kind.crd()?);
+    }
+    Ok(crds)
 }
 
 impl Controller {

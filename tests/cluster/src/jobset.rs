@@ -1,8 +1,8 @@
 //! The JobSet controller with its webhooks, as a process outside of the cluster that it serves.
 
 use crate::api::Write;
+use crate::binaries::Binaries;
 use crate::control_plane::ControlPlane;
-use crate::crds::{Install, install};
 use crate::health;
 use crate::ports::Port;
 use crate::process::Process;
@@ -36,11 +36,8 @@ pub(crate) struct JobSetController {
 }
 
 impl JobSetController {
-    /// Installs the definition of JobSets, starts the controller, and registers its webhooks once they answer.
+    /// Starts the controller, once JobSets are defined, and registers its webhooks once they answer.
     pub(crate) async fn start(plane: &ControlPlane) -> Result<Self> {
-        let crd = documents(plane, CRD)?;
-        let crd = crd.first().context("no definition of JobSets")?;
-        install(plane, crd, Install::ServerSide).await?;
         let ports = [Port::find()?, Port::find()?];
         let [webhooks, probes] = ports.each_ref().map(Port::number);
         let config = plane.folder().join("jobset.yaml");
@@ -64,6 +61,12 @@ impl JobSetController {
     }
 }
 
+/// The definition of JobSets.
+pub(crate) fn definition(binaries: &Binaries) -> Result<Value> {
+    let crd = documents(binaries, CRD)?.into_iter().next();
+    crd.context("no definition of JobSets")
+}
+
 fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
     json!({
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
@@ -80,7 +83,7 @@ fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
 /// The published registrations, with a URL in place of a Service, which nothing here would route to.
 async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
     let authority = STANDARD.encode(&plane.certificates.authority_pem);
-    for mut configuration in documents(plane, WEBHOOKS)? {
+    for mut configuration in documents(&plane.launcher.binaries, WEBHOOKS)? {
         let kind = text(&configuration, "/kind")?.to_owned();
         patch(plane, &kind, &mut configuration)?;
         let name = format!("jobset-{}", text(&configuration, "/metadata/name")?);
@@ -107,7 +110,7 @@ async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
 /// The patches are lists of replaced paths.
 fn patch(plane: &ControlPlane, kind: &str, configuration: &mut Value) -> Result<()> {
     for (_, file) in PATCHES.iter().filter(|(of, _)| *of == kind) {
-        for operation in documents(plane, file)?
+        for operation in documents(&plane.launcher.binaries, file)?
             .iter()
             .filter_map(Value::as_array)
             .flatten()
@@ -123,8 +126,8 @@ fn patch(plane: &ControlPlane, kind: &str, configuration: &mut Value) -> Result<
     Ok(())
 }
 
-fn documents(plane: &ControlPlane, file: &str) -> Result<Vec<Value>> {
-    let text = plane.launcher.binaries.jobset_manifest(file)?;
+fn documents(binaries: &Binaries, file: &str) -> Result<Vec<Value>> {
+    let text = binaries.jobset_manifest(file)?;
     let documents = yaml::read(&text).into_iter();
     documents
         .map(|document| Ok(document?.value))

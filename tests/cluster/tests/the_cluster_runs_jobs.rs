@@ -19,7 +19,7 @@ fn jobset(name: &str, fate: &str, restart_policy: Option<&str>) -> Value {
     let job = json!({
         "parallelism": 2,
         "completions": 2,
-        "backoffLimit": 1,
+        "backoffLimit": 0,
         "template": {"metadata": {"annotations": annotations}, "spec": pod},
     });
     json!({
