@@ -87,7 +87,8 @@ async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
         let kind = text(&configuration, "/kind")?.to_owned();
         patch(plane, &kind, &mut configuration)?;
         let name = format!("jobset-{}", text(&configuration, "/metadata/name")?);
-        configuration["metadata"]["name"] = json!(name);
+        let metadata = configuration.pointer_mut("/metadata");
+        *metadata.context("no metadata")? = json!({"name": name});
         let webhooks = configuration
             .pointer_mut("/webhooks")
             .and_then(Value::as_array_mut);

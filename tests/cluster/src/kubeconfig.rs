@@ -3,6 +3,8 @@
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kube::config::KubeConfigOptions;
+use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -49,6 +51,18 @@ pub(crate) fn redirect(from: &Path, server: &str, to: &Path) -> Result<()> {
     let url = whole.pointer_mut("/clusters/0/cluster/server");
     *url.context("a kubeconfig without a server")? = json!(server);
     write(to, &whole)
+}
+
+/// The client that a kubeconfig file makes. It makes no call twice by itself.
+///
+/// # Errors
+/// There is no such file, or it makes no client.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
 }
 
 fn write(path: &Path, whole: &Value) -> Result<()> {

@@ -24,6 +24,7 @@ mod kubelet;
 mod launcher;
 mod ports;
 mod process;
+mod proxy;
 mod resource;
 mod wait;
 
@@ -36,8 +37,10 @@ pub use crds::{Install, install};
 pub use definitions::{Definition, Definitions};
 pub use harness::{Shared, Test, run};
 pub use input::Input;
+pub use kubeconfig::client_of;
 pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};
 pub use ports::Port;
 pub use process::Process;
+pub use proxy::{Act, Call, Proxy};
 pub use resource::{Resource, UnknownKind};
 pub use wait::eventually;
