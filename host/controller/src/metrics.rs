@@ -323,7 +323,7 @@ impl Metrics {
                 .get_or_create(&ErrorLabels {
                     plugin,
                     phase,
-                    kind: kind(error),
+                    kind: error.kind(),
                 })
                 .inc();
         }
@@ -380,16 +380,5 @@ impl Metrics {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
-    }
-}
-
-/// The label of an error.
-const fn kind(error: &Ended) -> &'static str {
-    match error {
-        Ended::Refused(_) => "refused",
-        Ended::Fault(_) => "fault",
-        Ended::Trap { .. } => "trap",
-        Ended::Limit { .. } => "limit",
-        Ended::Busy(_) => "busy",
     }
 }

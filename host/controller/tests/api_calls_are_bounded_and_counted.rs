@@ -20,7 +20,7 @@ use axum::{
     body::{Body, Bytes},
     response::{IntoResponse as _, Response},
 };
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -67,8 +67,10 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up() {
 async fn a_body_that_never_ends_is_given_up() {
     let config = serve(|_| {
         Box::pin(async {
-            let start = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]);
-            Response::new(Body::from_stream(start.chain(futures::stream::pending())))
+            let start = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]);
+            Response::new(Body::from_stream(
+                start.chain(futures_util::stream::pending()),
+            ))
         })
     })
     .await;
@@ -83,7 +85,7 @@ async fn a_body_that_never_ends_is_given_up() {
 async fn a_watch_outlives_the_deadline_of_calls() {
     let config = serve(|_| {
         Box::pin(async {
-            let events = futures::stream::iter(["1", "2"]).then(|version| async move {
+            let events = futures_util::stream::iter(["1", "2"]).then(|version| async move {
                 tokio::time::sleep(Duration::from_millis(400)).await;
                 let object = serde_json::json!({
                     "type": "ADDED",

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, warning};
 use crate::resource::Resource;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -154,6 +154,18 @@ impl<'a> Api<'a> {
     pub async fn list(&self) -> Result<Answer> {
         let path = self.resource.collection(self.namespace);
         self.call(Method::GET, &path, None).await
+    }
+
+    /// All objects.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn items(&self) -> Result<Vec<Value>> {
+        let mut list = self.list().await?.accepted()?;
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => bail!("no list: {list}"),
+        }
     }
 
     /// Deletes the object of that name.

@@ -1,8 +1,8 @@
-//! Where the binaries of the control plane come from: a folder of the caller's, or built from their published Go modules.
+//! Where the binaries of a cluster come from: a folder of the caller's, or built from their published Go modules.
 
 use crate::cache::Entry;
 use crate::go;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::env;
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,85 +15,227 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 /// The tools module: it names what is built, and of which version.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 
-/// Each binary, and the package of the tools module that it is built from.
-const PACKAGES: [(&str, &str); 2] = [
-    ("etcd", "go.etcd.io/etcd/server/v3"),
-    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+/// The module whose manifests are installed with its binary, and where it has them.
+const JOBSET: (&str, &str) = ("sigs.k8s.io/jobset", "config/components");
+/// Where the cache has those manifests.
+const MANIFESTS: &str = "jobset-manifests";
+/// The manifests, as paths in both places.
+const MANIFEST_FILES: [&str; 4] = [
+    "crd/bases/jobset.x-k8s.io_jobsets.yaml",
+    "webhook/manifests.yaml",
+    "webhook/patches/mutating-patch.yaml",
+    "webhook/patches/validating-patch.yaml",
 ];
 
-/// A folder that holds every binary of the control plane.
+/// A program of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Its usual name, in folders and logs.
+    pub(crate) name: &'static str,
+    /// The package of the tools module that it is built from.
+    package: &'static str,
+    /// The name that Go gives to what it builds.
+    built: &'static str,
+}
+
+pub(crate) const ETCD: Program = Program {
+    name: "etcd",
+    package: "go.etcd.io/etcd/server/v3",
+    built: "server",
+};
+pub(crate) const API_SERVER: Program = Program {
+    name: "kube-apiserver",
+    package: "k8s.io/kubernetes/cmd/kube-apiserver",
+    built: "kube-apiserver",
+};
+pub(crate) const CONTROLLER_MANAGER: Program = Program {
+    name: "kube-controller-manager",
+    package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+    built: "kube-controller-manager",
+};
+pub(crate) const SCHEDULER: Program = Program {
+    name: "kube-scheduler",
+    package: "k8s.io/kubernetes/cmd/kube-scheduler",
+    built: "kube-scheduler",
+};
+pub(crate) const JOBSET_CONTROLLER: Program = Program {
+    name: "jobset-controller",
+    package: "sigs.k8s.io/jobset",
+    built: "jobset",
+};
+
+/// What an API server needs.
+const CONTROL_PLANE: &[Program] = &[ETCD, API_SERVER];
+/// What runs JobSets on it.
+const CONTROLLERS: &[Program] = &[CONTROLLER_MANAGER, SCHEDULER, JOBSET_CONTROLLER];
+
+/// What a folder of the cache must hold.
 #[derive(Clone, Debug)]
-pub struct Binaries {
-    folder: PathBuf,
+struct Wanted {
+    programs: Vec<Program>,
+    manifests: bool,
+}
+
+/// Where each program is.
+#[derive(Clone, Debug)]
+pub(crate) struct Binaries {
+    /// In the caller's folder what it holds, and in the cache everything else.
+    assets: Option<PathBuf>,
+    cache: PathBuf,
 }
 
 impl Binaries {
-    /// Takes the folder that `KUBEBUILDER_ASSETS` names, or else the one in the cache, building what is not there yet.
+    /// etcd and kube-apiserver: from the folder that `KUBEBUILDER_ASSETS` names, or else from the cache, built first where
+    /// they are not there yet.
     ///
     /// A build takes minutes and says so on standard error. Two that start at once build once; one that is ended leaves
     /// nothing that a later one would take for whole.
     ///
     /// # Errors
     /// A binary that the named folder lacks; no Go, or one that is too old; what the build said when it failed.
-    pub fn find_or_build() -> Result<Self> {
-        match env::var_os(ASSETS).filter(|folder| !folder.is_empty()) {
-            Some(folder) => Self::find(PathBuf::from(folder)),
-            None => Self::build(),
+    pub(crate) fn of_a_control_plane() -> Result<Self> {
+        let programs = CONTROL_PLANE.to_vec();
+        match assets()? {
+            Some(assets) => Ok(Self {
+                cache: assets.clone(),
+                assets: Some(assets),
+            }),
+            None => Self::build(
+                None,
+                &Wanted {
+                    programs,
+                    manifests: false,
+                },
+            ),
         }
     }
 
-    /// Where a binary of the control plane is.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-
-    fn find(folder: PathBuf) -> Result<Self> {
-        let binaries = Self { folder };
-        if let Some((name, _)) = binaries.missing().next() {
-            bail!(
-                "{ASSETS} is {}, which holds no {name}: put it there, or unset {ASSETS} to have it built",
-                binaries.folder.display()
-            );
+    /// As [`Self::of_a_control_plane`], and with them what runs JobSets. Whatever of that the named folder lacks is built.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn of_a_cluster() -> Result<Self> {
+        let assets = assets()?;
+        let mut programs = [CONTROL_PLANE, CONTROLLERS].concat();
+        if let Some(assets) = &assets {
+            programs = missing(assets, &programs);
         }
-        Ok(binaries)
+        Self::build(
+            assets,
+            &Wanted {
+                programs,
+                manifests: true,
+            },
+        )
     }
 
-    fn build() -> Result<Self> {
+    /// Where a program is.
+    pub(crate) fn path(&self, program: Program) -> PathBuf {
+        let given = self
+            .assets
+            .as_ref()
+            .map(|assets| assets.join(program.name))
+            .filter(|path| path.is_file());
+        given.unwrap_or_else(|| self.cache.join(program.name))
+    }
+
+    /// The text of one of JobSet's manifests, by its path below `config/components` of its module.
+    pub(crate) fn jobset_manifest(&self, path: &str) -> Result<String> {
+        let path = self.cache.join(MANIFESTS).join(path);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    fn build(assets: Option<PathBuf>, wanted: &Wanted) -> Result<Self> {
         let tools = Path::new(TOOLS);
         let files = [tools.join("go.mod"), tools.join("go.sum")];
         let entry = Entry::of("control-plane", &files, &go::version()?)?;
-        let binaries = Self {
-            folder: entry.folder.clone(),
-        };
-        if binaries.missing().next().is_none() {
-            return Ok(binaries);
+        let missing = wanted.missing(&entry.folder);
+        if !missing.programs.is_empty() || missing.manifests {
+            let _lock = entry.lock()?;
+            wanted.missing(&entry.folder).build(tools, &entry.folder)?;
         }
-        let _lock = entry.lock()?;
-        let scratch = tempfile::Builder::new()
-            .prefix(".building-")
-            .tempdir_in(&binaries.folder)?;
-        for (name, package) in binaries.missing() {
-            say(&format!(
-                "building {name} from {package}, once, into {} (takes minutes)",
-                binaries.folder.display()
-            ));
-            let started = Instant::now();
-            let built = scratch.path().join(name);
-            go::build(tools, package, &built)?;
-            fs::rename(&built, binaries.path(name))?;
-            say(&format!(
-                "built {name} in {} s",
-                started.elapsed().as_secs()
-            ));
+        Ok(Self {
+            assets,
+            cache: entry.folder,
+        })
+    }
+}
+
+impl Wanted {
+    fn missing(&self, folder: &Path) -> Self {
+        Self {
+            programs: missing(folder, &self.programs),
+            manifests: self.manifests && !folder.join(MANIFESTS).is_dir(),
         }
-        Ok(binaries)
     }
 
-    fn missing(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        PACKAGES
-            .into_iter()
-            .filter(|(name, _)| !self.path(name).is_file())
+    /// Builds all of it at once, since the programs share most of their packages.
+    fn build(&self, tools: &Path, folder: &Path) -> Result<()> {
+        let scratch = tempfile::Builder::new()
+            .prefix(".building-")
+            .tempdir_in(folder)?;
+        if self.manifests {
+            let manifests = scratch.path().join(MANIFESTS);
+            copy_manifests(&go::source(tools, JOBSET.0)?.join(JOBSET.1), &manifests)?;
+            fs::rename(manifests, folder.join(MANIFESTS))?;
+        }
+        if self.programs.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
+        let names = names.join(", ");
+        say(&format!(
+            "building {names} from their Go modules, once, into {} (takes minutes)",
+            folder.display()
+        ));
+        let started = Instant::now();
+        let packages: Vec<&str> = self
+            .programs
+            .iter()
+            .map(|program| program.package)
+            .collect();
+        // It must be there: for one package, Go would write a file of that name.
+        let built = scratch.path().join("built");
+        fs::create_dir(&built)?;
+        go::build(tools, &packages, &built)?;
+        for program in &self.programs {
+            fs::rename(built.join(program.built), folder.join(program.name))?;
+        }
+        say(&format!("built them in {} s", started.elapsed().as_secs()));
+        Ok(())
     }
+}
+
+/// The caller's folder, which must hold what an API server needs.
+fn assets() -> Result<Option<PathBuf>> {
+    let Some(folder) = env::var_os(ASSETS).filter(|folder| !folder.is_empty()) else {
+        return Ok(None);
+    };
+    let folder = PathBuf::from(folder);
+    if let Some(program) = missing(&folder, CONTROL_PLANE).first() {
+        bail!(
+            "{ASSETS} is {}, which holds no {}: put it there, or unset {ASSETS} to have it built",
+            folder.display(),
+            program.name
+        );
+    }
+    Ok(Some(folder))
+}
+
+fn missing(folder: &Path, wanted: &[Program]) -> Vec<Program> {
+    let is_missing = |program: &&Program| !folder.join(program.name).is_file();
+    wanted.iter().filter(is_missing).copied().collect()
+}
+
+fn copy_manifests(from: &Path, to: &Path) -> Result<()> {
+    for file in MANIFEST_FILES {
+        let text =
+            fs::read(from.join(file)).with_context(|| format!("{} of {}", file, from.display()))?;
+        let path = to.join(file);
+        fs::create_dir_all(path.parent().context("a file without a folder")?)?;
+        fs::write(path, text)?;
+    }
+    Ok(())
 }
 
 /// Past the capture of a test's output: who waits for minutes sees why.

@@ -1,4 +1,4 @@
-//! What a control plane proves itself by: an authority, a server's certificate, a key for service accounts, a token.
+//! What a control plane proves itself by: an authority, a certificate for its servers, a key for service accounts, a token.
 
 use anyhow::Result;
 use rcgen::{
@@ -9,12 +9,16 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const SERVING: &str = "serving";
+
 /// The files of one control plane, and the token of its administrator.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     folder: PathBuf,
     /// The authority's certificate, for clients.
     pub(crate) authority: Vec<u8>,
+    /// The same, as text.
+    pub(crate) authority_pem: String,
     /// With which the administrator is known.
     pub(crate) token: String,
 }
@@ -27,10 +31,11 @@ impl Certificates {
         let server = server_params()?.signed_by(&server_key, &issuer)?;
         let service_accounts = KeyPair::generate()?;
         let token = token(&secret);
+        fs::create_dir(folder.join(SERVING))?;
         let files = [
-            ("ca.crt", authority.pem()),
-            ("server.crt", server.pem()),
-            ("server.key", server_key.serialize_pem()),
+            ("serving/ca.crt", authority.pem()),
+            ("serving/tls.crt", server.pem()),
+            ("serving/tls.key", server_key.serialize_pem()),
             ("service-accounts.key", service_accounts.serialize_pem()),
             ("service-accounts.pub", service_accounts.public_key_pem()),
             (
@@ -44,8 +49,15 @@ impl Certificates {
         Ok(Self {
             folder: folder.to_owned(),
             authority: authority.der().to_vec(),
+            authority_pem: authority.pem(),
             token,
         })
+    }
+
+    /// The folder of what a server needs, under the names that a Secret of certificates has: `tls.crt`, `tls.key`,
+    /// `ca.crt`.
+    pub(crate) fn serving(&self) -> PathBuf {
+        self.folder.join(SERVING)
     }
 
     /// Where one of the files is.
@@ -63,7 +75,7 @@ fn authority() -> Result<(rcgen::Certificate, Issuer<'static, KeyPair>, Vec<u8>)
     ];
     params
         .distinguished_name
-        .push(DnType::CommonName, "trainyard tests");
+        .push(DnType::CommonName, "trainyard tests authority");
     let key = KeyPair::generate()?;
     let secret = key.serialize_der();
     let certificate = params.self_signed(&key)?;
@@ -74,7 +86,7 @@ fn server_params() -> Result<CertificateParams> {
     let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
     params
         .distinguished_name
-        .push(DnType::CommonName, "kube-apiserver");
+        .push(DnType::CommonName, "trainyard tests");
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -37,7 +37,7 @@ impl GoTypes {
     pub fn build() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let binary = folder.path().join("types");
-        go::build(Path::new(FOLDER), ".", &binary)?;
+        go::build(Path::new(FOLDER), &["."], &binary)?;
         Ok(Self {
             binary,
             _folder: folder,

@@ -3,34 +3,52 @@
 use crate::api::{Api, Write};
 use crate::binaries::Binaries;
 use crate::certificates::Certificates;
-use crate::ports;
+use crate::health;
+use crate::kubeconfig::Kubeconfig;
+use crate::launcher::Launcher;
+use crate::ports::Port;
 use crate::process::Process;
 use crate::resource::Resource;
-use anyhow::{Result, anyhow, bail};
-use http::Request;
+use anyhow::{Context, Result, anyhow};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
 use kube::{Client, Config};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
-/// How long a control plane may take until it is ready.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long one call may take.
 const CALL_WITHIN: Duration = Duration::from_secs(30);
-/// Another program may take a port between its choice and its use.
+/// Where a port is not kept, another program may take it between its choice and its use.
 const TRIES: usize = 3;
+/// Longer than any test program.
+const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 
-/// A control plane of its own, with an administrator's client. It is gone when this value is dropped.
+/// An API server of its own, with an administrator's client. It is gone when this value is dropped.
 #[derive(Debug)]
 pub struct ControlPlane {
     client: KubeClient,
     runtime: Runtime,
     namespaces: AtomicUsize,
-    _processes: [Process; 2],
+    kubeconfig: PathBuf,
+    api_server: Mutex<Process>,
+    etcd: Process,
+    pub(crate) certificates: Certificates,
+    pub(crate) launcher: Launcher,
+    ports: Ports,
     _folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Ports {
+    etcd: Port,
+    etcd_peers: Port,
+    api_server: Port,
 }
 
 struct KubeClient(Client);
@@ -46,7 +64,11 @@ impl ControlPlane {
     ///
     /// # Errors
     /// No binaries, or a process that ended or was not ready in time: with the end of its log.
-    pub fn start(binaries: &Binaries) -> Result<Self> {
+    pub fn start() -> Result<Self> {
+        Self::start_from(&Binaries::of_a_control_plane()?)
+    }
+
+    pub(crate) fn start_from(binaries: &Binaries) -> Result<Self> {
         // More than one provider may be linked, and then rustls cannot choose by itself. Another start may have chosen.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut last = anyhow!("no try was made");
@@ -66,27 +88,45 @@ impl ControlPlane {
             .prefix("trainyard-control-plane-")
             .tempdir()?;
         let certificates = Certificates::make(folder.path())?;
-        let [etcd_port, peer_port, port] = ports::free()?;
-        let mut processes = [
-            etcd(binaries, folder.path(), etcd_port, peer_port)?,
-            api_server(binaries, folder.path(), &certificates, etcd_port, port)?,
-        ];
+        let launcher = Launcher {
+            binaries: binaries.clone(),
+            folder: folder.path().to_owned(),
+        };
+        let ports = Ports {
+            etcd: Port::find()?,
+            etcd_peers: Port::find()?,
+            api_server: Port::find()?,
+        };
+        let etcd = launcher.etcd(ports.etcd.number(), ports.etcd_peers.number())?;
+        let api_server = start_api_server(&launcher, &certificates, &ports)?;
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let client = {
-            let _inside = runtime.enter();
-            client(port, &certificates)?
-        };
-        runtime.block_on(ready(&client, &mut processes))?;
-        Ok(Self {
+        let server = url(&ports);
+        let client = runtime.block_on(async { client(&server, &certificates) })?;
+        let kubeconfig = folder.path().join("admin.kubeconfig");
+        Kubeconfig {
+            server: &server,
+            authority: &certificates.authority_pem,
+            token: &certificates.token,
+            namespace: "default",
+        }
+        .write(&kubeconfig)?;
+        let plane = Self {
             client: KubeClient(client),
             runtime,
             namespaces: AtomicUsize::new(0),
-            _processes: processes,
+            kubeconfig,
+            api_server: Mutex::new(api_server),
+            etcd,
+            certificates,
+            launcher,
+            ports,
             _folder: folder,
-        })
+        };
+        plane.block_on(plane.ready())?;
+        Ok(plane)
     }
 
     /// The administrator's client. It makes no call twice by itself.
@@ -119,94 +159,126 @@ impl ControlPlane {
             .accepted()?;
         Ok(name)
     }
+
+    /// The URL of the API server.
+    pub fn url(&self) -> String {
+        url(&self.ports)
+    }
+
+    /// The administrator's kubeconfig file. To an administrator, RBAC forbids nothing.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Writes a kubeconfig file with a token of a ServiceAccount that is there, and returns its path. Who uses it may do what
+    /// RBAC lets the account do, in its namespace where none is given, for a day.
+    ///
+    /// # Errors
+    /// There is no such account, or the file cannot be written.
+    pub async fn kubeconfig_for_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PathBuf> {
+        let accounts: kube::Api<ServiceAccount> =
+            kube::Api::namespaced(self.client().clone(), namespace);
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                expiration_seconds: Some(TOKEN_SECONDS),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("no token for ServiceAccount {namespace}/{name}"))?;
+        let token = answer.status.and_then(|status| status.token);
+        let token = token.context("no token in the answer")?;
+        let path = self.folder().join(format!("{namespace}-{name}.kubeconfig"));
+        Kubeconfig {
+            server: &self.url(),
+            authority: &self.certificates.authority_pem,
+            token: &token,
+            namespace,
+        }
+        .write(&path)?;
+        Ok(path)
+    }
+
+    /// A folder with `tls.crt` and `tls.key`, by which a server on 127.0.0.1 proves itself to the API server (a webhook's,
+    /// for example), and with `ca.crt`, the certificate that the API server must know for it.
+    pub fn serving_certificate(&self) -> PathBuf {
+        self.certificates.serving()
+    }
+
+    /// A folder for files of tests, and the logs of processes. It is gone with the control plane.
+    pub fn folder(&self) -> &Path {
+        &self.launcher.folder
+    }
+
+    /// Ends kube-apiserver as `kill -9` does. Its connections break, and new ones are refused, until it is
+    /// [started](Self::start_api_server) again. For test programs of one test: it is everybody's API server.
+    ///
+    /// # Errors
+    /// The system knows no such process.
+    pub fn kill_api_server(&self) -> Result<()> {
+        self.api_server().kill()?;
+        Ok(())
+    }
+
+    /// Starts kube-apiserver after it was [killed](Self::kill_api_server), on the same port and the same data, and waits
+    /// until it is ready.
+    ///
+    /// # Errors
+    /// It ended, or was not ready in time: with the end of its log.
+    pub async fn start_api_server(&self) -> Result<()> {
+        let again = start_api_server(&self.launcher, &self.certificates, &self.ports)?;
+        *self.api_server() = again;
+        self.ready().await
+    }
+
+    /// Fails if a process ended, with the end of its log.
+    ///
+    /// # Errors
+    /// A process ended.
+    pub fn still_runs(&self) -> Result<()> {
+        self.etcd.still_runs()?;
+        self.api_server().still_runs()
+    }
+
+    fn api_server(&self) -> MutexGuard<'_, Process> {
+        self.api_server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let what = "kube-apiserver";
+        health::wait(what, self.client(), "/readyz", || self.still_runs()).await
+    }
 }
 
-fn etcd(binaries: &Binaries, folder: &Path, port: u16, peer_port: u16) -> Result<Process> {
-    let args = [
-        format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls=http://127.0.0.1:{port}"),
-        format!("--advertise-client-urls=http://127.0.0.1:{port}"),
-        format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),
-        "--unsafe-no-fsync".to_owned(),
-        "--log-level=warn".to_owned(),
-    ];
-    Process::start("etcd", &binaries.path("etcd"), &args, folder)
-}
-
-fn api_server(
-    binaries: &Binaries,
-    folder: &Path,
+fn start_api_server(
+    launcher: &Launcher,
     certificates: &Certificates,
-    etcd_port: u16,
-    port: u16,
+    ports: &Ports,
 ) -> Result<Process> {
-    let file = |name| certificates.file(name);
-    let args = [
-        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
-        "--bind-address=127.0.0.1".to_owned(),
-        format!("--secure-port={port}"),
-        format!("--tls-cert-file={}", file("server.crt")),
-        format!("--tls-private-key-file={}", file("server.key")),
-        format!("--client-ca-file={}", file("ca.crt")),
-        format!("--token-auth-file={}", file("tokens.csv")),
-        "--authorization-mode=RBAC".to_owned(),
-        "--endpoint-reconciler-type=none".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!(
-            "--service-account-key-file={}",
-            file("service-accounts.pub")
-        ),
-        format!(
-            "--service-account-signing-key-file={}",
-            file("service-accounts.key")
-        ),
-        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-    ];
-    Process::start(
-        "kube-apiserver",
-        &binaries.path("kube-apiserver"),
-        &args,
-        folder,
-    )
+    launcher.api_server(certificates, ports.etcd.number(), ports.api_server.number())
 }
 
-fn client(port: u16, certificates: &Certificates) -> Result<Client> {
-    let mut config = Config::new(format!("https://127.0.0.1:{port}").parse()?);
+fn url(ports: &Ports) -> String {
+    format!("https://127.0.0.1:{}", ports.api_server.number())
+}
+
+fn client(server: &str, certificates: &Certificates) -> Result<Client> {
+    let mut config = Config::new(server.parse()?);
     config.root_cert = Some(vec![certificates.authority.clone()]);
     config.auth_info = serde_json::from_value(json!({"token": certificates.token}))?;
     config.connect_timeout = Some(CALL_WITHIN);
     config.read_timeout = Some(CALL_WITHIN);
+    config.reset_reader_on_write = true;
     config.write_timeout = Some(CALL_WITHIN);
     config.default_retry = false;
     Ok(Client::try_from(config)?)
-}
-
-async fn ready(client: &Client, processes: &mut [Process]) -> Result<()> {
-    let deadline = Instant::now() + READY_WITHIN;
-    loop {
-        let state = match client
-            .request_text(Request::get("/readyz").body(Vec::new())?)
-            .await
-        {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
-        for process in &mut *processes {
-            if let Some(status) = process.ended()? {
-                bail!(
-                    "the control plane did not start: {status}\n{}",
-                    process.last_words()
-                );
-            }
-        }
-        if Instant::now() > deadline {
-            let logs: Vec<String> = processes.iter().map(Process::last_words).collect();
-            bail!(
-                "the control plane is not ready after {} s: {state}\n{}",
-                READY_WITHIN.as_secs(),
-                logs.join("\n")
-            );
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

@@ -4,7 +4,8 @@ use crate::api::Write;
 use crate::control_plane::ControlPlane;
 use crate::resource::Resource;
 use anyhow::{Context, Result, bail};
-use http::StatusCode;
+use http::{Request, StatusCode};
+use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -46,17 +47,15 @@ pub async fn install(plane: &ControlPlane, crd: &Value, how: Install) -> Result<
     let name = applied.pointer("/metadata/name").and_then(Value::as_str);
     let name = name.context("a definition without a name")?;
     let deadline = Instant::now() + SERVED_WITHIN;
-    loop {
-        let stored = api.get(name).await?.accepted()?;
-        if is_established(&stored) && is_served(plane, &resource).await? {
-            return Ok(resource);
-        }
+    while !is_served(plane, &resource).await? {
         if Instant::now() > deadline {
+            let stored = api.get(name).await?.accepted()?;
             let status = stored.get("status").cloned().unwrap_or_default();
             bail!("{name} is not served: {status}");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    Ok(resource)
 }
 
 /// The object with the annotation by which `kubectl apply` remembers what it applied.
@@ -79,17 +78,11 @@ fn with_last_applied(object: &Value) -> Result<Value> {
     Ok(object)
 }
 
-fn is_established(crd: &Value) -> bool {
-    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.is_some_and(|conditions| {
-        conditions
-            .iter()
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-    })
-}
-
-/// An established kind is still not found for a moment.
+/// Asked of the kind itself: even when a definition says that it is established, the kind is not found for a moment.
 async fn is_served(plane: &ControlPlane, resource: &Resource) -> Result<bool> {
-    let listed = plane.api(resource, "default").list().await?;
-    Ok(listed.status == StatusCode::OK)
+    let path = resource.collection("default") + "?limit=1";
+    let request = Request::get(path).body(Body::empty())?;
+    // Until then the answer may be no JSON.
+    let answer = plane.client().send(request).await?;
+    Ok(answer.status() == StatusCode::OK)
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The version of the toolchain on this machine.
@@ -11,14 +11,23 @@ pub(crate) fn version() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Builds a package of the module in that folder into a file.
-pub(crate) fn build(module: &Path, package: &str, to: &Path) -> Result<()> {
+/// Builds packages of the module in that folder: one into a file, or several into a folder that is there, each under the
+/// name that Go gives it. What they share is built once.
+pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
     let to = to.to_str().context("a path that is no text")?;
-    go(
-        module,
-        &["build", "-trimpath", "-ldflags", "-s -w", "-o", to, package],
-    )?;
+    let mut args = vec!["build", "-trimpath", "-ldflags", "-s -w", "-o", to];
+    args.extend(packages);
+    go(module, &args)?;
     Ok(())
+}
+
+/// Where Go keeps the source of a module that the module in that folder requires.
+pub(crate) fn source(module: &Path, required: &str) -> Result<PathBuf> {
+    go(module, &["mod", "download", required])?;
+    let output = go(module, &["list", "-m", "-f", "{{.Dir}}", required])?;
+    Ok(PathBuf::from(
+        String::from_utf8_lossy(&output.stdout).trim(),
+    ))
 }
 
 fn go(folder: &Path, args: &[&str]) -> Result<Output> {

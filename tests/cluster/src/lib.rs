@@ -1,7 +1,8 @@
-//! A control plane of real Kubernetes binaries for tests: etcd and kube-apiserver, as plain processes on this machine.
+//! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a
+//! [`Cluster`] that also runs JobSets, with the real controllers and a [`Kubelet`] that runs no containers.
 //!
-//! [`run`] is the `main` of a test program: it starts one [`ControlPlane`] when the first test needs it, hands it to every
-//! test, and stops it when the last one is done. Tests keep apart by [namespaces](ControlPlane::new_namespace) and names.
+//! [`run`] is the `main` of a test program: it starts one of them when the first test needs it, hands it to every test, and
+//! stops it when the last one is done. Tests keep apart by [namespaces](ControlPlane::new_namespace) and names.
 
 mod answer;
 mod api;
@@ -9,23 +10,37 @@ mod binaries;
 mod cache;
 mod certificates;
 mod clients;
+mod cluster;
 mod control_plane;
 mod crds;
 mod definitions;
 mod go;
 mod harness;
+mod health;
 mod input;
+mod jobset;
+mod kubeconfig;
+mod kubelet;
+mod launcher;
 mod ports;
 mod process;
+mod proxy;
 mod resource;
+mod wait;
 
 pub use answer::{Answer, Cause, Refusal};
 pub use api::{Api, Validation, Write};
-pub use binaries::Binaries;
 pub use clients::{GoTypes, PythonModels, Round};
+pub use cluster::Cluster;
 pub use control_plane::ControlPlane;
 pub use crds::{Install, install};
 pub use definitions::{Definition, Definitions};
-pub use harness::{Test, run};
+pub use harness::{Shared, Test, run};
 pub use input::Input;
+pub use kubeconfig::client_of;
+pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};
+pub use ports::Port;
+pub use process::Process;
+pub use proxy::{Act, Call, Proxy};
 pub use resource::{Resource, UnknownKind};
+pub use wait::eventually;

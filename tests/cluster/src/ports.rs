@@ -1,16 +1,59 @@
 //! Ports that nothing listens on.
 
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use anyhow::{Context, Result};
+use std::net::{Ipv4Addr, SocketAddr};
+use tokio::net::TcpSocket;
 
-/// So many different free ports of the loopback address. Nothing holds them: take them into use at once.
-pub(crate) fn free<const COUNT: usize>() -> io::Result<[u16; COUNT]> {
-    let mut listeners = Vec::with_capacity(COUNT);
-    let mut ports = [0; COUNT];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        *port = listener.local_addr()?.port();
-        listeners.push(listener);
+/// A port of the loopback address that is kept free for whoever is told it, again and again, until this value is dropped.
+///
+/// A socket that is bound and does not listen keeps a port from being given to others, and leaves it to whoever sets
+/// `SO_REUSEADDR` before it listens, as servers do. Only Linux knows this; elsewhere, the port is free when it is found, and
+/// nothing keeps it.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    _kept: Option<TcpSocket>,
+}
+
+impl Port {
+    /// Finds one.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub fn find() -> Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket
+            .bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+            .context("no port is free")?;
+        Ok(Self {
+            number: socket.local_addr()?.port(),
+            _kept: cfg!(target_os = "linux").then_some(socket),
+        })
     }
-    Ok(ports)
+
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn it_is_free_again_for_whoever_knows_it() {
+        let port = Port::find().unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port.number());
+        for _ in 0..3 {
+            assert!(TcpStream::connect(address).is_err());
+            let listener = TcpListener::bind(address).unwrap();
+            let stream = TcpStream::connect(address).unwrap();
+            drop((listener.accept().unwrap(), stream));
+        }
+    }
 }

@@ -1,9 +1,10 @@
-//! One process of the control plane: started with a log of its own, and never left behind.
+//! One process of a cluster: started with a log of its own, and never left behind.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Starts the rest of its arguments, and ends that when standard input closes. A pipe closes however its other end dies,
 /// so nothing outlives a test program that was killed.
@@ -24,21 +25,36 @@ const TAIL_LINES: usize = 40;
 
 /// A process that runs until this value is dropped, or the test program ends in whatever way.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     name: String,
-    keeper: Child,
+    keeper: Mutex<Child>,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts the binary; what it prints goes to a file of its name in the folder.
-    pub(crate) fn start(name: &str, binary: &Path, args: &[String], logs: &Path) -> Result<Self> {
+    /// Starts the command, with its arguments, environment and folder; standard input is empty. What it prints is added to
+    /// the file of this name in the folder of logs.
+    ///
+    /// # Errors
+    /// No log could be written, or no shell be started. A program that does not exist [ends](Self::ended).
+    pub fn start(name: &str, command: &Command, logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
-        let output = File::create(&log)?;
-        let keeper = Command::new("/bin/sh")
+        let output = File::options().append(true).create(true).open(&log)?;
+        let mut keeper = Command::new("/bin/sh");
+        keeper
             .args(["-c", KEEPER, name])
-            .arg(binary)
-            .args(args)
+            .arg(command.get_program())
+            .args(command.get_args());
+        for (variable, value) in command.get_envs() {
+            match value {
+                Some(value) => keeper.env(variable, value),
+                None => keeper.env_remove(variable),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            keeper.current_dir(folder);
+        }
+        let keeper = keeper
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -46,18 +62,41 @@ impl Process {
             .with_context(|| format!("cannot start {name}"))?;
         Ok(Self {
             name: name.to_owned(),
-            keeper,
+            keeper: Mutex::new(keeper),
             log,
         })
     }
 
+    /// Ends it as `kill -9` does. When this returns, it is no more, and has done nothing since.
+    ///
+    /// # Errors
+    /// The system knows no such process.
+    pub fn kill(&self) -> Result<ExitStatus> {
+        // Waiting closes the pipe first, which ends what is kept.
+        Ok(self.keeper().wait()?)
+    }
+
     /// How it ended, if it did.
-    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        Ok(self.keeper.try_wait()?)
+    ///
+    /// # Errors
+    /// The system knows no such process.
+    pub fn ended(&self) -> Result<Option<ExitStatus>> {
+        Ok(self.keeper().try_wait()?)
+    }
+
+    /// Fails if it ended, with the end of its log.
+    ///
+    /// # Errors
+    /// It ended, or the system knows no such process.
+    pub fn still_runs(&self) -> Result<()> {
+        if let Some(status) = self.ended()? {
+            bail!("{} ended: {status}\n{}", self.name, self.last_words());
+        }
+        Ok(())
     }
 
     /// Its name, and the last lines that it printed.
-    pub(crate) fn last_words(&self) -> String {
+    pub fn last_words(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -68,12 +107,15 @@ impl Process {
             tail.unwrap_or_default().join("\n")
         )
     }
+
+    fn keeper(&self) -> MutexGuard<'_, Child> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Waiting closes the pipe first, which ends what is kept.
-        let _ = self.keeper.wait();
+        let _ = self.kill();
     }
 }
 
@@ -84,8 +126,9 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, logs: &Path) -> Process {
-        let args = ["-c".to_owned(), script.to_owned()];
-        Process::start("shell", Path::new("/bin/sh"), &args, logs).unwrap()
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).env("GREETING", "hello");
+        Process::start("shell", &command, logs).unwrap()
     }
 
     fn wait_for(what: impl Fn() -> bool) -> bool {
@@ -119,7 +162,7 @@ mod tests {
     #[test]
     fn what_ends_by_itself_says_how_and_its_last_words() {
         let logs = tempfile::tempdir().unwrap();
-        let mut process = shell("seq 100; exit 7", logs.path());
+        let process = shell("seq 100; exit 7", logs.path());
         assert!(wait_for(|| logs
             .path()
             .join("shell.log")
@@ -138,5 +181,28 @@ mod tests {
             words.contains("log of shell:\n61\n") && words.ends_with("\n100"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn who_is_killed_does_nothing_any_more_and_its_log_is_kept() {
+        let logs = tempfile::tempdir().unwrap();
+        let log = logs.path().join("shell.log");
+        for lives in 1..=2 {
+            let process = shell("echo $GREETING; while :; do :; done", logs.path());
+            assert!(wait_for(|| fs::read_to_string(&log)
+                .unwrap()
+                .matches("hello\n")
+                .count()
+                == lives));
+            assert_eq!(process.ended().unwrap(), None);
+            assert_eq!(process.kill().unwrap().code(), Some(137));
+            assert!(
+                process
+                    .still_runs()
+                    .unwrap_err()
+                    .to_string()
+                    .contains("hello")
+            );
+        }
     }
 }

@@ -20,22 +20,52 @@ pub struct Resource {
 pub struct UnknownKind(&'static str);
 
 impl Resource {
-    /// Namespaces.
-    pub fn namespaces() -> Self {
+    /// A kind whose objects live in namespaces.
+    pub fn namespaced(root: &str, plural: &str) -> Self {
         Self {
-            root: "/api/v1".to_owned(),
-            plural: "namespaces".to_owned(),
+            root: root.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+        }
+    }
+
+    /// A kind whose objects live in none.
+    pub fn cluster_wide(root: &str, plural: &str) -> Self {
+        Self {
+            root: root.to_owned(),
+            plural: plural.to_owned(),
             namespaced: false,
         }
     }
 
+    /// Namespaces.
+    pub fn namespaces() -> Self {
+        Self::cluster_wide("/api/v1", "namespaces")
+    }
+
     /// CustomResourceDefinitions.
     pub fn crds() -> Self {
-        Self {
-            root: "/apis/apiextensions.k8s.io/v1".to_owned(),
-            plural: "customresourcedefinitions".to_owned(),
-            namespaced: false,
-        }
+        Self::cluster_wide("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions")
+    }
+
+    /// Pods.
+    pub fn pods() -> Self {
+        Self::namespaced("/api/v1", "pods")
+    }
+
+    /// ServiceAccounts.
+    pub fn service_accounts() -> Self {
+        Self::namespaced("/api/v1", "serviceaccounts")
+    }
+
+    /// Jobs.
+    pub fn jobs() -> Self {
+        Self::namespaced("/apis/batch/v1", "jobs")
+    }
+
+    /// JobSets.
+    pub fn jobsets() -> Self {
+        Self::namespaced("/apis/jobset.x-k8s.io/v1alpha2", "jobsets")
     }
 
     /// The kind that a CustomResourceDefinition defines, in its first version.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{Router, extract::Request, response::Response};
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use trainyard_controller::{
     metrics::Metrics,
     queue::{Backoff, Queue},

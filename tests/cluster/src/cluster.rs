@@ -1,0 +1,204 @@
+//! A control plane with all that runs JobSets on it.
+
+use crate::api::Api;
+use crate::binaries::Binaries;
+use crate::certificates::Certificates;
+use crate::control_plane::ControlPlane;
+use crate::crds::{Install, install};
+use crate::health;
+use crate::jobset::{self, JobSetController};
+use crate::kubelet::{Kubelet, NodeSpec};
+use crate::ports::Port;
+use crate::process::Process;
+use crate::resource::Resource;
+use crate::wait::eventually;
+use anyhow::{Result, anyhow};
+use futures_util::future::try_join_all;
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use kube::Client;
+use kube::api::ListParams;
+use serde_json::Value;
+use std::thread;
+use trainyard_schema::documents::Kind;
+
+/// The nodes that a cluster starts with.
+const NODES: usize = 4;
+
+/// A [`ControlPlane`] with kube-controller-manager, kube-scheduler, the JobSet controller and its webhooks, and a [`Kubelet`]
+/// with four [large](NodeSpec::large) nodes, `node-0` to `node-3`. JobSets and Trainyard's own kinds are defined. It is gone when
+/// this value is dropped.
+pub struct Cluster {
+    kubelet: Kubelet,
+    jobset: JobSetController,
+    controllers: [Controller; 2],
+    plane: ControlPlane,
+}
+
+/// A controller that is part of Kubernetes.
+struct Controller {
+    name: &'static str,
+    process: Process,
+    client: Client,
+    _port: Port,
+}
+
+impl Cluster {
+    /// Starts one, and waits until pods can run on it.
+    ///
+    /// # Errors
+    /// No binaries, or a process that ended or was not ready in time: with the end of its log.
+    pub fn start() -> Result<Self> {
+        let binaries = Binaries::of_a_cluster()?;
+        // They are large; meanwhile the API server starts.
+        let (plane, crds) = thread::scope(|scope| {
+            let crds = scope.spawn(|| definitions(&binaries));
+            let plane = ControlPlane::start_from(&binaries);
+            (plane, crds.join())
+        });
+        let (plane, crds) = (plane?, crds.map_err(|_| anyhow!("no definitions"))??);
+        let (kubelet, jobset, controllers) = plane.block_on(start(&plane, &crds))?;
+        Ok(Self {
+            kubelet,
+            jobset,
+            controllers,
+            plane,
+        })
+    }
+
+    /// Its API server.
+    pub fn plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    /// Its nodes, and what becomes of pods on them.
+    pub fn kubelet(&self) -> &Kubelet {
+        &self.kubelet
+    }
+
+    /// The administrator's client. It makes no call twice by itself.
+    pub fn client(&self) -> &Client {
+        self.plane.client()
+    }
+
+    /// The objects of a kind, in a namespace where the kind lives in one.
+    pub fn api<'a>(&'a self, resource: &'a Resource, namespace: &'a str) -> Api<'a> {
+        self.plane.api(resource, namespace)
+    }
+
+    /// Makes a namespace that no other test has, waits until pods can be made in it, and returns its name.
+    ///
+    /// # Errors
+    /// The API server could not make it, or no controller saw to it.
+    pub async fn new_namespace(&self) -> Result<String> {
+        let name = self.plane.new_namespace().await?;
+        let accounts: kube::Api<ServiceAccount> =
+            kube::Api::namespaced(self.client().clone(), &name);
+        let what = format!("the ServiceAccount default of namespace {name}");
+        eventually(&what, async || Ok(accounts.get_opt("default").await?)).await?;
+        Ok(name)
+    }
+
+    /// Fails if a process ended, with the end of its log.
+    ///
+    /// # Errors
+    /// A process ended.
+    pub fn still_runs(&self) -> Result<()> {
+        self.plane.still_runs()?;
+        self.jobset.process.still_runs()?;
+        for controller in &self.controllers {
+            controller.process.still_runs()?;
+        }
+        Ok(())
+    }
+}
+
+async fn start(
+    plane: &ControlPlane,
+    crds: &[Value],
+) -> Result<(Kubelet, JobSetController, [Controller; 2])> {
+    // The garbage collector of kube-controller-manager looks for kinds when it starts, and then only every 30 seconds; until
+    // it knows a kind, deleting an owner of that kind deletes nothing that it owns.
+    let installs = crds
+        .iter()
+        .map(|crd| install(plane, crd, Install::ServerSide));
+    try_join_all(installs).await?;
+    let controllers = [Controller::manager(plane)?, Controller::scheduler(plane)?];
+    let kubelet = Kubelet::start(plane.client().clone());
+    let nodes = async {
+        for number in 0..NODES {
+            let node = NodeSpec::large(format!("node-{number}"));
+            // The namespace of leases may not be there yet.
+            eventually("a node", async || Ok(kubelet.add_node(&node).await.ok())).await?;
+        }
+        Ok(())
+    };
+    let [manager, scheduler] = &controllers;
+    let (jobset, (), (), ()) = tokio::try_join!(
+        JobSetController::start(plane),
+        manager.ready(),
+        scheduler.ready(),
+        nodes
+    )?;
+    nodes_take_pods(plane.client()).await?;
+    Ok((kubelet, jobset, controllers))
+}
+
+/// The definitions of JobSets and of our own kinds.
+fn definitions(binaries: &Binaries) -> Result<Vec<Value>> {
+    let mut crds = vec![jobset::definition(binaries)?];
+    for kind in Kind::ALL {
+        crds.push(kind.crd()?);
+    }
+    Ok(crds)
+}
+
+impl Controller {
+    fn manager(plane: &ControlPlane) -> Result<Self> {
+        let port = Port::find()?;
+        let (launcher, certificates) = (&plane.launcher, &plane.certificates);
+        let process =
+            launcher.controller_manager(certificates, plane.kubeconfig(), port.number())?;
+        Self::new("kube-controller-manager", process, port, certificates)
+    }
+
+    fn scheduler(plane: &ControlPlane) -> Result<Self> {
+        let port = Port::find()?;
+        let (launcher, certificates) = (&plane.launcher, &plane.certificates);
+        let process = launcher.scheduler(certificates, plane.kubeconfig(), port.number())?;
+        Self::new("kube-scheduler", process, port, certificates)
+    }
+
+    fn new(
+        name: &'static str,
+        process: Process,
+        port: Port,
+        certificates: &Certificates,
+    ) -> Result<Self> {
+        let url = format!("https://127.0.0.1:{}", port.number());
+        Ok(Self {
+            name,
+            process,
+            client: health::client(&url, &certificates.authority)?,
+            _port: port,
+        })
+    }
+
+    async fn ready(&self) -> Result<()> {
+        let still_runs = || self.process.still_runs();
+        health::wait(self.name, &self.client, "/healthz", still_runs).await
+    }
+}
+
+/// The node controller of kube-controller-manager lets pods on a node only once it saw that the node is ready.
+async fn nodes_take_pods(client: &Client) -> Result<()> {
+    let nodes: kube::Api<Node> = kube::Api::all(client.clone());
+    eventually("no node is tainted", async || {
+        let nodes = nodes.list(&ListParams::default()).await?;
+        let is_tainted = |node: &Node| {
+            let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+            taints.is_some_and(|taints| !taints.is_empty())
+        };
+        Ok((!nodes.items.iter().any(is_tainted)).then_some(()))
+    })
+    .await
+}

@@ -1,0 +1,74 @@
+//! Kubeconfig files: who calls which API server, in whose name.
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::KubeConfigOptions;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+/// What a kubeconfig file says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kubeconfig<'a> {
+    /// The URL of the API server.
+    pub(crate) server: &'a str,
+    /// The certificate of the authority that signed the server's, as text.
+    pub(crate) authority: &'a str,
+    /// The caller's token.
+    pub(crate) token: &'a str,
+    /// Where objects are whose namespace is not given.
+    pub(crate) namespace: &'a str,
+}
+
+impl Kubeconfig<'_> {
+    /// Writes the file, as JSON, which is YAML too.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let cluster = json!({
+            "server": self.server,
+            "certificate-authority-data": STANDARD.encode(self.authority),
+        });
+        let context = json!({"cluster": "test", "user": "test", "namespace": self.namespace});
+        let whole = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": self.token}}],
+            "contexts": [{"name": "test", "context": context}],
+            "current-context": "test",
+        });
+        write(path, &whole)
+    }
+}
+
+/// Writes a copy of one of our files, whose calls go to another server with a certificate of the same authority.
+pub(crate) fn redirect(from: &Path, server: &str, to: &Path) -> Result<()> {
+    let text = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let mut whole: Value = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is none of our kubeconfigs", from.display()))?;
+    let url = whole.pointer_mut("/clusters/0/cluster/server");
+    *url.context("a kubeconfig without a server")? = json!(server);
+    write(to, &whole)
+}
+
+/// The client that a kubeconfig file makes. It makes no call twice by itself.
+///
+/// # Errors
+/// There is no such file, or it makes no client.
+pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}
+
+fn write(path: &Path, whole: &Value) -> Result<()> {
+    let mut file =
+        File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    serde_json::to_writer_pretty(&mut file, whole)?;
+    file.flush()?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! What becomes of a pod.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use thiserror::Error;
+
+/// What becomes of a pod that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It keeps running, until another fate is decided for it, or it is deleted.
+    Hold,
+    /// Its containers end well.
+    Succeed,
+    /// Its containers end with this exit code. Where its restart policy is OnFailure, they start again, as on a real node,
+    /// and fail again, until whoever owns the pod has had enough of it.
+    Fail(i32),
+}
+
+/// An annotation that names no fate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the annotation {annotation} is {0:?}: it must be hold, succeed, fail, or fail: with an exit code from 1 to 255",
+    annotation = Fate::ANNOTATION
+)]
+pub struct UnknownFate(String);
+
+impl Fate {
+    /// The annotation by which a pod says its own fate: `hold`, `succeed`, `fail`, or `fail:7` for an exit code. It may be
+    /// changed while the pod runs.
+    pub const ANNOTATION: &'static str = "fake-kubelet.trainyard.dev/fate";
+
+    /// The fate that a pod says for itself; a pod that says none succeeds.
+    ///
+    /// # Errors
+    /// Its annotation names no fate.
+    pub fn of(pod: &Pod) -> Result<Self, UnknownFate> {
+        let Some(text) = pod.annotations().get(Self::ANNOTATION) else {
+            return Ok(Self::Succeed);
+        };
+        let unknown = || UnknownFate(text.clone());
+        match text.as_str() {
+            "hold" => Ok(Self::Hold),
+            "succeed" => Ok(Self::Succeed),
+            "fail" => Ok(Self::Fail(1)),
+            _ => {
+                let code = text.strip_prefix("fail:").ok_or_else(unknown)?;
+                let code: u8 = code.parse().map_err(|_| unknown())?;
+                if code == 0 {
+                    return Err(unknown());
+                }
+                Ok(Self::Fail(i32::from(code)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_says_its_fate_by_an_annotation() {
+        let of = |text: &str| {
+            let annotations = json!({Fate::ANNOTATION: text});
+            let pod = json!({"metadata": {"annotations": annotations}});
+            Fate::of(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(Fate::of(&Pod::default()), Ok(Fate::Succeed));
+        assert_eq!(of("hold"), Ok(Fate::Hold));
+        assert_eq!(of("succeed"), Ok(Fate::Succeed));
+        assert_eq!(of("fail"), Ok(Fate::Fail(1)));
+        assert_eq!(of("fail:137"), Ok(Fate::Fail(137)));
+        for text in ["", "Hold", "fail:", "fail:0", "fail:256", "fail:-1"] {
+            assert_eq!(of(text), Err(UnknownFate(text.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! A kubelet that runs no containers: it does what the API server sees of one.
+
+mod fate;
+mod nodes;
+mod step;
+
+pub use fate::{Fate, UnknownFate};
+pub use nodes::NodeSpec;
+
+use anyhow::Result;
+use futures_util::{Stream, StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use step::{Here, Step};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// How often a node says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long to wait before what failed is done again.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// The first address of a pod, less one.
+const POD_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
+
+/// What a test says of the pods of a namespace.
+type Decision = Arc<dyn Fn(&Pod) -> Fate + Send + Sync>;
+
+/// The kubelet of every node of a cluster. It ends when this value is dropped.
+///
+/// It makes [nodes](NodeSpec) and keeps them alive, and does of pods that are bound to a node what can be seen of a kubelet:
+/// they run and are ready at once, with an address of their own; then their [`Fate`] comes over them; when they are deleted,
+/// they end with exit code 143 and go. Nothing is pulled, mounted, probed or run, and there are no logs.
+pub struct Kubelet {
+    shared: Arc<Shared>,
+    again: mpsc::UnboundedSender<String>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+struct Shared {
+    client: Client,
+    nodes: Mutex<Vec<String>>,
+    decisions: Mutex<HashMap<String, Decision>>,
+    addresses: AtomicU32,
+}
+
+impl Kubelet {
+    /// Starts it; the client must be allowed everything.
+    pub(crate) fn start(client: Client) -> Self {
+        let shared = Arc::new(Shared {
+            client,
+            nodes: Mutex::default(),
+            decisions: Mutex::default(),
+            addresses: AtomicU32::new(0),
+        });
+        let (again, namespaces) = mpsc::unbounded_channel();
+        let tasks = [
+            Handle::current().spawn(Arc::clone(&shared).run_pods(namespaces)),
+            Handle::current().spawn(Arc::clone(&shared).keep_alive()),
+        ];
+        Self {
+            shared,
+            again,
+            tasks,
+        }
+    }
+
+    /// Makes a node, ready and with a lease that is renewed.
+    ///
+    /// # Errors
+    /// The API server refused it.
+    pub async fn add_node(&self, node: &NodeSpec) -> Result<()> {
+        nodes::register(&self.shared.client, node).await?;
+        lock(&self.shared.nodes).push(node.name.clone());
+        Ok(())
+    }
+
+    /// Decides the fate of every pod of a namespace, in place of what their annotations say. It is asked anew with every
+    /// change of a pod; deciding once more replaces the decision, and comes over the pods that run: that is how a pod that
+    /// was held is let go.
+    pub fn decide(&self, namespace: &str, decision: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
+        lock(&self.shared.decisions).insert(namespace.to_owned(), Arc::new(decision));
+        // Nobody listens any more where the runtime is gone.
+        let _ = self.again.send(namespace.to_owned());
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    async fn keep_alive(self: Arc<Self>) {
+        loop {
+            let names = lock(&self.nodes).clone();
+            for name in names {
+                // A node whose lease was not renewed now has time until the next beats.
+                let _ = nodes::renew(&self.client, &name).await;
+            }
+            tokio::time::sleep(HEARTBEAT).await;
+        }
+    }
+
+    async fn run_pods(self: Arc<Self>, namespaces: mpsc::UnboundedReceiver<String>) {
+        let changed = stream::select(self.watched(), self.decided(namespaces));
+        changed
+            .for_each_concurrent(None, |pod| self.see_to(pod))
+            .await;
+    }
+
+    /// Each pod that is there, and then each as it changes.
+    fn watched(&self) -> impl Stream<Item = Pod> + use<> {
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let events = watcher::watcher(pods, watcher::Config::default());
+        events.filter_map(async |event| match event {
+            Ok(Event::Apply(pod) | Event::InitApply(pod)) => Some(pod),
+            Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
+            Err(_) => {
+                // The stream begins again from where it was, or with all pods.
+                tokio::time::sleep(AGAIN_AFTER).await;
+                None
+            }
+        })
+    }
+
+    /// The pods of each namespace whose fate was decided anew.
+    fn decided(
+        &self,
+        namespaces: mpsc::UnboundedReceiver<String>,
+    ) -> impl Stream<Item = Pod> + use<> {
+        let client = self.client.clone();
+        let namespaces = stream::unfold(namespaces, async |mut namespaces| {
+            Some((namespaces.recv().await?, namespaces))
+        });
+        let pods = namespaces.then(move |namespace| {
+            let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+            async move {
+                loop {
+                    match pods.list(&kube::api::ListParams::default()).await {
+                        Ok(pods) => return stream::iter(pods.items),
+                        Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
+                    }
+                }
+            }
+        });
+        pods.flatten()
+    }
+
+    /// Takes the next step about a pod. What follows from it comes as a change of the pod.
+    async fn see_to(&self, mut pod: Pod) {
+        let Some(namespace) = pod.namespace() else {
+            return;
+        };
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        while let Some(step) = step::next(&pod, self.fate(&namespace, &pod), &self.here()) {
+            match take(&pods, &pod, step).await {
+                Ok(()) => return,
+                // It changed or went in the meantime, and whoever did that made another event.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
+                Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
+            }
+            match pods.get_opt(&pod.name_any()).await {
+                Ok(Some(now)) => pod = now,
+                Ok(None) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn fate(&self, namespace: &str, pod: &Pod) -> Result<Fate, UnknownFate> {
+        let decision = lock(&self.decisions).get(namespace).cloned();
+        match decision {
+            Some(decision) => Ok(decision(pod)),
+            None => Fate::of(pod),
+        }
+    }
+
+    fn here(&self) -> Here {
+        let number = self.addresses.fetch_add(1, Ordering::Relaxed);
+        let address = POD_NETWORK.to_bits().wrapping_add(number.wrapping_add(1));
+        Here {
+            now: Time(Timestamp::now()),
+            pod_ip: IpAddr::V4(Ipv4Addr::from_bits(address)),
+        }
+    }
+}
+
+async fn take(pods: &Api<Pod>, pod: &Pod, step: Step) -> kube::Result<()> {
+    let name = pod.name_any();
+    match step {
+        Step::Write(status, after) => {
+            tokio::time::sleep(after).await;
+            let version = json!({"resourceVersion": pod.resource_version()});
+            let patch = Patch::Merge(json!({"metadata": version, "status": status}));
+            pods.patch_status(&name, &PatchParams::default(), &patch)
+                .await?;
+        }
+        Step::Delete => {
+            let params = DeleteParams::default()
+                .grace_period(0)
+                .preconditions(Preconditions {
+                    uid: pod.uid(),
+                    resource_version: None,
+                });
+            pods.delete(&name, &params).await?;
+        }
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

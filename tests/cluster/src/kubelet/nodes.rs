@@ -1,0 +1,139 @@
+//! Nodes that are nothing but objects.
+
+use anyhow::Result;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Where the leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+/// How long a node counts as alive after it was heard of.
+const LEASE_SECONDS: i32 = 40;
+/// In whose name the nodes are written.
+const MANAGER: &str = "fake-kubelet";
+
+/// A node to be, with what it offers to pods.
+#[derive(Clone, Debug)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Its labels, besides the name of the host.
+    pub labels: BTreeMap<String, String>,
+    /// What it has, and offers as a whole: quantities by the names of resources.
+    pub capacity: BTreeMap<String, String>,
+}
+
+impl NodeSpec {
+    /// A large machine with 8 GPUs and room for 110 pods.
+    pub fn large(name: impl Into<String>) -> Self {
+        let capacity = [
+            ("cpu", "64"),
+            ("memory", "512Gi"),
+            ("ephemeral-storage", "1Ti"),
+            ("pods", "110"),
+            ("nvidia.com/gpu", "8"),
+        ];
+        Self {
+            name: name.into(),
+            labels: BTreeMap::new(),
+            capacity: capacity
+                .map(|(resource, quantity)| (resource.to_owned(), quantity.to_owned()))
+                .into(),
+        }
+    }
+}
+
+/// Makes the node, or brings it up to date: with a lease, and ready.
+pub(super) async fn register(client: &Client, spec: &NodeSpec) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let params = PatchParams::apply(MANAGER).force();
+    renew(client, &spec.name).await?;
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": spec.name, "labels": labels(spec)},
+    });
+    nodes
+        .patch(&spec.name, &params, &Patch::Apply(node))
+        .await?;
+    let status = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": spec.name},
+        "status": status(spec),
+    });
+    nodes
+        .patch_status(&spec.name, &params, &Patch::Apply(status))
+        .await?;
+    Ok(())
+}
+
+/// Says that the node is alive.
+pub(super) async fn renew(client: &Client, name: &str) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), LEASES);
+    let spec = LeaseSpec {
+        holder_identity: Some(name.to_owned()),
+        lease_duration_seconds: Some(LEASE_SECONDS),
+        renew_time: Some(MicroTime(Timestamp::now())),
+        ..LeaseSpec::default()
+    };
+    let patch = Patch::Merge(json!({"spec": spec}));
+    match leases.patch(name, &PatchParams::default(), &patch).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        patched => return patched.map(drop).map_err(Into::into),
+    }
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(spec),
+    };
+    leases.create(&PostParams::default(), &lease).await?;
+    Ok(())
+}
+
+fn labels(spec: &NodeSpec) -> BTreeMap<String, String> {
+    let mut labels = spec.labels.clone();
+    let known = [
+        ("kubernetes.io/hostname", spec.name.as_str()),
+        ("kubernetes.io/os", "linux"),
+        ("kubernetes.io/arch", "amd64"),
+    ];
+    for (label, value) in known {
+        labels
+            .entry(label.to_owned())
+            .or_insert_with(|| value.to_owned());
+    }
+    labels
+}
+
+fn status(spec: &NodeSpec) -> Value {
+    let now = Timestamp::now();
+    let condition = |name: &str, status: &str, reason: &str| {
+        json!({
+            "type": name,
+            "status": status,
+            "reason": reason,
+            "message": "as the fake kubelet has it",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        })
+    };
+    json!({
+        "capacity": spec.capacity,
+        "allocatable": spec.capacity,
+        "addresses": [{"type": "Hostname", "address": spec.name}],
+        "conditions": [
+            condition("Ready", "True", "KubeletReady"),
+            condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+            condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+            condition("PIDPressure", "False", "KubeletHasSufficientPID"),
+        ],
+    })
+}

@@ -1,0 +1,276 @@
+//! A proxy before an API server, for tests of what a client does when it is killed, or when its API server is busy, gone, or
+//! does not answer.
+
+mod forward;
+mod rule;
+
+pub use rule::{Act, Call};
+
+use crate::control_plane::ControlPlane;
+use crate::kubeconfig;
+use crate::ports::Port;
+use anyhow::{Context, Result};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_rustls::TlsAcceptor;
+
+type Rule = Box<dyn FnMut(&Call) -> Act + Send>;
+
+/// A proxy before the API server of a [`ControlPlane`], on a port of its own, with a certificate of the same authority. It
+/// speaks HTTP/1.1, and passes on who calls. It is gone when this value is dropped.
+///
+/// It numbers the calls, and does with each what the test's rule says; at first, every call is forwarded. A client reaches it
+/// by a [kubeconfig](Self::kubeconfig) file.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    tls: TlsAcceptor,
+    port: Port,
+    folder: PathBuf,
+    /// What takes connections, while any are taken.
+    accepting: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    client: Client<HttpsConnector<HttpConnector>, Incoming>,
+    /// Host and port of the API server.
+    upstream: String,
+    state: Mutex<State>,
+    flow: watch::Sender<Flow>,
+    connections: StdMutex<Vec<AbortHandle>>,
+}
+
+struct State {
+    calls: Vec<Call>,
+    rule: Rule,
+}
+
+/// Whether anything passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    Open,
+    Hung,
+}
+
+impl Proxy {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// No port is free, or the certificates cannot be read.
+    pub async fn start(plane: &ControlPlane) -> Result<Self> {
+        let url = plane.url();
+        let upstream = url.strip_prefix("https://").unwrap_or(&url).to_owned();
+        let (flow, _) = watch::channel(Flow::Open);
+        let shared = Shared {
+            client: client(&plane.certificates.authority)?,
+            upstream,
+            state: Mutex::new(State {
+                calls: Vec::new(),
+                rule: Box::new(|_| Act::Forward),
+            }),
+            flow,
+            connections: StdMutex::default(),
+        };
+        let proxy = Self {
+            shared: Arc::new(shared),
+            tls: acceptor(&plane.serving_certificate())?,
+            port: Port::find()?,
+            folder: plane.folder().to_owned(),
+            accepting: Mutex::default(),
+        };
+        proxy.serve().await?;
+        Ok(proxy)
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port.number())
+    }
+
+    /// Writes a copy of a [kubeconfig](ControlPlane::kubeconfig) file, by which the same client calls the proxy.
+    ///
+    /// # Errors
+    /// It is no kubeconfig file of the control plane, or the copy cannot be written.
+    pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
+        let name = of.file_stem().context("a path without a name")?;
+        let name = format!("{}-by-{}", name.to_string_lossy(), self.port.number());
+        let path = self.folder.join(name).with_extension("kubeconfig");
+        kubeconfig::redirect(of, &self.url(), &path)?;
+        Ok(path)
+    }
+
+    /// Asks this of every call that comes from now on.
+    pub async fn set_rule(&self, rule: impl FnMut(&Call) -> Act + Send + 'static) {
+        self.shared.state.lock().await.rule = Box::new(rule);
+    }
+
+    /// The rule that forwards every call, but does this with the one of that number.
+    pub async fn at_call(&self, number: usize, act: Act) {
+        let mut act = Some(act);
+        let rule = move |call: &Call| match act.take_if(|_| call.number == number) {
+            Some(act) => act,
+            None => Act::Forward,
+        };
+        self.set_rule(rule).await;
+    }
+
+    /// The rule that forwards every call, but does this with the write of that number.
+    pub async fn at_write(&self, number: usize, act: Act) {
+        let mut act = Some(act);
+        let rule = move |call: &Call| match act.take_if(|_| call.write == Some(number)) {
+            Some(act) => act,
+            None => Act::Forward,
+        };
+        self.set_rule(rule).await;
+    }
+
+    /// The rule that does this with the next writes, so many of them, and forwards every other call.
+    pub async fn next_writes(&self, count: usize, act: impl Fn() -> Act + Send + 'static) {
+        let mut left = count;
+        let rule = move |call: &Call| {
+            if left == 0 || call.write.is_none() {
+                return Act::Forward;
+            }
+            left -= 1;
+            act()
+        };
+        self.set_rule(rule).await;
+    }
+
+    /// The calls that came.
+    pub async fn calls(&self) -> Vec<Call> {
+        self.shared.state.lock().await.calls.clone()
+    }
+
+    /// Forgets the calls that came, so that the next one is number 1, and forwards all that come.
+    pub async fn forget(&self) {
+        let mut state = self.shared.state.lock().await;
+        state.calls.clear();
+        state.rule = Box::new(|_| Act::Forward);
+    }
+
+    /// Closes every connection, and refuses new ones, until it [serves](Self::serve) again.
+    pub async fn refuse(&self) {
+        if let Some(accepting) = self.accepting.lock().await.take() {
+            accepting.abort();
+            // The listener is closed when the task is gone.
+            let _ = accepting.await;
+        }
+        self.shared.close_connections();
+    }
+
+    /// Takes calls, and lets nothing through in any direction, until it [serves](Self::serve) again; then everything goes on
+    /// where it was.
+    pub fn hang(&self) {
+        self.shared.flow.send_replace(Flow::Hung);
+    }
+
+    /// Ends [refusing](Self::refuse) and [hanging](Self::hang).
+    ///
+    /// # Errors
+    /// Its port is taken.
+    pub async fn serve(&self) -> Result<()> {
+        self.shared.flow.send_replace(Flow::Open);
+        let mut accepting = self.accepting.lock().await;
+        if accepting.is_none() {
+            let address = (Ipv4Addr::LOCALHOST, self.port.number());
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.context("the proxy cannot listen")?;
+            let accept = accept(Arc::clone(&self.shared), self.tls.clone(), listener);
+            *accepting = Some(tokio::spawn(accept));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(accepting) = self.accepting.get_mut().take() {
+            accepting.abort();
+        }
+        self.shared.close_connections();
+    }
+}
+
+impl Shared {
+    /// Runs what a test wants to happen just now, and then closes every connection. That the state is held keeps other calls
+    /// from being forwarded meanwhile.
+    async fn cut(&self, _held: &mut State, then: Box<dyn FnOnce() + Send>) {
+        // A panic in it is shown where it happens, and the connections are closed all the same.
+        let _ = tokio::task::spawn_blocking(then).await;
+        self.close_connections();
+    }
+
+    fn close_connections(&self) {
+        for connection in self.connections().drain(..) {
+            connection.abort();
+        }
+    }
+
+    fn connections(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn accept(shared: Arc<Shared>, tls: TlsAcceptor, listener: TcpListener) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let mut connections = shared.connections();
+        connections.retain(|connection| !connection.is_finished());
+        let connection = tokio::spawn(serve_connection(Arc::clone(&shared), tls.clone(), stream));
+        connections.push(connection.abort_handle());
+    }
+}
+
+async fn serve_connection(shared: Arc<Shared>, tls: TlsAcceptor, stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    // A client that breaks off, or is cut off, is nothing to tell anybody.
+    if let Ok(stream) = tls.accept(stream).await {
+        let service = service_fn(move |request| forward::handle(Arc::clone(&shared), request));
+        let _ = http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+    }
+}
+
+fn acceptor(certificates: &Path) -> Result<TlsAcceptor> {
+    let chain = CertificateDer::pem_file_iter(certificates.join("tls.crt"))?;
+    let chain = chain.collect::<Result<_, _>>()?;
+    let key = PrivateKeyDer::from_pem_file(certificates.join("tls.key"))?;
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn client(authority: &[u8]) -> Result<Client<HttpsConnector<HttpConnector>, Incoming>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(authority.to_vec()))?;
+    let config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_only()
+        .enable_http1()
+        .build();
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}

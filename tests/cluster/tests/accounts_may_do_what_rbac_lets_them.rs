@@ -1,0 +1,120 @@
+//! A ServiceAccount's kubeconfig file makes a client that is this account, and may do what RBAC lets the account do.
+
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use trainyard_cluster::{ControlPlane, Resource, Test, Write, client_of, eventually, run};
+
+async fn create(
+    plane: &ControlPlane,
+    resource: &Resource,
+    namespace: &str,
+    object: Value,
+) -> Result<()> {
+    let api = plane.api(resource, namespace);
+    api.create(&object, &Write::strict()).await?.accepted()?;
+    Ok(())
+}
+
+async fn account(plane: &ControlPlane, namespace: &str) -> Result<Client> {
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "controller"}});
+    create(plane, &Resource::service_accounts(), namespace, account).await?;
+    let kubeconfig = plane
+        .kubeconfig_for_service_account(namespace, "controller")
+        .await?;
+    client_of(&kubeconfig).await
+}
+
+/// The code by which the account may not list ConfigMaps, in a namespace or in all; none where it may.
+async fn forbidden(api: &Api<ConfigMap>) -> Result<Option<u16>> {
+    match api.list(&ListParams::default()).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) => Ok(Some(status.code)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn an_account_may_do_nothing_until_it_is_let(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.new_namespace().await?;
+    let client = account(plane, &namespace).await?;
+    let own: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    ensure!(forbidden(&own).await? == Some(403));
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "reader"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}],
+    });
+    create(
+        plane,
+        &Resource::namespaced(rbac, "roles"),
+        &namespace,
+        role,
+    )
+    .await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "controller", "namespace": namespace}],
+    });
+    let bindings = Resource::namespaced(rbac, "rolebindings");
+    create(plane, &bindings, &namespace, binding).await?;
+    eventually("the role holds", async || {
+        Ok(forbidden(&own).await?.is_none().then_some(()))
+    })
+    .await?;
+    ensure!(forbidden(&Api::all(client)).await? == Some(403));
+    Ok(())
+}
+
+async fn the_client_is_the_account(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.new_namespace().await?;
+    let client = account(plane, &namespace).await?;
+    ensure!(client.default_namespace() == namespace);
+    let reviews: Api<SelfSubjectReview> = Api::all(client);
+    let review = SelfSubjectReview::default();
+    let review = reviews.create(&PostParams::default(), &review).await?;
+    let user = review.status.and_then(|status| status.user_info);
+    let name = user.and_then(|user| user.username).context("nobody")?;
+    ensure!(
+        name == format!("system:serviceaccount:{namespace}:controller"),
+        "{name}"
+    );
+    Ok(())
+}
+
+async fn nobody_has_a_token_of_an_account_that_is_not_there(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.new_namespace().await?;
+    let made = plane.kubeconfig_for_service_account(&namespace, "nobody");
+    let Err(error) = made.await else {
+        bail!("it was made");
+    };
+    let error = format!("{error:#}");
+    ensure!(
+        error.contains(&format!("{namespace}/nobody")) && error.contains("not found"),
+        "{error}"
+    );
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "an_account_may_do_nothing_until_it_is_let",
+            an_account_may_do_nothing_until_it_is_let,
+        ),
+        Test::new("the_client_is_the_account", the_client_is_the_account),
+        Test::new(
+            "nobody_has_a_token_of_an_account_that_is_not_there",
+            nobody_has_a_token_of_an_account_that_is_not_there,
+        ),
+    ])
+}

@@ -1,0 +1,266 @@
+//! The cluster is a real one: its JobSets are defaulted by webhooks, become Jobs and pods that are scheduled, end as their
+//! pods do, and leave nothing when they are deleted.
+#![allow(clippy::indexing_slicing)]
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use trainyard_cluster::{Cluster, Fate, Resource, Test, Write, run};
+
+/// Two jobs of two pods each.
+fn jobset(name: &str, fate: &str, restart_policy: Option<&str>) -> Value {
+    let mut pod = json!({"containers": [{"name": "node", "image": "example.com/trainer"}]});
+    if let Some(policy) = restart_policy {
+        pod["restartPolicy"] = json!(policy);
+    }
+    let annotations = json!({Fate::ANNOTATION: fate});
+    let job = json!({
+        "parallelism": 2,
+        "completions": 2,
+        "backoffLimit": 0,
+        "template": {"metadata": {"annotations": annotations}, "spec": pod},
+    });
+    json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": job}}],
+        },
+    })
+}
+
+/// Where the objects of one test are.
+struct Place<'a> {
+    cluster: &'a Cluster,
+    namespace: String,
+    jobsets: Resource,
+    jobs: Resource,
+    pods: Resource,
+}
+
+impl<'a> Place<'a> {
+    async fn new(cluster: &'a Cluster) -> Result<Self> {
+        Ok(Self {
+            cluster,
+            namespace: cluster.new_namespace().await?,
+            jobsets: Resource::jobsets(),
+            jobs: Resource::jobs(),
+            pods: Resource::pods(),
+        })
+    }
+
+    fn api(&'a self, resource: &'a Resource) -> trainyard_cluster::Api<'a> {
+        self.cluster.api(resource, &self.namespace)
+    }
+
+    async fn create(&self, jobset: &Value) -> Result<Value> {
+        let api = self.api(&self.jobsets);
+        let created = api.create(jobset, &Write::strict()).await?;
+        Ok(created.accepted()?)
+    }
+
+    async fn until_state(&self, name: &str, state: &str) -> Result<Value> {
+        let is_so = |jobset: &Value| jobset["status"]["terminalState"] == state;
+        self.api(&self.jobsets).until(name, state, is_so).await
+    }
+
+    async fn until_pods(&self, count: usize, phase: &str) -> Result<Vec<Value>> {
+        let what = format!("{count} pods are {phase}");
+        let are_so = |pods: &[Value]| {
+            let so = pods.iter().filter(|pod| pod["status"]["phase"] == phase);
+            pods.len() == count && so.count() == count
+        };
+        self.api(&self.pods).until_all(&what, are_so).await
+    }
+}
+
+async fn a_jobset_of_two_jobs_with_two_pods_completes(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    place.create(&jobset("done", "succeed", None)).await?;
+    place.until_state("done", "Completed").await?;
+    let jobs = place.api(&place.jobs).items().await?;
+    let succeeded = jobs.iter().filter(|job| job["status"]["succeeded"] == 2);
+    ensure!(jobs.len() == 2 && succeeded.count() == 2, "{jobs:#?}");
+    let pods = place.until_pods(4, "Succeeded").await?;
+    let mut addresses: Vec<&Value> = pods.iter().map(|pod| &pod["status"]["podIP"]).collect();
+    addresses.sort_unstable_by_key(|address| address.to_string());
+    addresses.dedup();
+    ensure!(addresses.len() == 4, "{addresses:?}");
+    let bound = |pod: &Value| pod["spec"]["nodeName"].as_str().map(str::to_owned);
+    ensure!(
+        pods.iter()
+            .all(|pod| bound(pod).is_some_and(|node| node.starts_with("node-"))),
+        "{pods:#?}"
+    );
+    Ok(())
+}
+
+async fn webhooks_default_and_refuse(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    let created = place.create(&jobset("defaulted", "hold", None)).await?;
+    let spec = &created["spec"];
+    let job = &spec["replicatedJobs"][0]["template"]["spec"];
+    ensure!(job["completionMode"] == "Indexed", "{created:#}");
+    ensure!(
+        job["template"]["spec"]["restartPolicy"] == "OnFailure",
+        "{created:#}"
+    );
+    ensure!(spec["successPolicy"]["operator"] == "All", "{created:#}");
+    ensure!(spec["network"]["enableDNSHostnames"] == true, "{created:#}");
+    let mut bad = jobset("refused", "hold", None);
+    bad["spec"]["successPolicy"] = json!({"operator": "All", "targetReplicatedJobs": ["nobody"]});
+    let api = place.api(&place.jobsets);
+    let refusal = api.create(&bad, &Write::strict()).await?.refused()?;
+    ensure!(
+        refusal.message.contains("vjobset.kb.io") && refusal.message.contains("nobody"),
+        "{refusal}"
+    );
+    Ok(())
+}
+
+async fn one_pod_that_fails_makes_the_jobset_fail(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    let index = "batch.kubernetes.io/job-completion-index";
+    cluster
+        .kubelet()
+        .decide(&place.namespace, move |pod: &Pod| {
+            let job = pod.labels().get("jobset.sigs.k8s.io/job-index");
+            let pod = pod.annotations().get(index);
+            match (job.map(String::as_str), pod.map(String::as_str)) {
+                (Some("1"), Some("0")) => Fate::Fail(3),
+                _ => Fate::Hold,
+            }
+        });
+    place
+        .create(&jobset("failed", "succeed", Some("Never")))
+        .await?;
+    let failed = place.until_state("failed", "Failed").await?;
+    ensure!(
+        failed["status"]["conditions"]
+            .as_array()
+            .is_some_and(|conditions| conditions
+                .iter()
+                .any(|condition| condition["type"] == "Failed" && condition["status"] == "True")),
+        "{failed:#}"
+    );
+    let pods = place.api(&place.pods).items().await?;
+    let code = |pod: &Value| {
+        pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone()
+    };
+    let codes: Vec<Value> = pods.iter().map(code).collect();
+    ensure!(codes.contains(&json!(3)), "{codes:?}");
+    Ok(())
+}
+
+async fn a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up(
+    cluster: &Cluster,
+) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    place.create(&jobset("restarted", "fail:7", None)).await?;
+    let pods = place.api(&place.pods);
+    let restarted = |pods: &[Value]| {
+        pods.iter().any(|pod| {
+            let container = &pod["status"]["containerStatuses"][0];
+            container["restartCount"].as_i64() > Some(0)
+                && container["lastState"]["terminated"]["exitCode"] == 7
+        })
+    };
+    pods.until_all("a container restarted", restarted).await?;
+    place.until_state("restarted", "Failed").await?;
+    let jobs = place.api(&place.jobs).items().await?;
+    let gave_up = |job: &Value| {
+        let conditions = job["status"]["conditions"].as_array();
+        conditions.is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|condition| condition["reason"] == "BackoffLimitExceeded")
+        })
+    };
+    ensure!(jobs.iter().any(gave_up), "{jobs:#?}");
+    Ok(())
+}
+
+async fn pods_are_held_until_told(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    place.create(&jobset("held", "hold", None)).await?;
+    let pods = place.until_pods(4, "Running").await?;
+    let annotations = json!({"metadata": {"annotations": {Fate::ANNOTATION: "succeed"}}});
+    let first = pods[0]["metadata"]["name"].as_str().context("no name")?;
+    let api = place.api(&place.pods);
+    api.merge(first, &annotations, &Write::default())
+        .await?
+        .accepted()?;
+    let is_done = |pod: &Value| pod["status"]["phase"] == "Succeeded";
+    api.until(first, "it is let go", is_done).await?;
+    let others = api.items().await?;
+    let running = others
+        .iter()
+        .filter(|pod| pod["status"]["phase"] == "Running");
+    ensure!(running.count() == 3, "{others:#?}");
+    cluster
+        .kubelet()
+        .decide(&place.namespace, |_: &Pod| Fate::Succeed);
+    place.until_state("held", "Completed").await?;
+    Ok(())
+}
+
+async fn deleting_a_jobset_leaves_no_job_and_no_pod(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    place.create(&jobset("deleted", "hold", None)).await?;
+    place.until_pods(4, "Running").await?;
+    let jobsets = place.api(&place.jobsets);
+    jobsets.delete("deleted").await?.accepted()?;
+    let none = |objects: &[Value]| objects.is_empty();
+    jobsets.until_all("no JobSet", none).await?;
+    place.api(&place.jobs).until_all("no Job", none).await?;
+    place.api(&place.pods).until_all("no pod", none).await?;
+    Ok(())
+}
+
+async fn a_pod_whose_fate_is_unknown_fails_and_says_so(cluster: &Cluster) -> Result<()> {
+    let place = Place::new(cluster).await?;
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "unknown", "annotations": {Fate::ANNOTATION: "perish"}},
+        "spec": {"containers": [{"name": "node", "image": "example.com/trainer"}]},
+    });
+    let api = place.api(&place.pods);
+    api.create(&pod, &Write::strict()).await?.accepted()?;
+    let has_failed = |pod: &Value| pod["status"]["phase"] == "Failed";
+    let pod = api.until("unknown", "it failed", has_failed).await?;
+    ensure!(pod["status"]["reason"] == "UnknownFate", "{pod:#}");
+    let message = pod["status"]["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("\"perish\""), "{pod:#}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "a_jobset_of_two_jobs_with_two_pods_completes",
+            a_jobset_of_two_jobs_with_two_pods_completes,
+        ),
+        Test::new("webhooks_default_and_refuse", webhooks_default_and_refuse),
+        Test::new(
+            "one_pod_that_fails_makes_the_jobset_fail",
+            one_pod_that_fails_makes_the_jobset_fail,
+        ),
+        Test::new(
+            "a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up",
+            a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up,
+        ),
+        Test::new("pods_are_held_until_told", pods_are_held_until_told),
+        Test::new(
+            "deleting_a_jobset_leaves_no_job_and_no_pod",
+            deleting_a_jobset_leaves_no_job_and_no_pod,
+        ),
+        Test::new(
+            "a_pod_whose_fate_is_unknown_fails_and_says_so",
+            a_pod_whose_fate_is_unknown_fails_and_says_so,
+        ),
+    ])
+}

@@ -1,0 +1,340 @@
+//! A test can do to a client's calls what networks, busy API servers and sudden deaths do to them, at the call of its choice.
+
+use anyhow::{Context, Result, bail, ensure};
+use futures_util::{Stream, StreamExt as _};
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
+use kube::client::Body;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::Value;
+use std::pin::Pin;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually, run};
+
+/// How long nothing must happen to count as nothing. A busy machine makes such a test pass, never fail.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+/// A proxy, and the ConfigMaps of a namespace on both sides of it.
+struct Place {
+    proxy: Proxy,
+    namespace: String,
+    client: Client,
+    behind: Api<ConfigMap>,
+}
+
+type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Send>>;
+
+impl Place {
+    async fn new(plane: &ControlPlane) -> Result<Self> {
+        let proxy = Proxy::start(plane).await?;
+        let namespace = plane.new_namespace().await?;
+        let client = client_of(&proxy.kubeconfig(plane.kubeconfig())?).await?;
+        let behind = Api::namespaced(plane.client().clone(), &namespace);
+        Ok(Self {
+            proxy,
+            namespace,
+            client,
+            behind,
+        })
+    }
+
+    /// The ConfigMaps by way of the proxy.
+    fn before(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The names of all ConfigMaps.
+    async fn names(&self) -> Result<Vec<String>> {
+        let maps = self.behind.list(&ListParams::default()).await?;
+        Ok(maps.iter().map(ConfigMap::name_any).collect())
+    }
+
+    async fn watch(&self) -> Result<Events> {
+        let events = self.before().watch(&WatchParams::default(), "0").await?;
+        Ok(events.boxed())
+    }
+}
+
+fn map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+async fn create(api: &Api<ConfigMap>, name: &str) -> kube::Result<ConfigMap> {
+    api.create(&PostParams::default(), &map(name)).await
+}
+
+/// The code by which an API server refused, if it answered at all.
+fn code(answer: kube::Result<ConfigMap>) -> Result<u16> {
+    match answer {
+        Ok(map) => bail!("it was made: {}", map.name_any()),
+        Err(kube::Error::Api(status)) => Ok(status.code),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// That there was no answer, of whatever kind.
+fn is_broken<T>(answer: &kube::Result<T>) -> bool {
+    matches!(
+        answer,
+        Err(kube::Error::Service(_) | kube::Error::HyperError(_))
+    )
+}
+
+async fn next_name(events: &mut Events) -> Result<String> {
+    loop {
+        match events.next().await.context("the watch ended")?? {
+            WatchEvent::Added(map) => return Ok(map.name_any()),
+            WatchEvent::Bookmark(_) => {}
+            other => bail!("{other:?}"),
+        }
+    }
+}
+
+async fn calls_are_numbered_and_pass_with_who_makes_them(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    create(&place.before(), "first").await?;
+    place.before().get("first").await?;
+    let mut stranger = kube::Config::new(place.proxy.url().parse()?);
+    stranger.accept_invalid_certs = true;
+    let stranger: Api<ConfigMap> = Api::namespaced(Client::try_from(stranger)?, &place.namespace);
+    ensure!(code(stranger.get("first").await)? == 403);
+    create(&place.before(), "second").await?;
+    let calls = place.proxy.calls().await;
+    let seen: Vec<(usize, Option<usize>, &Method, u16)> = calls
+        .iter()
+        .map(|call| {
+            let answer = call.answer.map_or(0, |answer| answer.as_u16());
+            (call.number, call.write, &call.method, answer)
+        })
+        .collect();
+    let wanted = [
+        (1, Some(1), &Method::POST, 201),
+        (2, None, &Method::GET, 200),
+        (3, None, &Method::GET, 403),
+        (4, Some(2), &Method::POST, 201),
+    ];
+    ensure!(seen == wanted, "{calls:#?}");
+    let path = format!("/api/v1/namespaces/{}/configmaps/first", place.namespace);
+    let second = calls.get(1).map(|call| call.path.as_str());
+    ensure!(second == Some(&path), "{calls:#?}");
+    place.proxy.forget().await;
+    place.before().get("first").await?;
+    ensure!(place.proxy.calls().await.len() == 1);
+    Ok(())
+}
+
+async fn a_watch_streams(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let mut events = place.watch().await?;
+    for name in ["one", "two", "three"] {
+        create(&place.behind, name).await?;
+        while next_name(&mut events).await? != name {}
+    }
+    Ok(())
+}
+
+async fn a_write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "while :; do sleep 1; done"]);
+    let victim = Arc::new(Process::start("victim", &command, plane.folder())?);
+    let killed = Arc::clone(&victim);
+    let kill = Act::cut_before(move || drop(killed.kill()));
+    place.proxy.at_write(2, kill).await;
+    create(&place.before(), "first").await?;
+    ensure!(victim.ended()?.is_none());
+    let cut = create(&place.before(), "second").await;
+    ensure!(is_broken(&cut), "{cut:?}");
+    ensure!(victim.ended()?.is_some());
+    ensure!(!place.names().await?.contains(&"second".to_owned()));
+    create(&place.before(), "second").await?;
+    Ok(())
+}
+
+async fn an_answer_is_cut_before_it_is_passed_on(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let (sender, receiver) = mpsc::channel();
+    let tell = Act::cut_after(move || {
+        let _ = sender.send(());
+    });
+    place.proxy.at_call(1, tell).await;
+    let cut = create(&place.before(), "first").await;
+    ensure!(is_broken(&cut), "{cut:?}");
+    receiver.try_recv()?;
+    ensure!(place.names().await?.contains(&"first".to_owned()));
+    ensure!(code(create(&place.before(), "first").await)? == 409);
+    Ok(())
+}
+
+async fn nothing_passes_while_a_client_is_killed(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let mut events = place.watch().await?;
+    let (killing, is_killing) = mpsc::channel();
+    let (done, is_done) = mpsc::channel::<()>();
+    let kill = Act::cut_before(move || {
+        let _ = killing.send(());
+        let _ = is_done.recv();
+    });
+    place.proxy.at_write(1, kill).await;
+    let first = tokio::spawn({
+        let api = place.before();
+        async move { create(&api, "first").await }
+    });
+    eventually("it is killed", async || Ok(is_killing.try_recv().ok())).await?;
+    let second = tokio::spawn({
+        let api = place.before();
+        async move { create(&api, "second").await }
+    });
+    tokio::time::sleep(A_WHILE).await;
+    ensure!(!first.is_finished() && !second.is_finished());
+    drop(done);
+    let (first, second) = (first.await?, second.await?);
+    ensure!(
+        is_broken(&first) && is_broken(&second),
+        "{first:?} {second:?}"
+    );
+    let names = place.names().await?;
+    ensure!(!names.iter().any(|name| name == "first" || name == "second"));
+    while let Some(event) = events.next().await {
+        if event.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn refused_connections_are_taken_again(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let mut events = place.watch().await?;
+    place.proxy.refuse().await;
+    while let Some(Ok(_)) = events.next().await {}
+    let refused = create(&place.before(), "first").await;
+    ensure!(is_broken(&refused), "{refused:?}");
+    let text = refused
+        .err()
+        .map(|error| format!("{:#}", anyhow::Error::from(error)));
+    ensure!(
+        text.as_ref().is_some_and(|text| text.contains("refused")),
+        "{text:?}"
+    );
+    place.proxy.serve().await?;
+    create(&place.before(), "first").await?;
+    Ok(())
+}
+
+async fn what_hangs_goes_on_where_it_was(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    let mut events = place.watch().await?;
+    create(&place.behind, "before").await?;
+    while next_name(&mut events).await? != "before" {}
+    place.proxy.hang();
+    create(&place.behind, "behind").await?;
+    let writing = tokio::spawn({
+        let api = place.before();
+        async move { create(&api, "written").await }
+    });
+    eventually("the write came", async || {
+        let calls = place.proxy.calls().await;
+        Ok(calls.iter().find_map(|call| call.write))
+    })
+    .await?;
+    let hung = tokio::time::timeout(A_WHILE, events.next()).await;
+    ensure!(hung.is_err(), "{hung:?}");
+    ensure!(!writing.is_finished());
+    ensure!(!place.names().await?.contains(&"written".to_owned()));
+    place.proxy.serve().await?;
+    writing.await??;
+    ensure!(next_name(&mut events).await? == "behind");
+    ensure!(next_name(&mut events).await? == "written");
+    Ok(())
+}
+
+async fn one_call_hangs_and_others_pass(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    place.proxy.at_call(1, Act::Hang).await;
+    let api = place.before();
+    let hung = tokio::time::timeout(A_WHILE, create(&api, "first")).await;
+    ensure!(hung.is_err(), "{hung:?}");
+    create(&api, "second").await?;
+    ensure!(!place.names().await?.contains(&"first".to_owned()));
+    Ok(())
+}
+
+async fn the_next_writes_conflict(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    create(&place.before(), "first").await?;
+    place.proxy.next_writes(2, Act::conflict).await;
+    ensure!(code(create(&place.before(), "second").await)? == 409);
+    place.before().get("first").await?;
+    ensure!(code(create(&place.before(), "second").await)? == 409);
+    create(&place.before(), "second").await?;
+    Ok(())
+}
+
+async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
+    let place = Place::new(plane).await?;
+    place
+        .proxy
+        .next_writes(1, || Act::too_many_requests(7))
+        .await;
+    let path = format!("/api/v1/namespaces/{}/configmaps", place.namespace);
+    let body = Body::from(serde_json::to_vec(&map("first"))?);
+    let request = Request::post(path).header("content-type", "application/json");
+    let response = place.client.send(request.body(body)?).await?;
+    ensure!(response.status() == StatusCode::TOO_MANY_REQUESTS);
+    let seconds = response.headers().get("retry-after");
+    ensure!(seconds.is_some_and(|seconds| seconds == "7"));
+    let status = response.into_body().collect().await?.to_bytes();
+    let status: Value = serde_json::from_slice(&status)?;
+    let seconds = status.pointer("/details/retryAfterSeconds");
+    ensure!(seconds == Some(&Value::from(7)), "{status}");
+    ensure!(place.names().await?.iter().all(|name| name != "first"));
+    create(&place.before(), "first").await?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "calls_are_numbered_and_pass_with_who_makes_them",
+            calls_are_numbered_and_pass_with_who_makes_them,
+        ),
+        Test::new("a_watch_streams", a_watch_streams),
+        Test::new(
+            "a_write_is_cut_before_it_arrives",
+            a_write_is_cut_before_it_arrives,
+        ),
+        Test::new(
+            "an_answer_is_cut_before_it_is_passed_on",
+            an_answer_is_cut_before_it_is_passed_on,
+        ),
+        Test::new(
+            "nothing_passes_while_a_client_is_killed",
+            nothing_passes_while_a_client_is_killed,
+        ),
+        Test::new(
+            "refused_connections_are_taken_again",
+            refused_connections_are_taken_again,
+        ),
+        Test::new(
+            "what_hangs_goes_on_where_it_was",
+            what_hangs_goes_on_where_it_was,
+        ),
+        Test::new(
+            "one_call_hangs_and_others_pass",
+            one_call_hangs_and_others_pass,
+        ),
+        Test::new("the_next_writes_conflict", the_next_writes_conflict),
+        Test::new("the_next_writes_are_too_many", the_next_writes_are_too_many),
+    ])
+}
