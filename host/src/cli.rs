@@ -84,7 +84,7 @@ pub(crate) struct InputArgs {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    if trainyard_model::text::is_dns_label(text) {
+    if trainyard_model::names::is_dns_label(text) {
         Ok(text.to_owned())
     } else {
         Err("a namespace has 1 to 63 of a-z, 0-9 and -, with no - at either end".to_owned())

@@ -10,6 +10,7 @@ pub mod job;
 pub mod limits;
 pub mod lookup;
 pub mod manifest;
+pub mod names;
 pub mod object;
 pub mod plan;
 pub mod plugin;

@@ -9,7 +9,7 @@ use std::{
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use trainyard_model::text::hex;
+use trainyard_model::names::hex;
 
 use crate::vouched::Vouched;
 

@@ -11,8 +11,9 @@ use std::{
 use sha2::{Digest, Sha256};
 use trainyard_model::{
     manifest::{Manifest, ManifestError, SECTION},
+    names::hex,
     policy::Phase,
-    text::{clean, hex},
+    text::clean,
 };
 use wasmparser::{Encoding, Parser, Payload, Validator, component_types::ComponentEntityType};
 use wit_parser::{Resolve, UnresolvedPackageGroup, WorldItem};

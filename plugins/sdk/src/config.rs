@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Document;
+use crate::{Document, Failure, Job};
 
 /// A configuration struct, by `#[derive(Config)]`.
 ///
@@ -13,6 +13,27 @@ use crate::Document;
 pub trait Config: Setting {
     /// The JSON Schema.
     const SCHEMA: &'static str;
+}
+
+impl Job {
+    /// [`Job::config`] as the plugin's configuration struct.
+    ///
+    /// # Errors
+    /// It is of another form, which the host refuses before any call where the struct stands in the `plugin!` macro.
+    pub fn config_as<C: Config>(&self) -> Result<C, Failure> {
+        let error =
+            "the plugin's configuration is not of its form: is it `config = ...` of `plugin!`?";
+        C::read(&self.config(), "").ok_or_else(|| error.into())
+    }
+
+    /// [`Job::operator_config`] as the struct of what the operator sets.
+    ///
+    /// # Errors
+    /// As with [`Job::config_as`].
+    pub fn operator_config_as<C: Config>(&self) -> Result<C, Failure> {
+        let error = "the plugin's operator configuration is not of its form: is it `operator_config = ...` of `plugin!`?";
+        C::read(&self.operator_config(), "").ok_or_else(|| error.into())
+    }
 }
 
 /// A value that can stand in a configuration.

@@ -6,7 +6,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::{Value, json};
 use trainyard_sdk::{
-    Config, Context, Failure, PluginParts, Setting, Transform,
+    Config, Context, Failure, PluginParts, Transform,
     mock::{MockError, MockJob},
     native::Phases,
 };
@@ -58,14 +58,31 @@ struct Reader;
 
 impl Transform for Reader {
     fn transform(ctx: &Context) -> Result<(), Failure> {
-        READ.set(Everything::read(&ctx.job().config(), ""));
+        READ.set(Some(ctx.job().config_as()?));
+        let of_operator: Everything = ctx.job().operator_config_as()?;
+        assert_eq!(of_operator.host_name, "alpha");
         Ok(())
     }
 }
 
+/// A configuration that has everything.
+fn whole() -> Value {
+    json!({
+        "verbose": false,
+        "hostName": "alpha",
+        "mode": "doubleTree",
+        "retry": {"attempts": -1, "back-off/ms": 10},
+        "retries": [{"attempts": 1}, {"attempts": 9}],
+        "peers": {"names": ["c"]},
+        "names": ["b", "a"],
+        "weights": {"nvidia.com/gpu": 3, "a~b": 65535},
+        "big": i64::MIN,
+    })
+}
+
 fn read(config: Value) -> Result<Everything, MockError> {
     let parts = format!(
-        r#"{{"version":"1.0.0","contract":"1.0.0","phases":["transform"],"configSchema":{}}}"#,
+        r#"{{"version":"1.0.0","contract":"1.0.0","phases":["transform"],"configSchema":{0},"operatorConfigSchema":{0}}}"#,
         Everything::SCHEMA
     );
     let plugin = PluginParts {
@@ -76,24 +93,14 @@ fn read(config: Value) -> Result<Everything, MockError> {
             ..Phases::NONE
         },
     };
-    MockJob::new("job").config(config).transform(&plugin)?;
+    let job = MockJob::new("job").operator_config(whole());
+    job.config(config).transform(&plugin)?;
     Ok(READ.take().unwrap())
 }
 
 #[test]
 fn a_whole_configuration_is_read() {
-    let read = read(json!({
-        "verbose": false,
-        "hostName": "alpha",
-        "mode": "doubleTree",
-        "retry": {"attempts": -1, "back-off/ms": 10},
-        "retries": [{"attempts": 1}, {"attempts": 9}],
-        "peers": {"names": ["c"]},
-        "names": ["b", "a"],
-        "weights": {"nvidia.com/gpu": 3, "a~b": 65535},
-        "big": i64::MIN,
-    }))
-    .unwrap();
+    let read = read(whole()).unwrap();
     let retry = |attempts, back_off| Retry { attempts, back_off };
     let weights = [("nvidia.com/gpu", 3), ("a~b", 65535)].map(|(key, n)| (key.to_owned(), n));
     let expected = Everything {

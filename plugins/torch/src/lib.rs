@@ -3,7 +3,7 @@
 
 mod config;
 
-use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Setting, Transform};
+use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform};
 
 use self::config::{EnvInjection, Processes, TorchConfig};
 
@@ -23,8 +23,7 @@ trainyard_sdk::plugin!(Torch: transform; config = TorchConfig);
 
 impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
-        let config =
-            TorchConfig::read(&ctx.job().config(), "").ok_or("mlPolicy.torch is no object")?;
+        let config = ctx.job().config_as::<TorchConfig>()?;
         let Some((pod_set, node)) = trainer(ctx) else {
             return Err(Failure::from(
                 "torch needs a container `node` in a replicated job with the trainer label",
@@ -168,11 +167,7 @@ fn cpus(ctx: &Context, node: &Container) -> i64 {
 /// Opens the port, unless it is open: a name or host port that the runtime gave it stays.
 fn open_port(node: &Container) {
     if node.port(PORT, "TCP").is_none() {
-        node.put_port(&Port {
-            name: None,
-            number: PORT,
-            protocol: "TCP".to_owned(),
-        });
+        node.put_port(&Port::tcp(PORT));
     }
 }
 

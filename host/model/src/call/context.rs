@@ -3,11 +3,7 @@
 use std::sync::Arc;
 
 use super::{Call, Fault, LogLine, wrong};
-use crate::{
-    quantity::Quantity,
-    text::{clean, fit_name},
-    value::Failure,
-};
+use crate::{names::fit_name, quantity::Quantity, text::clean, value::Failure};
 
 /// Features that came after contract 1.0.0.
 const FEATURES: &[&str] = &[];

@@ -3,10 +3,10 @@
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
+    names::is_dns_subdomain,
     object::{ApplyMode, Object, object_name},
     policy::Phase,
     record::Field,
-    text::is_dns_subdomain,
 };
 
 impl Call {

@@ -6,7 +6,7 @@ use semver::Version;
 use thiserror::Error;
 
 use super::{CONTRACT, Manifest};
-use crate::text::is_dns_label;
+use crate::names::is_dns_label;
 
 /// What is wrong with the value of one field.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
 use trainyard_model::{
     job::{Job, RuntimeRef},
+    names::short_hash,
     record::{Accelerators, Change, Record},
-    text::short_hash,
 };
 
 pub(crate) use self::patches::PatchChanges;

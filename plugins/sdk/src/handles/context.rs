@@ -20,30 +20,36 @@ handles! {
     Context = context::Context {
         /// The TrainJob.
         fn job() -> Job = context_job;
-        /// Objects of the cluster.
+        /// What the plugin may ask of the cluster.
         fn lookups() -> Lookups = context_lookups;
-        /// Objects to emit.
+        /// The objects that the plugin emits beside the JobSet.
         fn objects() -> Objects = context_objects;
         /// The record, with what this call has written so far.
         fn info() -> Info = context_info;
         /// The record as resolve left it, before any plugin. Reads of it need no claim and make no order; it can't be
         /// written.
         fn base() -> Info = context_base;
-        /// The reason of the writes that follow, for `trainyard explain`.
+        /// The reason of the writes that follow, one sentence for the users of `trainyard explain`; an empty text means
+        /// none. It is cut at 1,024 characters.
         fn because(text: &str) = context_because;
-        /// Tells the user; the TrainJob goes on. `field` is a path into the TrainJob or the runtime.
+        /// Tells the user; the TrainJob goes on. `field` is a path into the TrainJob or the runtime, as
+        /// `spec.trainer.command`.
         fn warn(message: &str, field: Option<&str>) = context_warn;
-        /// Refuses the TrainJob; the call goes on, so that further errors can be told.
+        /// Refuses the TrainJob; the call goes on, so that further errors can be told. `field` is as with `warn`.
         fn error(message: &str, field: Option<&str>) = context_error;
-        /// A line for the host's log: `error`, `warn`, `info`, `debug` or `trace`.
+        /// A line for the host's log; the level is `error`, `warn`, `info`, `debug` or `trace`, and any other ends the
+        /// call.
         fn log(level: &str, line: &str) = context_log;
         /// Whether the host has a feature that came after 1.0.0. Unknown names are false.
         fn supports(feature: &str) -> bool = context_supports;
-        /// A quantity in whole units, rounded up; none where it is no quantity or out of range.
+        /// A quantity in whole units, rounded up: `1500m` is 2, `1Ki` is 1024. None where it is no quantity or out of
+        /// range.
         fn quantity_ceil(amount: &str) -> Option<i64> = context_quantity_ceil;
-        /// A quantity in thousandths, rounded up; none where it is no quantity or out of range.
+        /// A quantity in thousandths, rounded up: `1500m` is 1500, `2` is 2000. None where it is no quantity or out of
+        /// range.
         fn quantity_milli(amount: &str) -> Option<i64> = context_quantity_milli;
-        /// A text as a DNS label of at most `max` characters: what is too long ends in a hash of the whole.
+        /// A text as a DNS label of at most `max` characters, and 63 at most: what is too long or holds other
+        /// characters ends in a hash of the whole. Empty where `max` is below 8.
         fn fit_name(text: &str, max: u32) -> String = context_fit_name;
     }
 }
@@ -51,25 +57,25 @@ handles! {
 handles! {
     /// The TrainJob. No plugin changes it.
     Job = job::Job {
-        /// `metadata.name`.
+        /// The TrainJob's name.
         fn name() -> String = job_name;
-        /// `metadata.namespace`.
+        /// The TrainJob's namespace.
         fn namespace() -> String = job_namespace;
-        /// `metadata.uid`; offline it is derived from namespace and name.
+        /// The TrainJob's UID; offline it is derived from namespace and name.
         fn uid() -> String = job_uid;
-        /// `spec.suspend`.
+        /// Whether the TrainJob is suspended, by `spec.suspend`.
         fn suspended() -> bool = job_suspended;
-        /// A label of the TrainJob.
+        /// The value of a label of the TrainJob; none where it has no such label.
         fn label(key: &str) -> Option<String> = job_label;
-        /// An annotation of the TrainJob.
+        /// The value of an annotation of the TrainJob; none where it has no such annotation.
         fn annotation(key: &str) -> Option<String> = job_annotation;
-        /// `TrainingRuntime` or `ClusterTrainingRuntime`.
+        /// The kind of the runtime that it names: `TrainingRuntime` or `ClusterTrainingRuntime`.
         fn runtime_kind() -> String = job_runtime_kind;
-        /// The runtime's `metadata.name`.
+        /// The name of the runtime that it names.
         fn runtime_name() -> String = job_runtime_name;
-        /// A label of the runtime.
+        /// The value of a label of the runtime; none where it has no such label.
         fn runtime_label(key: &str) -> Option<String> = job_runtime_label;
-        /// An annotation of the runtime.
+        /// The value of an annotation of the runtime; none where it has no such annotation.
         fn runtime_annotation(key: &str) -> Option<String> = job_runtime_annotation;
         /// The number of nodes: the TrainJob's, else the runtime's. Never 0.
         fn nodes() -> u32 = job_nodes;
@@ -95,8 +101,8 @@ handles! {
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
         fn get(api_version: &str, kind: &str, name: &str) -> Option<Document> = lookups_get;
-        /// All objects of a kind in the TrainJob's namespace, or of the cluster where the kind is cluster-scoped; sorted by
-        /// name.
+        /// All objects of a kind in the TrainJob's namespace, or of the cluster where the kind is cluster-scoped;
+        /// sorted by name.
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/*]`.
         fn all(api_version: &str, kind: &str) -> Vec<Document> = lookups_all;
@@ -113,7 +119,8 @@ handles! {
         /// The name that `emit` with the same arguments gives the object, in every phase: the TrainJob's name and the
         /// suffix, and, where content is given, a hash over it and the TrainJob's UID.
         fn name(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> String = objects_name;
-        /// A new object, in build only. `kind` is `ConfigMap` of `v1` for now.
+        /// A new object, in build only. `kind` is `ConfigMap` of `v1` for now; the suffix begins with `-`. Anything
+        /// else, or the same name twice, ends the call.
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = objects_emit;
@@ -123,20 +130,21 @@ handles! {
 handles! {
     /// One object to emit.
     Object = objects::Object {
-        /// Its `metadata.name`.
+        /// Its name, as `objects.name` gives it in every phase.
         fn name() -> String = object_name;
         /// Sets a label of the object.
         fn set_label(key: &str, value: &str) = object_set_label;
         /// Sets an annotation of the object.
         fn set_annotation(key: &str, value: &str) = object_set_annotation;
-        /// Appends to the text of a key of `data`.
+        /// Appends to the text of a key of `data`, which begins empty. A key that holds bytes, or that no ConfigMap
+        /// takes, ends the call.
         fn append(key: &str, text: &str) = object_append;
-        /// Sets a key of `binaryData`.
+        /// Sets the bytes of a key of `binaryData`. A key that holds text, or that no ConfigMap takes, ends the call.
         fn set_binary(key: &str, value: &[u8]) = object_set_binary;
-        /// No change of its content is possible later.
+        /// Nobody can change its content once it is applied.
         fn set_immutable() = object_set_immutable;
-        /// How it is applied: `with-jobset` (the default: only while the JobSet may change), `once`, `while-suspended` or
-        /// `live`.
+        /// How it is applied: `with-jobset` (the default: only while the JobSet may change), `once`, `while-suspended`
+        /// or `live` (whenever it differs). Any other text ends the call.
         fn set_apply(mode: &str) = object_set_apply;
     }
 }
@@ -145,19 +153,19 @@ handles! {
     /// Opaque JSON that is read by RFC 6901 pointer (the empty pointer is the whole), so that a guest needs no parser.
     /// A pointer to nothing reads as none, zero or empty; a pointer that is no RFC 6901 pointer ends the call.
     Document = types::Document {
-        /// `object`, `array`, `string`, `number`, `boolean` or `null`.
+        /// What stands there: `object`, `array`, `string`, `number`, `boolean` or `null`; none where nothing does.
         fn kind(at: &str) -> Option<String> = document_kind;
         /// The string there; none where anything else is.
         fn text(at: &str) -> Option<String> = document_text;
-        /// The number there, where it is an integer in range.
+        /// The number there, where it is an integer that fits; otherwise none.
         fn integer(at: &str) -> Option<i64> = document_integer;
-        /// The boolean there.
+        /// The boolean there; none where anything else is.
         fn boolean(at: &str) -> Option<bool> = document_boolean;
         /// The number of items of the array or members of the object there; otherwise 0.
         fn len(at: &str) -> u32 = document_len;
         /// The keys of the object there, in its order; otherwise empty.
         fn keys(at: &str) -> Vec<String> = document_keys;
-        /// The JSON text of what is there.
+        /// The JSON text of what is there; none where nothing is.
         fn json(at: &str) -> Option<String> = document_json;
     }
 }

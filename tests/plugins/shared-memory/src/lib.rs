@@ -1,6 +1,6 @@
 //! Data loaders share memory between processes, and a container has 64 MiB of it: this plugin gives the trainer more.
 
-use trainyard_sdk::{Config, Context, Failure, Mount, Setting, Transform};
+use trainyard_sdk::{Config, Context, Failure, Mount, Transform};
 
 /// The name of the volume.
 const VOLUME: &str = "shared-memory";
@@ -22,7 +22,7 @@ trainyard_sdk::plugin!(SharedMemory: transform; config = SharedMemoryConfig);
 
 impl Transform for SharedMemory {
     fn transform(ctx: &Context) -> Result<(), Failure> {
-        let config = SharedMemoryConfig::read(&ctx.job().config(), "").ok_or("no configuration")?;
+        let config = ctx.job().config_as::<SharedMemoryConfig>()?;
         for pod_set in ctx.info().with_ancestor("trainer") {
             ctx.because("data loaders share memory");
             pod_set.put_empty_dir(VOLUME, Some("Memory"), Some(&config.size));

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::{Call, Fault, Target, handle_of, wrong};
 use crate::{
     claims::{Grant, Touch},
+    names::is_dns_label,
     policy::Phase,
     record::{Container, ContainerId, Datum, Field, Fields, Owner, PlaceScope},
-    text::is_dns_label,
     value::{Dependency, KeyFile},
 };
 

@@ -1,0 +1,102 @@
+//! Names that a cluster takes, and the hashes that keep them apart.
+
+use sha2::{Digest, Sha256};
+
+/// The first `digits` hexadecimal digits (at most 64) of the SHA-256 over the parts, each with its length before it.
+#[must_use]
+pub fn short_hash(parts: &[&str], digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut hex = hex(&hash.finalize());
+    hex.truncate(digits);
+    hex
+}
+
+/// Bytes as lower-case hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+            let digit = |n: u8| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 });
+            out.push(digit(byte >> 4));
+            out.push(digit(byte & 15));
+            out
+        })
+}
+
+/// Characters of the hash that [`fit_name`] ends a cut name with.
+const FIT_HASH: usize = 8;
+
+/// `text` as a DNS label (RFC 1123) of at most `max` characters, 63 at most: other characters become `-`; what had to
+/// change or is too long ends in a hash of the whole, so that two texts do not meet in one name. Empty where `max` can
+/// hold no name that is safely different.
+#[must_use]
+pub fn fit_name(text: &str, max: u32) -> String {
+    let max = usize::try_from(max).unwrap_or(63).min(63);
+    let mapped: String = text
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let label = mapped.trim_matches('-');
+    if label == text && label.len() <= max && !label.is_empty() {
+        return label.to_owned();
+    }
+    if max < FIT_HASH {
+        return String::new();
+    }
+    let hash = short_hash(&[text], FIT_HASH);
+    let head: String = label
+        .chars()
+        .take(max.saturating_sub(FIT_HASH + 1))
+        .collect();
+    match head.trim_end_matches('-') {
+        "" => hash,
+        head => format!("{head}-{hash}"),
+    }
+}
+
+/// Whether the text is a DNS subdomain (RFC 1123), the form of most object names: at most 253 characters.
+#[must_use]
+pub fn is_dns_subdomain(text: &str) -> bool {
+    let label = |l: &str| {
+        !l.is_empty()
+            && !l.starts_with('-')
+            && !l.ends_with('-')
+            && l.bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// Whether the text is a DNS label (RFC 1123): a container's, volume's or replicated job's name; at most 63 characters.
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fitted_names_are_labels_and_do_not_meet() {
+        assert_eq!(fit_name("llama-node", 63), "llama-node");
+        let (a, b) = (fit_name(&"a".repeat(80), 20), fit_name(&"a".repeat(81), 20));
+        assert_ne!(a, b);
+        assert!(a.len() <= 20 && is_dns_label(&a));
+        assert_ne!(fit_name("Gpu_0", 63), fit_name("gpu-0", 63));
+        assert!(is_dns_label(&fit_name("---", 63)));
+        assert_eq!(fit_name("anything", 3), "");
+    }
+}
