@@ -4,7 +4,9 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::{crds, explain, output, plan, plugins, policy_file, render, report, validate};
+use crate::{
+    controller, crds, explain, output, plan, plugins, policy_file, render, report, validate,
+};
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -31,6 +33,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Check TrainJobs and runtimes as an API server with our CRDs does, without one. No plugin runs.
     Validate(validate::ValidateArgs),
+    /// Reconcile the TrainJobs of a cluster until told to stop.
+    Controller(controller::ControllerArgs),
     /// Look at plugin files, or build one.
     #[command(subcommand)]
     Plugin(plugins::PluginCommand),
@@ -57,6 +61,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Plan(args) => plan::run(&args),
             Command::Validate(args) => validate::run(&args),
+            Command::Controller(args) => controller::run(&args),
             Command::Plugin(command) => plugins::run(&command),
             Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),

@@ -2,6 +2,7 @@
 
 mod built_ins;
 mod cli;
+mod controller;
 mod crds;
 mod explain;
 mod input;

@@ -31,7 +31,7 @@ pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 /// The plugins of one run.
 pub(crate) struct Loaded {
     pub(crate) renderer: Renderer,
-    loader: Loader,
+    pub(crate) loader: Loader,
 }
 
 impl Loaded {

@@ -3,7 +3,13 @@
 pub mod client;
 pub mod events;
 pub mod metrics;
+mod observe;
 pub mod plugins;
 pub mod queue;
 pub mod reconcile;
+mod run;
 pub mod watch;
+mod work;
+
+pub use observe::observed;
+pub use run::{ControllerError, Options, run};

@@ -70,6 +70,8 @@ pub struct Finished {
     pub call: Box<Call>,
     /// How it ended.
     pub end: Result<(), Ended>,
+    /// Instructions that it used; none where nobody counts them.
+    pub fuel: Option<u64>,
 }
 
 /// Why a call counts for nothing.

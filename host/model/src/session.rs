@@ -142,7 +142,8 @@ impl Session {
         };
         // The trait gives the call back in every case, and the record with it.
         let record = std::mem::take(&mut self.record);
-        let Finished { call, end } = policy.run(phase, Box::new(Call::new(phase, record, inputs)));
+        let Finished { call, end, .. } =
+            policy.run(phase, Box::new(Call::new(phase, record, inputs)));
         self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
     }
 

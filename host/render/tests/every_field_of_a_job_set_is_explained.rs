@@ -29,7 +29,11 @@ impl Policy for Idle {
     }
 
     fn run(&self, _: Phase, call: Box<Call>) -> Finished {
-        Finished { call, end: Ok(()) }
+        Finished {
+            call,
+            end: Ok(()),
+            fuel: None,
+        }
     }
 }
 

@@ -206,6 +206,7 @@ impl Policy for Claims {
         Finished {
             call,
             end: end.map_err(|fault: trainyard_model::call::Fault| fault.into()),
+            fuel: None,
         }
     }
 }

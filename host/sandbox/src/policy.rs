@@ -183,6 +183,7 @@ impl Policy for SandboxedPolicy {
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
         let (mut store, fueled) = self.store(call);
         let result = fueled.and_then(|()| self.call(phase, &mut store));
+        let left = store.get_fuel().ok();
         let state = store.into_data();
         let end = match result {
             Ok(Ok(())) => Ok(()),
@@ -195,6 +196,7 @@ impl Policy for SandboxedPolicy {
         Finished {
             call: state.call,
             end,
+            fuel: left.map(|left| self.plugin.settings.limits.fuel.saturating_sub(left)),
         }
     }
 }

@@ -20,6 +20,11 @@ impl Pool {
         self.0.install(run)
     }
 
+    /// Runs `run` on one of the pool's threads, and does not wait for it.
+    pub fn spawn(&self, run: impl FnOnce() + Send + 'static) {
+        self.0.spawn(run);
+    }
+
     /// Runs `run` for each item on the pool's threads; results stand in the order of the items.
     pub fn run_each<T: Sync, R: Send>(&self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
         self.0.install(|| items.par_iter().map(&run).collect())

@@ -110,7 +110,11 @@ impl Policy for NativePolicy {
             ))),
             Err(panic) => Err(ended(panic)),
         };
-        Finished { call, end }
+        Finished {
+            call,
+            end,
+            fuel: None,
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl Plan {
         let plugins: Vec<_> = rendered.plan.iter().map(planned).collect();
         let digest = Sha256::digest(json!(plugins).to_string());
         Self {
-            digest: format!("sha256:{}", trainyard_model::text::hex(&digest)),
+            digest: format!("sha256:{}", trainyard_model::names::hex(&digest)),
             plugins,
         }
     }

@@ -216,7 +216,11 @@ impl Policy for Scripted {
 
     fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
         let end = (self.script)(phase, &mut call);
-        Finished { call, end }
+        Finished {
+            call,
+            end,
+            fuel: None,
+        }
     }
 }
 

@@ -85,7 +85,11 @@ impl Policy for Native {
 
     fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
         let end = (self.script)(phase, &mut call).map_err(Into::into);
-        Finished { call, end }
+        Finished {
+            call,
+            end,
+            fuel: None,
+        }
     }
 }
 

@@ -1,0 +1,48 @@
+//! Policies whose calls are measured.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use trainyard_model::call::Call;
+use trainyard_model::plugin::Plugin;
+use trainyard_model::policy::{Finished, Phase, Policy};
+
+use crate::metrics::{Metrics, PluginCall};
+
+/// A policy as it is, with a span and metrics around each call.
+struct Observed {
+    policy: Arc<dyn Policy>,
+    metrics: Arc<Metrics>,
+}
+
+/// The policy, observed.
+pub fn observed(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
+    Arc::new(Observed {
+        policy,
+        metrics: metrics.clone(),
+    })
+}
+
+impl Policy for Observed {
+    fn plugin(&self) -> &Arc<Plugin> {
+        self.policy.plugin()
+    }
+
+    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+        let id = &self.plugin().id;
+        let span = tracing::debug_span!("plugin call", plugin = %id, %phase);
+        let started = Instant::now();
+        let finished = span.in_scope(|| self.policy.run(phase, call));
+        let took = started.elapsed();
+        self.metrics.plugin_called(&PluginCall {
+            plugin: id,
+            phase,
+            took,
+            fuel: finished.fuel,
+            writes: finished.call.changes().len() as u64,
+            error: finished.end.as_ref().err(),
+        });
+        tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");
+        finished
+    }
+}

@@ -1,0 +1,169 @@
+//! The work: watches fill the stores and the queue, workers empty it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join_all, select_all};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use trainyard_api::names;
+
+use crate::events::Recorder;
+use crate::metrics::{Metrics, Outcome};
+use crate::queue::{Key, Queue, Running};
+use crate::reconcile::{ReconcileError, Reconciler, Stores};
+use crate::watch::{
+    ClusterRuntimeObject, JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject, follow,
+};
+
+/// For how long changes of a JobSet are gathered before its TrainJob follows: each would be a write of its status.
+const GATHER: Duration = Duration::from_millis(250);
+
+/// The reason of the Event of a TrainJob that can't get on, which is the reference's.
+const REASON: &str = "TrainJobResourcesCreationFailed";
+
+/// What watches and workers share.
+pub(crate) struct Work {
+    pub(crate) client: Client,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) queue: Queue,
+    pub(crate) reconciler: Reconciler,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) recorder: Recorder,
+}
+
+impl Work {
+    /// Watches until it is dropped.
+    pub(crate) async fn watch(&self) {
+        let client = || self.client.clone();
+        let woken = |runtime: &RuntimeKey| {
+            for key in self.reconciler.woken_by(runtime) {
+                self.queue.add(key);
+            }
+        };
+        let stores = &self.stores;
+        let watches: [BoxFuture<'_, ()>; 4] = [
+            follow(
+                Api::<TrainJobObject>::all(client()),
+                names::TRAIN_JOB,
+                &stores.jobs,
+                |key| {
+                    self.queue.add(key.clone());
+                },
+            )
+            .boxed(),
+            follow(
+                Api::<JobSetObject>::all(client()),
+                names::JOB_SET,
+                &stores.job_sets,
+                |key| {
+                    self.queue.add_after(key.clone(), GATHER);
+                },
+            )
+            .boxed(),
+            follow(
+                Api::<RuntimeObject>::all(client()),
+                names::TRAINING_RUNTIME,
+                &stores.runtimes,
+                woken,
+            )
+            .boxed(),
+            follow(
+                Api::<ClusterRuntimeObject>::all(client()),
+                names::CLUSTER_TRAINING_RUNTIME,
+                &stores.cluster_runtimes,
+                woken,
+            )
+            .boxed(),
+        ];
+        select_all(watches).await;
+    }
+
+    /// Waits until every store is whole: a TrainJob whose JobSet is not known yet would be made again.
+    pub(crate) async fn synced(&self) {
+        let stores = &self.stores;
+        stores.jobs.synced().await;
+        stores.job_sets.synced().await;
+        stores.runtimes.synced().await;
+        stores.cluster_runtimes.synced().await;
+    }
+
+    /// Whether every store is whole.
+    pub(crate) fn is_synced(&self) -> bool {
+        let stores = &self.stores;
+        stores.jobs.is_synced()
+            && stores.job_sets.is_synced()
+            && stores.runtimes.is_synced()
+            && stores.cluster_runtimes.is_synced()
+    }
+
+    /// Reconciles until `stop`; what runs then runs to its end.
+    pub(crate) async fn run(&self, workers: usize, stop: &CancellationToken) {
+        let workers = (0..workers.max(1)).map(|_| async {
+            while let Some(running) = self.next(stop).await {
+                self.one(running).await;
+            }
+        });
+        join_all(workers).await;
+    }
+
+    async fn next(&self, stop: &CancellationToken) -> Option<Running> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            running = self.queue.next() => running,
+        }
+    }
+
+    async fn one(&self, running: Running) {
+        let key = running.key().clone();
+        let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
+        let started = Instant::now();
+        let result = self
+            .reconciler
+            .reconcile(&key)
+            .instrument(span.clone())
+            .await;
+        let outcome = span.in_scope(|| match result {
+            Ok(None) => {
+                running.succeed();
+                Outcome::Success
+            }
+            Ok(Some(after)) => {
+                running.succeed_and_add_after(after);
+                Outcome::RequeueAfter
+            }
+            Err(error) => {
+                let again = running.fail();
+                self.tell(&key, &error, again);
+                Outcome::Error(error.kind())
+            }
+        });
+        self.metrics.reconciled(outcome, started.elapsed());
+    }
+
+    fn tell(&self, key: &Key, error: &ReconcileError, again: Duration) {
+        if error.is_passing() {
+            tracing::debug!(%error, ?again, "tried again");
+            return;
+        }
+        tracing::warn!(%error, ?again, "the TrainJob can't get on");
+        let Some(job) = self.stores.jobs.get(key) else {
+            return;
+        };
+        let regarding = ObjectReference {
+            api_version: Some(names::TRAINER_API_VERSION.to_owned()),
+            kind: Some(names::TRAIN_JOB.to_owned()),
+            namespace: Some(key.namespace.to_string()),
+            name: Some(key.name.to_string()),
+            uid: Some(job.uid.to_string()),
+            resource_version: Some(job.resource_version()),
+            ..ObjectReference::default()
+        };
+        self.recorder
+            .warn(regarding, REASON, "Reconciling", &error.to_string());
+    }
+}
