@@ -2,5 +2,6 @@
 
 pub mod client;
 pub mod events;
+pub mod lease;
 pub mod metrics;
 pub mod queue;
