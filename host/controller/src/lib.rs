@@ -5,3 +5,4 @@ pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod queue;
+pub mod serve;
