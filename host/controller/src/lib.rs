@@ -6,3 +6,4 @@ pub mod lease;
 pub mod metrics;
 pub mod queue;
 pub mod serve;
+pub mod settings;

@@ -15,6 +15,7 @@ use axum::{
     routing::get,
 };
 use http::{StatusCode, header::CONTENT_TYPE};
+use serde::Deserialize;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::{self, Metrics};
 
 /// Where to listen, as controller-runtime writes it: `:8081` is the port on all interfaces, `0` and nothing are off.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum BindAddress {
     /// Not at all.
     Off,
@@ -76,7 +78,24 @@ impl fmt::Display for BindAddress {
     }
 }
 
+impl TryFrom<String> for BindAddress {
+    type Error = BindAddressError;
+
+    fn try_from(text: String) -> Result<Self, BindAddressError> {
+        text.parse()
+    }
+}
+
 impl BindAddress {
+    /// That port on all interfaces.
+    #[must_use]
+    pub const fn all_interfaces(port: u16) -> Self {
+        Self::At {
+            host: String::new(),
+            port,
+        }
+    }
+
     async fn listen(&self, what: &'static str) -> Result<Option<TcpListener>, ServeError> {
         let Self::At { host, port } = self else {
             return Ok(None);
