@@ -2,12 +2,15 @@
 
 pub mod client;
 pub mod events;
+pub mod lease;
 pub mod metrics;
 mod observe;
 pub mod plugins;
 pub mod queue;
 pub mod reconcile;
 mod run;
+pub mod serve;
+pub mod settings;
 pub mod watch;
 mod work;
 

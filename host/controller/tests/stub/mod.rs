@@ -24,6 +24,18 @@ where
     kube::Config::new(format!("http://{address}").parse().unwrap())
 }
 
+/// A client whose calls never leave the process, so that a test's clock may be paused.
+pub(crate) fn client<F>(handler: F) -> kube::Client
+where
+    F: Fn(Request) -> BoxFuture<'static, Response> + Clone + Send + Sync + 'static,
+{
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let answer = handler(request.map(axum::body::Body::new));
+        async move { Ok::<_, std::convert::Infallible>(answer.await) }
+    });
+    kube::Client::new(service, "default")
+}
+
 /// The body of a request.
 pub(crate) async fn json(request: Request) -> serde_json::Value {
     let bytes = axum::body::to_bytes(request.into_body(), 1 << 20)

@@ -1,0 +1,333 @@
+//! Which of several controllers works: the one that holds a Lease.
+//!
+//! Every write of the Lease is a PUT with its resourceVersion, so that of two candidates one wins. The record is that
+//! of client-go, and the Lease is the reference's, so that the two controllers never work side by side.
+//! Nothing but the number of writers rests on it: two at once do no harm.
+
+use std::{
+    fmt,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    jiff::Timestamp,
+};
+use kube::{Api, Client, api::PostParams};
+use thiserror::Error;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use crate::metrics::Metrics;
+
+/// The reference's Lease.
+pub const LEASE_NAME: &str = "trainer.kubeflow.org";
+
+/// Which Lease is sought, by whom, and how fast.
+#[derive(Debug, Clone)]
+pub struct LeaseOptions {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub name: String,
+    /// The candidate: [`identity`].
+    pub identity: String,
+    /// How long the others leave the Lease alone after the leader was last heard of. Whole seconds.
+    pub lease_duration: Duration,
+    /// How long the leader tries to be heard before it gives up; less than the lease duration.
+    pub renew_deadline: Duration,
+    /// How long it waits between two tries; less than the renew deadline.
+    pub retry_period: Duration,
+}
+
+/// A name for this process that no other one has, not even its own next start.
+#[must_use]
+pub fn identity(process: &str) -> String {
+    let random = RandomState::new().hash_one((std::process::id(), Timestamp::now()));
+    format!("{process}_{random:016x}")
+}
+
+/// A candidate for the Lease.
+pub struct Candidate {
+    leases: Api<Lease>,
+    options: LeaseOptions,
+    metrics: Arc<Metrics>,
+    /// The Lease as it was last seen, and when it was first seen so: clocks of other machines are not trusted.
+    seen: Option<(Lease, Instant)>,
+}
+
+impl fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The Lease is held, and renewed in the background. Dropped without [`Leadership::release`], it runs out by itself.
+#[derive(Debug)]
+pub struct Leadership {
+    lost: CancellationToken,
+    stop: CancellationToken,
+    renewal: AbortOnDropHandle<Candidate>,
+}
+
+/// Who has the Lease.
+#[derive(Debug, PartialEq, Eq)]
+enum Holder {
+    Mine,
+    Other(String),
+}
+
+/// Why a try came to nothing.
+#[derive(Debug, Error)]
+enum LeaseError {
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+    #[error("no answer within {0:?}")]
+    NoAnswer(Duration),
+}
+
+impl Candidate {
+    /// A candidate. The client should be its own, so that nothing else delays its calls.
+    #[must_use]
+    pub fn new(client: Client, options: LeaseOptions, metrics: Arc<Metrics>) -> Self {
+        Self {
+            leases: Api::namespaced(client, &options.namespace),
+            options,
+            metrics,
+            seen: None,
+        }
+    }
+
+    /// Waits until the Lease is held. What goes wrong meanwhile is logged and tried again. May be dropped at any time.
+    pub async fn acquire(mut self) -> Leadership {
+        let LeaseOptions {
+            name, namespace, ..
+        } = self.options.clone();
+        let mut told = None;
+        let renewed = loop {
+            let started = Instant::now();
+            let news = match self.attempt().await {
+                Ok(Holder::Mine) => break started,
+                Ok(Holder::Other(holder)) => format!("it is held by {holder}"),
+                Err(error) => error.to_string(),
+            };
+            if told.as_ref() != Some(&news) {
+                tracing::info!(name, namespace, news, "waiting for the Lease");
+                told = Some(news);
+            }
+            sleep(self.pause()).await;
+        };
+        tracing::info!(
+            name,
+            namespace,
+            identity = self.options.identity,
+            "this is the leader"
+        );
+        self.metrics.set_leader(true);
+        let (lost, stop) = (CancellationToken::new(), CancellationToken::new());
+        let renewal = tokio::spawn(self.renew(renewed, lost.clone(), stop.clone()));
+        Leadership {
+            lost,
+            stop,
+            renewal: AbortOnDropHandle::new(renewal),
+        }
+    }
+
+    /// Renews until told to stop, or until it is in vain.
+    async fn renew(
+        mut self,
+        mut renewed: Instant,
+        lost: CancellationToken,
+        stop: CancellationToken,
+    ) -> Self {
+        // Even a panic here is a loss.
+        let _lost = lost.drop_guard();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep(self.options.retry_period) => {}
+            }
+            let started = Instant::now();
+            let deadline = renewed + self.options.renew_deadline;
+            let problem = match tokio::time::timeout_at(deadline, self.attempt()).await {
+                Ok(Ok(Holder::Mine)) => {
+                    renewed = started;
+                    continue;
+                }
+                Ok(Ok(Holder::Other(holder))) => {
+                    tracing::error!(holder, "the Lease is lost to another");
+                    break;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer".to_owned(),
+            };
+            if Instant::now() >= deadline {
+                tracing::error!(
+                    problem,
+                    "the Lease is lost: it could not be renewed in time"
+                );
+                break;
+            }
+            tracing::warn!(problem, "the Lease is not renewed; trying again");
+        }
+        self.metrics.set_leader(false);
+        self
+    }
+
+    /// One try to take or keep the Lease.
+    async fn attempt(&mut self) -> Result<Holder, LeaseError> {
+        let within = self.options.renew_deadline / 2;
+        timeout(within, self.try_once())
+            .await
+            .map_err(|_| LeaseError::NoAnswer(within))?
+    }
+
+    async fn try_once(&mut self) -> Result<Holder, LeaseError> {
+        // What was written last is most often still there: one call instead of two.
+        if let Some((lease, _)) = &self.seen
+            && holder(lease) == Some(&self.options.identity)
+        {
+            let renewed = self.mine(Some(lease));
+            match self.put(&renewed).await {
+                Ok(()) => return Ok(Holder::Mine),
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some(lease) = self.leases.get_opt(&self.options.name).await? else {
+            let lease = self.mine(None);
+            let lease = self.leases.create(&PostParams::default(), &lease).await?;
+            self.seen = Some((lease, Instant::now()));
+            return Ok(Holder::Mine);
+        };
+        let since = self.observe(&lease);
+        if let Some(holder) = holder(&lease)
+            && *holder != self.options.identity
+            && since.elapsed() < self.duration(&lease)
+        {
+            return Ok(Holder::Other(holder.clone()));
+        }
+        let taken = self.mine(Some(&lease));
+        self.put(&taken).await?;
+        Ok(Holder::Mine)
+    }
+
+    async fn put(&mut self, lease: &Lease) -> Result<(), kube::Error> {
+        let parameters = PostParams::default();
+        let lease = self
+            .leases
+            .replace(&self.options.name, &parameters, lease)
+            .await?;
+        self.seen = Some((lease, Instant::now()));
+        Ok(())
+    }
+
+    /// Since when the Lease has stood as it is.
+    fn observe(&mut self, lease: &Lease) -> Instant {
+        match &self.seen {
+            Some((seen, since)) if seen.spec == lease.spec => *since,
+            _ => {
+                let now = Instant::now();
+                self.seen = Some((lease.clone(), now));
+                now
+            }
+        }
+    }
+
+    /// How long the Lease is left alone.
+    fn duration(&self, lease: &Lease) -> Duration {
+        lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.lease_duration_seconds)
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map_or(self.options.lease_duration, Duration::from_secs)
+    }
+
+    /// The Lease in this candidate's hands, over what it was.
+    fn mine(&self, old: Option<&Lease>) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let seconds = self.options.lease_duration.as_secs_f64().ceil();
+        let mut lease = old.cloned().unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.options.name.clone()),
+                namespace: Some(self.options.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_ref() != Some(&self.options.identity) {
+            spec.holder_identity = Some(self.options.identity.clone());
+            spec.acquire_time = Some(now.clone());
+            spec.lease_transitions = Some(match old {
+                Some(_) => spec.lease_transitions.unwrap_or(0).saturating_add(1),
+                None => 0,
+            });
+        }
+        spec.renew_time = Some(now);
+        // A float becomes the nearest integer that there is.
+        spec.lease_duration_seconds = Some((seconds as i32).max(1));
+        lease
+    }
+
+    /// Gives the Lease back, so that another need not wait for it to run out.
+    async fn release(mut self) {
+        let Some((mut lease, _)) = self.seen.take() else {
+            return;
+        };
+        if holder(&lease) != Some(&self.options.identity) {
+            return;
+        }
+        let now = MicroTime(Timestamp::now());
+        let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+        lease.spec = Some(LeaseSpec {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: transitions,
+            ..lease.spec.unwrap_or_default()
+        });
+        match timeout(self.options.renew_deadline / 2, self.put(&lease)).await {
+            Ok(Ok(())) => tracing::info!("the Lease is given back"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the Lease is not given back; it runs out by itself")
+            }
+            Err(_) => tracing::warn!("the Lease is not given back in time; it runs out by itself"),
+        }
+    }
+
+    /// The pause between two tries of candidates: up to a fifth longer than asked for, so that they do not meet.
+    fn pause(&self) -> Duration {
+        let random = RandomState::new().hash_one(0) % 1_000;
+        let jitter = self.options.retry_period.mul_f64(random as f64 / 5_000.0);
+        self.options.retry_period + jitter
+    }
+}
+
+impl Leadership {
+    /// Returns once the Lease may be another's soon: whoever wrote as the leader has to stop at once.
+    pub async fn lost(&self) {
+        self.lost.cancelled().await;
+    }
+
+    /// Gives the Lease back, if it is still held. Only for when nothing is written as the leader any more.
+    pub async fn release(self) {
+        self.stop.cancel();
+        if let Ok(candidate) = self.renewal.await {
+            candidate.release().await;
+        }
+    }
+}
+
+/// Who holds a Lease; nobody where it was given back.
+fn holder(lease: &Lease) -> Option<&String> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_ref()?;
+    (!holder.is_empty()).then_some(holder)
+}

@@ -1,0 +1,257 @@
+//! Liveness, readiness and metrics over HTTP.
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{StatusCode, header::CONTENT_TYPE};
+use serde::Deserialize;
+use thiserror::Error;
+use tokio::{net::TcpListener, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::{self, Metrics};
+
+/// Where to listen, as controller-runtime writes it: `:8081` is the port on all interfaces, `0` and nothing are off.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum BindAddress {
+    /// Not at all.
+    Off,
+    /// There.
+    At {
+        /// A name or an address; nothing is all interfaces.
+        host: String,
+        /// The port; 0 is any free one.
+        port: u16,
+    },
+}
+
+/// A bind address that is none.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none"
+)]
+pub struct BindAddressError(String);
+
+impl FromStr for BindAddress {
+    type Err = BindAddressError;
+
+    fn from_str(text: &str) -> Result<Self, BindAddressError> {
+        if matches!(text, "" | "0") {
+            return Ok(Self::Off);
+        }
+        let wrong = || BindAddressError(text.to_owned());
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let host = match host.strip_prefix('[') {
+            Some(address) => address
+                .strip_suffix(']')
+                .filter(|address| address.parse::<Ipv6Addr>().is_ok())
+                .ok_or_else(wrong)?,
+            None if host.contains(':') => return Err(wrong()),
+            None => host,
+        };
+        Ok(Self::At {
+            host: host.to_owned(),
+            port: port.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::At { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::At { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl TryFrom<String> for BindAddress {
+    type Error = BindAddressError;
+
+    fn try_from(text: String) -> Result<Self, BindAddressError> {
+        text.parse()
+    }
+}
+
+impl BindAddress {
+    /// That port on all interfaces.
+    #[must_use]
+    pub const fn all_interfaces(port: u16) -> Self {
+        Self::At {
+            host: String::new(),
+            port,
+        }
+    }
+
+    async fn listen(&self, what: &'static str) -> Result<Option<TcpListener>, ServeError> {
+        let Self::At { host, port } = self else {
+            return Ok(None);
+        };
+        let bound = if host.is_empty() {
+            // Takes IPv4 too where there is IPv6 at all.
+            match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                    TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
+                }
+                bound => bound,
+            }
+        } else {
+            TcpListener::bind((host.as_str(), *port)).await
+        };
+        bound.map(Some).map_err(|source| ServeError::Bind {
+            what,
+            address: self.clone(),
+            source,
+        })
+    }
+}
+
+/// Why nothing is served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address can't be listened on.
+    #[error("{what}: can't listen on {address}: {source}")]
+    Bind {
+        /// What was to be served.
+        what: &'static str,
+        /// Where.
+        address: BindAddress,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A server ended by itself.
+    #[error("a server ended: {0}")]
+    Ended(#[source] io::Error),
+}
+
+/// What has to be there before the process is ready; whether it leads does not count.
+#[derive(Debug, Default)]
+pub struct Readiness {
+    parts: Mutex<BTreeMap<&'static str, bool>>,
+}
+
+impl Readiness {
+    /// Ready when each of these was [`Readiness::set`].
+    #[must_use]
+    pub fn new(parts: &[&'static str]) -> Self {
+        Self {
+            parts: Mutex::new(parts.iter().map(|part| (*part, false)).collect()),
+        }
+    }
+
+    /// One of the parts is there, or is no more.
+    pub fn set(&self, part: &'static str, there: bool) {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.insert(part, there);
+    }
+
+    /// The parts that are not there.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = parts.iter().filter(|(_, there)| !**there);
+        missing.map(|(part, _)| *part).collect()
+    }
+}
+
+/// Servers that run until they are shut down.
+#[derive(Debug)]
+pub struct Servers {
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// Where probes are answered.
+    pub health: Option<SocketAddr>,
+    tasks: JoinSet<io::Result<()>>,
+}
+
+/// Listens on both addresses, and serves until `shutdown`.
+///
+/// # Errors
+/// An address that can't be listened on.
+pub async fn start(
+    (metrics_address, metrics): (&BindAddress, Arc<Metrics>),
+    (health_address, readiness): (&BindAddress, Arc<Readiness>),
+    shutdown: CancellationToken,
+) -> Result<Servers, ServeError> {
+    let metrics_listener = metrics_address.listen("metrics").await?;
+    let health_listener = health_address.listen("health probes").await?;
+    let mut servers = Servers {
+        metrics: None,
+        health: None,
+        tasks: JoinSet::new(),
+    };
+    if let Some(listener) = metrics_listener {
+        let app = Router::new()
+            .route("/metrics", get(scrape))
+            .with_state(metrics);
+        servers.metrics = servers.spawn(listener, app, &shutdown);
+    }
+    if let Some(listener) = health_listener {
+        let app = Router::new()
+            .route("/healthz", get(|| async { "ok" }))
+            .route("/readyz", get(ready))
+            .with_state(readiness);
+        servers.health = servers.spawn(listener, app, &shutdown);
+    }
+    Ok(servers)
+}
+
+impl Servers {
+    fn spawn(
+        &mut self,
+        listener: TcpListener,
+        app: Router,
+        shutdown: &CancellationToken,
+    ) -> Option<SocketAddr> {
+        let address = listener.local_addr().ok();
+        let shutdown = shutdown.clone().cancelled_owned();
+        self.tasks.spawn(async move {
+            axum::serve(listener, app)
+                .with_graceful_shutdown(shutdown)
+                .await
+        });
+        address
+    }
+
+    /// Waits until all servers have ended.
+    ///
+    /// # Errors
+    /// The first server that ended by itself.
+    pub async fn ended(mut self) -> Result<(), ServeError> {
+        while let Some(ended) = self.tasks.join_next().await {
+            ended
+                .unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
+                .map_err(ServeError::Ended)?;
+        }
+        Ok(())
+    }
+}
+
+async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn ready(State(readiness): State<Arc<Readiness>>) -> Response {
+    let missing = readiness.missing();
+    if missing.is_empty() {
+        return "ok".into_response();
+    }
+    let text = format!("not ready: {}", missing.join(", "));
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}

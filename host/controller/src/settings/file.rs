@@ -1,0 +1,185 @@
+//! Our configuration file.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use kube::core::Duration;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{LeaderElection, LogFormat, LogLevel, Logging, Settings};
+use crate::serve::BindAddress;
+
+/// What the operator sets for the controller.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ControllerConfiguration {
+    /// `trainyard.dev/v1alpha1`.
+    #[serde(rename = "apiVersion")]
+    #[schemars(extend("const" = "trainyard.dev/v1alpha1"))]
+    _api_version: String,
+    /// `ControllerConfiguration`.
+    #[serde(rename = "kind")]
+    #[schemars(extend("const" = "ControllerConfiguration"))]
+    _kind: String,
+    /// How one of several controllers is found that works.
+    #[serde(default)]
+    leader_election: LeaderElectionFile,
+    /// Metrics.
+    #[serde(default)]
+    metrics: Metrics,
+    /// Health probes.
+    #[serde(default)]
+    health: Health,
+    /// The controller.
+    #[serde(default)]
+    controller: Controller,
+    /// The connection to the API server.
+    #[serde(default)]
+    client_connection: ClientConnection,
+    /// JobSets.
+    #[serde(default)]
+    job_set: JobSet,
+    /// The policy file, for what plugins may do. Without it they may what they may by default.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    policy_file: Option<PathBuf>,
+    /// A folder whose `.wasm` files are loaded at start, beside the built-in plugins.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    plugin_dir: Option<PathBuf>,
+    /// The log.
+    #[serde(default)]
+    logging: LoggingFile,
+}
+
+/// Leader election, by the keys of Kubernetes' `LeaderElectionConfiguration`. Shared with the reference's file.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct LeaderElectionFile {
+    /// Whether there is one. Default false.
+    leader_elect: Option<bool>,
+    /// How long the others leave the Lease alone after the leader was last heard of; at least a second. Default `15s`.
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    lease_duration: Option<Duration>,
+    /// How long the leader tries to be heard before it gives up; less than `leaseDuration`. Default `10s`.
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    renew_deadline: Option<Duration>,
+    /// How long it waits between two tries; `renewDeadline` is more than 1.2 times as long. Default `2s`.
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    retry_period: Option<Duration>,
+    /// The kind of the lock: there is only `leases`.
+    #[serde(rename = "resourceLock")]
+    #[schemars(extend("enum" = ["", "leases"]))]
+    _resource_lock: Option<String>,
+    /// The Lease. Default `trainer.kubeflow.org`, so that this and the reference never work side by side.
+    #[schemars(length(max = 253))]
+    resource_name: Option<String>,
+    /// Its namespace. By default that of the process.
+    #[schemars(length(max = 63))]
+    resource_namespace: Option<String>,
+}
+
+/// A duration as Go writes it, above zero: `15s`, `1m30s`, `500ms`.
+const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms|s|m|h))+$";
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Metrics {
+    /// Where they are served, over plain HTTP: `HOST:PORT`, `:PORT` for all interfaces, `0` for nowhere. Default `:8080`.
+    #[schemars(with = "Option<String>")]
+    bind_address: Option<BindAddress>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Health {
+    /// Where `/healthz` and `/readyz` are answered: `HOST:PORT`, `:PORT` for all interfaces, `0` for nowhere. Default `:8081`.
+    #[schemars(with = "Option<String>")]
+    health_probe_bind_address: Option<BindAddress>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Controller {
+    /// How many TrainJobs are reconciled at once. Default 16.
+    #[schemars(range(min = 1, max = 1024))]
+    concurrency: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct ClientConnection {
+    /// The most API calls a second. Default 0: as many as there are, the API server's own priority and fairness limits them.
+    #[schemars(range(min = 0))]
+    qps: Option<f64>,
+    /// The most API calls at once after a pause. Default 0: twice `qps`.
+    #[schemars(range(min = 0))]
+    burst: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct JobSet {
+    /// Whether JobSets are written with JobSet's own defaults, for clusters without its webhooks. Default false.
+    write_defaults: bool,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct LoggingFile {
+    /// How a line is written. Default `json`.
+    format: LogFormat,
+    /// The least important lines that are written. Default `info`.
+    level: LogLevel,
+}
+
+impl LeaderElectionFile {
+    pub(super) fn resolve(self) -> LeaderElection {
+        let default = LeaderElection::default();
+        let named = |name: Option<String>| name.filter(|name| !name.is_empty());
+        LeaderElection {
+            leader_elect: self.leader_elect.unwrap_or(default.leader_elect),
+            lease_duration: self
+                .lease_duration
+                .map_or(default.lease_duration, Into::into),
+            renew_deadline: self
+                .renew_deadline
+                .map_or(default.renew_deadline, Into::into),
+            retry_period: self.retry_period.map_or(default.retry_period, Into::into),
+            resource_name: named(self.resource_name).unwrap_or(default.resource_name),
+            resource_namespace: named(self.resource_namespace),
+        }
+    }
+}
+
+impl ControllerConfiguration {
+    pub(super) fn resolve(self) -> Settings {
+        let default = Settings::default();
+        Settings {
+            leader_election: self.leader_election.resolve(),
+            metrics_bind_address: self
+                .metrics
+                .bind_address
+                .unwrap_or(default.metrics_bind_address),
+            health_probe_bind_address: self
+                .health
+                .health_probe_bind_address
+                .unwrap_or(default.health_probe_bind_address),
+            concurrency: self.controller.concurrency.unwrap_or(default.concurrency),
+            qps: self.client_connection.qps,
+            burst: self.client_connection.burst,
+            write_job_set_defaults: self.job_set.write_defaults,
+            policy_file: self.policy_file,
+            plugin_dir: self.plugin_dir,
+            logging: Logging {
+                format: self.logging.format,
+                level: self.logging.level,
+            },
+        }
+    }
+}
+
+pub(super) fn schema() -> Value {
+    schemars::schema_for!(ControllerConfiguration).to_value()
+}

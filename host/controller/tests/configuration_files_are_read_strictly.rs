@@ -1,0 +1,430 @@
+//! A configuration file means what it says, ours and the reference's; one that is wrong is refused, with all that is wrong at once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use trainyard_controller::{
+    serve::BindAddress,
+    settings::{LeaderElection, Loaded, LogFormat, LogLevel, Logging, Overrides, Settings, schema},
+};
+
+const OURS: &str = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\n";
+const REFERENCE: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
+
+/// What v2.3.0 deploys.
+const DEPLOYED: &str = "
+health:
+  healthProbeBindAddress: :8081
+  readinessEndpointName: readyz
+  livenessEndpointName: healthz
+metrics:
+  bindAddress: :8443
+  secureServing: true
+webhook:
+  port: 9443
+  host: \"\"
+leaderElection:
+  leaderElect: true
+  resourceName: trainer.kubeflow.org
+  resourceNamespace: \"\"
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 2s
+controller:
+  groupKindConcurrency:
+    TrainJob.trainer.kubeflow.org: 5
+    TrainingRuntime.trainer.kubeflow.org: 1
+    ClusterTrainingRuntime.trainer.kubeflow.org: 1
+certManagement:
+  enable: true
+  webhookServiceName: kubeflow-trainer-controller-manager
+  webhookSecretName: kubeflow-trainer-webhook-cert
+clientConnection:
+  qps: 50
+  burst: 100
+statusServer:
+  port: 10443
+  qps: 5
+  burst: 10
+";
+
+fn ours(rest: &str) -> Settings {
+    let loaded = Loaded::parse("c.yaml", &format!("{OURS}{rest}")).unwrap();
+    assert_eq!(loaded.warnings, []);
+    loaded.settings
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let errors = Loaded::parse("c.yaml", text).unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// The fields that errors name, in order.
+fn fields(text: &str) -> Vec<String> {
+    let field = |error: String| error.split(": ").nth(1).unwrap().to_owned();
+    let mut fields: Vec<_> = errors(text).into_iter().map(field).collect();
+    fields.sort();
+    fields
+}
+
+fn port(port: u16) -> BindAddress {
+    BindAddress::all_interfaces(port)
+}
+
+fn count(n: usize) -> NonZeroUsize {
+    NonZeroUsize::new(n).unwrap()
+}
+
+#[test]
+fn a_file_that_says_nothing_means_the_defaults() {
+    let settings = ours("");
+    assert_eq!(settings, Settings::default());
+    assert_eq!(settings.metrics_bind_address, port(8080));
+    assert_eq!(settings.health_probe_bind_address, port(8081));
+    assert_eq!(settings.concurrency, count(16));
+    assert!(settings.rate().is_none());
+    assert!(
+        settings
+            .leader_election
+            .lease("system", "me".to_owned())
+            .is_none()
+    );
+    // Nulls are nothing, as for an API server.
+    assert_eq!(
+        ours("leaderElection:\nmetrics: {bindAddress: null}\n"),
+        settings
+    );
+}
+
+#[test]
+fn every_key_is_heard() {
+    let settings = ours(
+        "
+leaderElection:
+  leaderElect: true
+  leaseDuration: 1m30s
+  renewDeadline: 60s
+  retryPeriod: 500ms
+  resourceLock: leases
+  resourceName: mine
+  resourceNamespace: system
+metrics: {bindAddress: \"0\"}
+health: {healthProbeBindAddress: \"[::1]:9\"}
+controller: {concurrency: 32}
+clientConnection: {qps: 0.5, burst: 7}
+jobSet: {writeDefaults: on}
+policyFile: /etc/policy.yaml
+pluginDir: /plugins
+logging: {format: text, level: debug}
+",
+    );
+    let leader_election = LeaderElection {
+        leader_elect: true,
+        lease_duration: Duration::from_secs(90),
+        renew_deadline: Duration::from_secs(60),
+        retry_period: Duration::from_millis(500),
+        resource_name: "mine".to_owned(),
+        resource_namespace: Some("system".to_owned()),
+    };
+    let lease = leader_election.lease("elsewhere", "me".to_owned()).unwrap();
+    assert_eq!(
+        (lease.namespace.as_str(), lease.name.as_str()),
+        ("system", "mine")
+    );
+    assert_eq!(
+        settings,
+        Settings {
+            leader_election,
+            metrics_bind_address: BindAddress::Off,
+            health_probe_bind_address: BindAddress::At {
+                host: "::1".to_owned(),
+                port: 9
+            },
+            concurrency: count(32),
+            qps: Some(0.5),
+            burst: Some(7),
+            write_job_set_defaults: true,
+            policy_file: Some(PathBuf::from("/etc/policy.yaml")),
+            plugin_dir: Some(PathBuf::from("/plugins")),
+            logging: Logging {
+                format: LogFormat::Text,
+                level: LogLevel::Debug
+            },
+        }
+    );
+}
+
+#[test]
+fn flags_go_before_the_file() {
+    let settings =
+        ours("controller: {concurrency: 2}\nlogging: {level: warn}\nclientConnection: {qps: 3}\n");
+    let same = settings.clone().with(Overrides::default());
+    assert_eq!(same, settings);
+    let flags = Overrides {
+        leader_elect: Some(true),
+        metrics_bind_address: Some(BindAddress::Off),
+        health_probe_bind_address: Some(port(1)),
+        concurrency: Some(count(9)),
+        qps: Some(0.0),
+        burst: Some(4),
+        policy_file: Some("p".into()),
+        plugin_dir: Some("d".into()),
+        log_format: Some(LogFormat::Text),
+        log_level: None,
+    };
+    let settings = settings.with(flags);
+    assert!(settings.leader_election.leader_elect);
+    assert_eq!(settings.metrics_bind_address, BindAddress::Off);
+    assert_eq!(settings.health_probe_bind_address, port(1));
+    assert_eq!(settings.concurrency, count(9));
+    assert_eq!((settings.qps, settings.burst), (Some(0.0), Some(4)));
+    assert!(
+        settings.rate().is_none(),
+        "0 switches the limit of the file off"
+    );
+    assert_eq!(settings.plugin_dir, Some("d".into()));
+    assert_eq!(settings.policy_file, Some("p".into()));
+    assert_eq!(settings.logging.format, LogFormat::Text);
+    assert_eq!(settings.logging.level, LogLevel::Warn);
+}
+
+#[test]
+fn the_file_that_the_reference_deploys_is_read() {
+    let Loaded { settings, warnings } =
+        Loaded::parse("c.yaml", &format!("{REFERENCE}{DEPLOYED}")).unwrap();
+    let expected = Settings {
+        leader_election: LeaderElection {
+            leader_elect: true,
+            ..LeaderElection::default()
+        },
+        metrics_bind_address: port(8443),
+        health_probe_bind_address: port(8081),
+        concurrency: count(5),
+        qps: Some(50.0),
+        burst: Some(100),
+        ..Settings::default()
+    };
+    assert_eq!(settings, expected);
+    let mut told: Vec<_> = warnings
+        .iter()
+        .map(|warning| warning.field.as_str())
+        .collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            "certManagement",
+            "clientConnection.qps",
+            "controller.groupKindConcurrency[ClusterTrainingRuntime.trainer.kubeflow.org]",
+            "controller.groupKindConcurrency[TrainingRuntime.trainer.kubeflow.org]",
+            "metrics.secureServing",
+            "statusServer",
+            "webhook",
+        ]
+    );
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning.to_string().contains(":8443 over plain HTTP"))
+    );
+}
+
+#[test]
+fn the_reference_means_its_defaults_by_nothing() {
+    let read = |rest: &str| Loaded::parse("c.yaml", &format!("{REFERENCE}{rest}")).unwrap();
+    let empty = read("");
+    assert_eq!(empty.settings.metrics_bind_address, port(8443));
+    assert_eq!(empty.settings.health_probe_bind_address, port(8081));
+    assert!(empty.settings.rate().is_none());
+    let same = read("metrics: {bindAddress: \"\"}\nhealth: {healthProbeBindAddress: \"\"}\n");
+    assert_eq!(same, empty);
+    let off = read("metrics: {bindAddress: \"0\"}\nhealth: {healthProbeBindAddress: \"0\"}\n");
+    assert_eq!(off.settings.metrics_bind_address, BindAddress::Off);
+    assert_eq!(off.settings.health_probe_bind_address, BindAddress::Off);
+    assert_eq!(off.warnings, []);
+    let told = read(
+        "featureGates: {TrainJobStatus: true}\ntls: {minVersion: \"1.2\"}\nhealth: {readinessEndpointName: ready}\n",
+    );
+    let told: Vec<_> = told
+        .warnings
+        .iter()
+        .map(|warning| warning.field.as_str())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "tls",
+            "featureGates",
+            "health.readinessEndpointName",
+            "metrics.secureServing"
+        ]
+    );
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let text = format!(
+        "{OURS}
+leaderElection: {{leaderElect: sometimes, leaseDuration: 5, renewDeadline: 1s, retryPeriod: 1s}}
+metrics: {{bindAddress: 8080}}
+health: {{healthProbeBindAddress: nowhere}}
+controller: {{concurrency: 0, groupKindConcurrency: {{}}}}
+clientConnection: {{qps: -1, burst: 1.5}}
+jobSet: {{writeDefaults: 1}}
+logging: {{level: loud}}
+pluginsDir: /plugins
+"
+    );
+    assert_eq!(
+        fields(&text),
+        [
+            "(root)",
+            "clientConnection.burst",
+            "clientConnection.qps",
+            "controller",
+            "controller.concurrency",
+            "health.healthProbeBindAddress",
+            "jobSet.writeDefaults",
+            "leaderElection.leaderElect",
+            "leaderElection.leaseDuration",
+            "leaderElection.retryPeriod",
+            "logging.level",
+            "metrics.bindAddress",
+        ]
+    );
+    let all = errors(&text).join("\n");
+    assert!(
+        all.contains("pluginsDir") && all.contains("groupKindConcurrency"),
+        "{all}"
+    );
+    assert!(
+        all.lines().all(|line| line.starts_with("c.yaml: ")),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_reference_is_read_as_strictly() {
+    let text = format!(
+        "{REFERENCE}
+webhook: {{port: 0, hosts: a}}
+clientConnection: {{qps: -1}}
+controller: {{groupKindConcurrency: {{TrainJob.trainer.kubeflow.org: 0}}}}
+featureGates: {{TrainJobStatus: \"true\"}}
+progressServer: {{port: 1}}
+health: {{healthProbeBindAddress: nowhere}}
+"
+    );
+    assert_eq!(
+        fields(&text),
+        [
+            "(root)",
+            "clientConnection.qps",
+            "controller.groupKindConcurrency.TrainJob.trainer.kubeflow.org",
+            "featureGates.TrainJobStatus",
+            "health.healthProbeBindAddress",
+            "webhook",
+            "webhook.port",
+        ]
+    );
+}
+
+#[test]
+fn leases_that_can_not_be_kept_are_refused_under_both_names() {
+    for (durations, field) in [
+        ("{renewDeadline: 15s}", "leaderElection.renewDeadline"),
+        ("{leaseDuration: 10s}", "leaderElection.renewDeadline"),
+        ("{retryPeriod: 9s}", "leaderElection.retryPeriod"),
+        ("{retryPeriod: 0s}", "leaderElection.retryPeriod"),
+        (
+            "{leaseDuration: 900ms, renewDeadline: 500ms, retryPeriod: 100ms}",
+            "leaderElection.leaseDuration",
+        ),
+        ("{leaseDuration: -15s}", "leaderElection.leaseDuration"),
+        ("{leaseDuration: 1e300h}", "leaderElection.leaseDuration"),
+        ("{leaseDuration: 15}", "leaderElection.leaseDuration"),
+        ("{leaseDuration: \"\"}", "leaderElection.leaseDuration"),
+        ("{resourceLock: endpoints}", "leaderElection.resourceLock"),
+    ] {
+        for head in [OURS, REFERENCE] {
+            let text = format!("{head}leaderElection: {durations}\n");
+            assert_eq!(fields(&text), [field], "{text}");
+        }
+    }
+    // The most that the schema lets through is no panic.
+    let most = "999999h999999h999999h999999h";
+    let text = format!("leaderElection: {{leaseDuration: {most}}}\n");
+    assert!(ours(&text).leader_election.lease_duration > Duration::from_secs(1 << 30));
+}
+
+#[test]
+fn other_files_are_refused_with_what_to_write() {
+    let all = errors("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n");
+    assert_eq!(all.len(), 1);
+    assert!(
+        all[0].contains("is of kind trainyard.dev/v1alpha1 PolicyFile"),
+        "{all:?}"
+    );
+    assert!(all[0].contains("kind: ControllerConfiguration"), "{all:?}");
+    assert!(errors("")[0].contains("holds 0 documents"));
+    assert!(errors(&format!("{OURS}---\n{OURS}"))[0].contains("holds 2 documents"));
+    assert!(errors("a: [")[0].contains("line "));
+    let absent = Loaded::read(&PathBuf::from("/absent.yaml")).unwrap_err();
+    assert!(
+        absent[0]
+            .to_string()
+            .starts_with("/absent.yaml: can't be read")
+    );
+}
+
+#[test]
+fn the_schema_describes_every_key() {
+    fn undescribed(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{key}");
+            if property["description"].as_str().is_none_or(str::is_empty) {
+                found.push(path);
+            }
+        }
+    }
+    let schema = schema();
+    let mut found = Vec::new();
+    undescribed(&schema, "", &mut found);
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        undescribed(definition, name, &mut found);
+        let strict = definition["type"] != "object" || definition["additionalProperties"] == false;
+        assert!(strict, "{name}");
+    }
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn the_manual_names_every_key_and_its_example_is_read() {
+    let manual = include_str!("../../../docs/configuration.md");
+    let schema = schema();
+    let mut keys = Vec::new();
+    for (key, property) in schema["properties"].as_object().unwrap() {
+        let inner = property["$ref"].as_str().map(|name| {
+            let name = name.strip_prefix("#/$defs/").unwrap();
+            schema["$defs"][name]["properties"].as_object().unwrap()
+        });
+        match inner {
+            Some(inner) => keys.extend(inner.keys().map(|below| format!("{key}.{below}"))),
+            None => keys.push(key.clone()),
+        }
+    }
+    assert_eq!(keys.len(), 19, "{keys:?}");
+    for key in keys {
+        let named = manual.contains(&format!("| `{key}` |"));
+        assert!(named || key == "apiVersion" || key == "kind", "{key}");
+    }
+    let example = manual.split("```").nth(1).unwrap();
+    let example = example.strip_prefix("yaml").unwrap();
+    let settings = Loaded::parse("example", example).unwrap().settings;
+    assert_eq!(settings.concurrency, count(32));
+}

@@ -1,0 +1,280 @@
+//! Of several candidates one leads at a time; who can't be heard stops before another starts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod stub;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::response::Response;
+use http::Method;
+use serde_json::{Value, json};
+use stub::{answer, metrics, status};
+use tokio::time::{Instant, timeout};
+use trainyard_controller::lease::{Candidate, LEASE_NAME, LeaseOptions, identity};
+
+const WELL: u8 = 0;
+const BROKEN: u8 = 1;
+const HANGS: u8 = 2;
+
+/// One Lease, with the optimistic locking of an API server.
+#[derive(Clone, Default)]
+struct Server(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    lease: Mutex<Option<Value>>,
+    writes: Mutex<Vec<(Method, Value)>>,
+    health: AtomicU8,
+}
+
+impl Server {
+    fn client(&self) -> kube::Client {
+        let server = self.clone();
+        stub::client(move |request| {
+            let server = server.clone();
+            Box::pin(async move {
+                match server.0.health.load(Ordering::SeqCst) {
+                    BROKEN => return status(503, "ServiceUnavailable"),
+                    HANGS => std::future::pending().await,
+                    _ => {}
+                }
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let body = match method {
+                    Method::GET => Value::Null,
+                    _ => stub::json(request).await,
+                };
+                assert!(path.starts_with("/apis/coordination.k8s.io/v1/namespaces/system/leases"));
+                server.answer(method, body)
+            })
+        })
+    }
+
+    fn answer(&self, method: Method, mut body: Value) -> Response {
+        let mut lease = self.0.lease.lock().unwrap();
+        if method != Method::GET {
+            self.0
+                .writes
+                .lock()
+                .unwrap()
+                .push((method.clone(), body.clone()));
+        }
+        let version = |lease: &Value| {
+            lease["metadata"]["resourceVersion"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        match (&method, &*lease) {
+            (&Method::GET, None) | (&Method::PUT, None) => status(404, "NotFound"),
+            (&Method::GET, Some(lease)) => answer(200, lease),
+            (&Method::POST, Some(_)) => status(409, "AlreadyExists"),
+            (&Method::PUT, Some(old)) if version(&body) != version(old) => status(409, "Conflict"),
+            (&Method::POST | &Method::PUT, old) => {
+                let last: u64 = old
+                    .as_ref()
+                    .and_then(version)
+                    .map_or(0, |v| v.parse().unwrap());
+                body["metadata"]["resourceVersion"] = json!((last + 1).to_string());
+                *lease = Some(body.clone());
+                answer(200, &body)
+            }
+            _ => status(405, "MethodNotAllowed"),
+        }
+    }
+
+    fn spec(&self) -> Value {
+        self.0.lease.lock().unwrap().as_ref().unwrap()["spec"].clone()
+    }
+
+    fn set(&self, spec: &Value) {
+        *self.0.lease.lock().unwrap() = Some(json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": LEASE_NAME, "namespace": "system", "resourceVersion": "1000"},
+            "spec": spec
+        }));
+    }
+
+    fn health(&self, health: u8) {
+        self.0.health.store(health, Ordering::SeqCst);
+    }
+
+    fn candidate(&self, name: &str) -> Candidate {
+        let options = LeaseOptions {
+            namespace: "system".to_owned(),
+            name: LEASE_NAME.to_owned(),
+            identity: name.to_owned(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        };
+        Candidate::new(self.client(), options, metrics())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_waits_and_follows_when_the_first_gives_it_back() {
+    let server = Server::default();
+    let first = server.candidate("first").acquire().await;
+    assert_eq!(server.spec()["holderIdentity"], "first");
+    assert_eq!(server.spec()["leaseTransitions"], 0);
+    assert_eq!(server.spec()["leaseDurationSeconds"], 15);
+    let renewed = server.spec()["renewTime"].clone();
+    let mut second = Box::pin(server.candidate("second").acquire());
+    // Longer than the Lease lasts: the first one renews.
+    assert!(timeout(Duration::from_secs(60), &mut second).await.is_err());
+    assert_ne!(server.spec()["renewTime"], renewed);
+    first.release().await;
+    assert_eq!(server.spec()["holderIdentity"], "");
+    let second = timeout(Duration::from_secs(3), second).await.unwrap();
+    assert_eq!(server.spec()["holderIdentity"], "second");
+    // Giving it back is a write too, but no transition; as in client-go.
+    assert_eq!(server.spec()["leaseTransitions"], 1);
+    drop(second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_dies_is_followed_when_its_lease_has_run_out() {
+    let server = Server::default();
+    let first = server.candidate("first").acquire().await;
+    drop(first);
+    let start = Instant::now();
+    let second = server.candidate("second");
+    let _second = timeout(Duration::from_secs(30), second.acquire())
+        .await
+        .unwrap();
+    assert!(
+        start.elapsed() >= Duration::from_secs(15),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_candidates_one_wins() {
+    let server = Server::default();
+    server.set(&json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 4}));
+    let leaders = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        let candidate = server.candidate(&n.to_string());
+        let leaders = Arc::clone(&leaders);
+        tasks.push(tokio::spawn(async move {
+            let leadership = candidate.acquire().await;
+            leaders.lock().unwrap().push(n.to_string());
+            leadership.lost().await;
+        }));
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let leaders = leaders.lock().unwrap().clone();
+    assert_eq!(leaders.len(), 1, "{leaders:?}");
+    assert_eq!(server.spec()["holderIdentity"], leaders[0].as_str());
+    assert_eq!(server.spec()["leaseTransitions"], 5);
+    for task in tasks {
+        task.abort();
+    }
+    for (method, lease) in server.0.writes.lock().unwrap().iter() {
+        let compared = lease["metadata"]["resourceVersion"].is_string();
+        assert!(*method == Method::POST || compared, "{method} {lease}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_can_not_be_heard_has_lost_before_another_may_start() {
+    for health in [BROKEN, HANGS] {
+        let server = Server::default();
+        let leader = server.candidate("first").acquire().await;
+        assert!(
+            timeout(Duration::from_secs(10), leader.lost())
+                .await
+                .is_err()
+        );
+        server.health(health);
+        let start = Instant::now();
+        timeout(Duration::from_secs(30), leader.lost())
+            .await
+            .unwrap();
+        let took = start.elapsed();
+        assert!(
+            took <= Duration::from_secs(12),
+            "{took:?} in health {health}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_outage_is_survived() {
+    let server = Server::default();
+    let leader = server.candidate("first").acquire().await;
+    server.health(BROKEN);
+    assert!(
+        timeout(Duration::from_secs(5), leader.lost())
+            .await
+            .is_err()
+    );
+    server.health(WELL);
+    assert!(
+        timeout(Duration::from_secs(60), leader.lost())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_another_took_is_lost_and_not_given_back() {
+    let server = Server::default();
+    let leader = server.candidate("first").acquire().await;
+    let other = json!({"holderIdentity": "other", "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"});
+    server.set(&other);
+    timeout(Duration::from_secs(3), leader.lost())
+        .await
+        .unwrap();
+    leader.release().await;
+    assert_eq!(server.spec(), other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_lease_is_made_again() {
+    let server = Server::default();
+    let leader = server.candidate("first").acquire().await;
+    *server.0.lease.lock().unwrap() = None;
+    assert!(
+        timeout(Duration::from_secs(5), leader.lost())
+            .await
+            .is_err()
+    );
+    assert_eq!(server.spec()["holderIdentity"], "first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_of_another_machine_is_not_trusted() {
+    let server = Server::default();
+    // By its time this ran out years ago; but it may be renewed right now by a machine whose clock is wrong.
+    server.set(&json!({
+        "holderIdentity": "go_0b3c", "leaseDurationSeconds": 15, "leaseTransitions": 7,
+        "acquireTime": "2020-01-01T00:00:00.000000Z", "renewTime": "2020-01-01T00:00:00.000000Z"
+    }));
+    let start = Instant::now();
+    let candidate = server.candidate("first");
+    let _leader = timeout(Duration::from_secs(30), candidate.acquire())
+        .await
+        .unwrap();
+    assert!(start.elapsed() >= Duration::from_secs(15));
+    assert_eq!(server.spec()["leaseTransitions"], 8);
+}
+
+#[test]
+fn no_two_starts_of_a_process_have_one_name() {
+    let (one, two) = (identity("trainyard-0"), identity("trainyard-0"));
+    assert!(one.starts_with("trainyard-0_"));
+    assert_ne!(one, two);
+}

@@ -1,0 +1,143 @@
+//! Probes and metrics answer where they are asked to, each can be switched off, and an address that is taken is an error at start.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod stub;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use trainyard_controller::serve::{BindAddress, Readiness, ServeError, Servers, start};
+
+fn at(text: &str) -> BindAddress {
+    text.parse().unwrap()
+}
+
+async fn started(
+    metrics: &str,
+    health: &str,
+    readiness: &Arc<Readiness>,
+    shutdown: &CancellationToken,
+) -> Result<Servers, ServeError> {
+    start(
+        (&at(metrics), stub::metrics()),
+        (&at(health), Arc::clone(readiness)),
+        shutdown.clone(),
+    )
+    .await
+}
+
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", address.port()))
+        .await
+        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_process_is_ready_when_all_its_parts_are_there() {
+    let shutdown = CancellationToken::new();
+    let readiness = Arc::new(Readiness::new(&["trainjobs", "jobsets"]));
+    let servers = started(":0", "127.0.0.1:0", &readiness, &shutdown)
+        .await
+        .unwrap();
+    let (metrics, health) = (servers.metrics.unwrap(), servers.health.unwrap());
+    assert!(get(health, "/healthz").await.starts_with("HTTP/1.1 200"));
+    let answer = get(health, "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(
+        answer.ends_with("not ready: jobsets, trainjobs"),
+        "{answer}"
+    );
+    readiness.set("trainjobs", true);
+    assert!(get(health, "/readyz").await.starts_with("HTTP/1.1 503"));
+    readiness.set("jobsets", true);
+    assert!(get(health, "/readyz").await.starts_with("HTTP/1.1 200"));
+    assert!(get(health, "/metrics").await.starts_with("HTTP/1.1 404"));
+
+    let answer = get(metrics, "/metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        answer.contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("trainyard_leader 0\n") && answer.ends_with("# EOF\n"),
+        "{answer}"
+    );
+
+    shutdown.cancel();
+    timeout(Duration::from_secs(10), servers.ended())
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn each_is_switched_off_by_itself() {
+    let readiness = Arc::new(Readiness::default());
+    let shutdown = CancellationToken::new();
+    let servers = started("0", "", &readiness, &shutdown).await.unwrap();
+    assert_eq!((servers.metrics, servers.health), (None, None));
+    servers.ended().await.unwrap();
+    let servers = started("0", "127.0.0.1:0", &readiness, &shutdown)
+        .await
+        .unwrap();
+    assert!(servers.metrics.is_none());
+    assert!(
+        get(servers.health.unwrap(), "/readyz")
+            .await
+            .starts_with("HTTP/1.1 200")
+    );
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_an_error_at_start() {
+    let readiness = Arc::new(Readiness::default());
+    let shutdown = CancellationToken::new();
+    let servers = started(":0", "0", &readiness, &shutdown).await.unwrap();
+    let taken = format!(":{}", servers.metrics.unwrap().port());
+    let error = started("0", &taken, &readiness, &shutdown)
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("health probes: can't listen on {taken}: ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn addresses_are_read_as_controller_runtime_reads_them() {
+    for off in ["0", ""] {
+        assert_eq!(at(off), BindAddress::Off);
+    }
+    for (text, host, port) in [
+        (":8080", "", 8080),
+        ("0.0.0.0:1", "0.0.0.0", 1),
+        ("localhost:65535", "localhost", 65535),
+        ("[::1]:8081", "::1", 8081),
+    ] {
+        let host = host.to_owned();
+        assert_eq!(at(text), BindAddress::At { host, port });
+        assert_eq!(at(text).to_string(), text);
+    }
+    for wrong in [
+        "8080", ":", ":65536", ":x", "::1:80", "[::1]", "[a]:80", "a:-1",
+    ] {
+        assert!(wrong.parse::<BindAddress>().is_err(), "{wrong}");
+    }
+}
