@@ -30,7 +30,7 @@ test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
 
 .PHONY: test-cluster
-test-cluster: setup ## Run the tests that need an API server; builds it with Go, once, which takes minutes.
+test-cluster: setup ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
 	$(CARGO) test --locked -p trainyard-cluster --features control-plane
 
 .PHONY: test-reference

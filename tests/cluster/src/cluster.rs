@@ -7,6 +7,7 @@ use crate::control_plane::ControlPlane;
 use crate::crds::{Install, install};
 use crate::health;
 use crate::jobset::{self, JobSetController};
+use crate::kubeconfig::client_of;
 use crate::kubelet::{Kubelet, NodeSpec};
 use crate::ports::Port;
 use crate::process::Process;
@@ -123,7 +124,8 @@ async fn start(
         .map(|crd| install(plane, crd, Install::ServerSide));
     try_join_all(installs).await?;
     let controllers = [Controller::manager(plane)?, Controller::scheduler(plane)?];
-    let kubelet = Kubelet::start(plane.client().clone());
+    // Its watches may be silent for longer than a call of a test may take.
+    let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
     let nodes = async {
         for number in 0..NODES {
             let node = NodeSpec::large(format!("node-{number}"));
