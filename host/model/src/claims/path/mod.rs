@@ -1,0 +1,185 @@
+//! The language of claims: paths into the record, keyed as in server-side apply.
+//!
+//! `labels[KEY]`, `pod-sets[P].volumes[KEY]`, `pod-sets[P].containers[C].env[KEY]`, where `P` is a name or `@ancestor`.
+//! A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys (`#`), or a variable (`$job`,
+//! `$config./pointer`). It is quoted (`"a]b"`) where it holds a bracket, a quote or a blank, or begins like a variable.
+
+mod parse;
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::record::Field;
+
+/// The longest path, in bytes.
+pub const MAX_PATH: usize = 512;
+
+/// A value that is known once a TrainJob is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Variable {
+    /// The TrainJob's name.
+    Job,
+    /// A string in the plugin's configuration, by pointer.
+    Config(Box<str>),
+}
+
+/// The key of a keyed field, or a name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// Every key.
+    Any,
+    /// The set of keys, apart from what they hold.
+    Set,
+    /// One key.
+    Literal(Box<str>),
+    /// Every key that begins so.
+    Prefix(Box<str>),
+    /// One key, known per TrainJob.
+    Variable(Variable),
+}
+
+/// Which pod sets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PodSets {
+    /// By name.
+    Named(Key),
+    /// By the ancestor label.
+    Ancestor(Box<str>),
+}
+
+/// Where the field of a claim stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Of the TrainJob.
+    Job,
+    /// Of pod sets.
+    PodSet(PodSets),
+    /// Of containers (`list` says which of the two lists) with that name.
+    Container {
+        /// The pod sets.
+        pod_sets: PodSets,
+        /// `Containers` or `InitContainers`.
+        list: Field,
+        /// The containers' names.
+        name: Key,
+    },
+}
+
+/// A path of a claim or a grant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimPath {
+    /// Where.
+    pub scope: Scope,
+    /// What.
+    pub field: Field,
+    /// Which of it; none where the field holds one value.
+    pub key: Option<Key>,
+}
+
+/// Why a text is no path.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PathError {
+    /// No such field there.
+    #[error("`{path}`: `{name}` is no field here; there are {known}")]
+    UnknownField {
+        /// The whole text.
+        path: String,
+        /// What stands in its place.
+        name: String,
+        /// The fields that do exist there.
+        known: String,
+    },
+    /// The field needs a key.
+    #[error(
+        "`{path}`: `{field}` needs a key, as `{field}[NAME]`, `{field}[PREFIX*]` or `{field}[*]`"
+    )]
+    KeyMissing {
+        /// The whole text.
+        path: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// The field has one value.
+    #[error("`{path}`: `{field}` holds one value and takes no key")]
+    KeyNotTaken {
+        /// The whole text.
+        path: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// Longer than [`MAX_PATH`].
+    #[error("`{path}`: a path has at most {MAX_PATH} bytes")]
+    TooLong {
+        /// The text, cut.
+        path: String,
+    },
+    /// A bracket or quote is left open, or something follows the end.
+    #[error("`{path}`: {problem}")]
+    Syntax {
+        /// The whole text.
+        path: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// Writes a literal key so that it reads back as one.
+pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
+    let plain = !key.is_empty()
+        && !key.starts_with(['$', '@', '#'])
+        && !key.contains(|c: char| {
+            matches!(c, '[' | ']' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control()
+        });
+    if plain {
+        return f.write_str(key);
+    }
+    f.write_str("\"")?;
+    for c in key.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_str("\\")?;
+        }
+        write!(f, "{c}")?;
+    }
+    f.write_str("\"")
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Set => f.write_str("#"),
+            Self::Literal(text) => write_literal(f, text),
+            Self::Prefix(text) => write!(f, "{text}*"),
+            Self::Variable(Variable::Job) => f.write_str("$job"),
+            Self::Variable(Variable::Config(pointer)) => write!(f, "$config.{pointer}"),
+        }
+    }
+}
+
+impl fmt::Display for PodSets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(key) => write!(f, "pod-sets[{key}]"),
+            Self::Ancestor(name) => write!(f, "pod-sets[@{name}]"),
+        }
+    }
+}
+
+impl fmt::Display for ClaimPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Job => {}
+            Scope::PodSet(pod_sets) => write!(f, "{pod_sets}.")?,
+            Scope::Container {
+                pod_sets,
+                list,
+                name,
+            } => write!(f, "{pod_sets}.{list}[{name}].")?,
+        }
+        match &self.key {
+            None => write!(f, "{}", self.field),
+            Some(key) => write!(f, "{}[{key}]", self.field),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A path from its text.
+
+use std::str::FromStr;
+
+use super::{ClaimPath, Key, MAX_PATH, PathError, PodSets, Scope, Variable};
+use crate::{
+    record::{Field, Level},
+    text::clean,
+};
+
+/// The segments of a path that are not read yet.
+type Rest = std::vec::IntoIter<(String, Option<RawKey>)>;
+
+impl FromStr for ClaimPath {
+    type Err = PathError;
+
+    fn from_str(path: &str) -> Result<Self, PathError> {
+        if path.len() > MAX_PATH {
+            return Err(PathError::TooLong { path: clean(path) });
+        }
+        if clean(path) != path {
+            return Err(syntax(&clean(path), "it holds control characters"));
+        }
+        let mut rest = segments(path)?.into_iter();
+        let (scope, field, key) = place(&mut rest, path)?;
+        if rest.next().is_some() {
+            return Err(syntax(path, "nothing stands below this field"));
+        }
+        let key = key_of(field, key, path)?;
+        Ok(Self { scope, field, key })
+    }
+}
+
+/// Where the path leads: its scope, and the field there with the key as it is written.
+fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), PathError> {
+    let (first, key) = rest.next().ok_or_else(|| syntax(path, "a path is empty"))?;
+    if first != "pod-sets" {
+        return Ok((Scope::Job, named(Level::Job, &first, path)?, key));
+    }
+    let pod_sets = key.ok_or_else(|| key_missing(path, "pod-sets"))?;
+    let pod_sets = pod_sets.pod_sets(path)?;
+    let (name, key) = rest
+        .next()
+        .ok_or_else(|| syntax(path, "a field must follow `pod-sets[...]`"))?;
+    let field = named(Level::PodSet, &name, path)?;
+    match rest.next() {
+        None => Ok((Scope::PodSet(pod_sets), field, key)),
+        Some((inner, inner_key)) if field.holds_containers() => {
+            let name = key.ok_or_else(|| key_missing(path, field.name()))?;
+            let scope = Scope::Container {
+                pod_sets,
+                list: field,
+                name: name.name(path)?,
+            };
+            Ok((scope, named(Level::Container, &inner, path)?, inner_key))
+        }
+        Some(_) => Err(syntax(path, "nothing stands below this field")),
+    }
+}
+
+/// The key that the field takes, if it takes one.
+fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<Key>, PathError> {
+    match (field.is_keyed(), key) {
+        (true, Some(key)) => key.parse(path).map(Some),
+        (true, None) => Err(key_missing(path, field.name())),
+        (false, None) => Ok(None),
+        (false, Some(_)) => Err(PathError::KeyNotTaken {
+            path: path.to_owned(),
+            field: field.name(),
+        }),
+    }
+}
+
+fn syntax(path: &str, problem: &'static str) -> PathError {
+    PathError::Syntax {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+fn key_missing(path: &str, field: &'static str) -> PathError {
+    PathError::KeyMissing {
+        path: path.to_owned(),
+        field,
+    }
+}
+
+fn named(level: Level, name: &str, path: &str) -> Result<Field, PathError> {
+    Field::named(level, name).ok_or_else(|| {
+        let mut known: Vec<_> = Field::ALL
+            .iter()
+            .filter(|f| f.level() == level)
+            .map(|f| f.name())
+            .collect();
+        if level == Level::Job {
+            known.push("pod-sets");
+        }
+        PathError::UnknownField {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            known: known.join(", "),
+        }
+    })
+}
+
+/// A key as it stands between the brackets.
+enum RawKey {
+    Plain(String),
+    Quoted(String),
+}
+
+impl RawKey {
+    /// As a name: what stands below the set of keys is nothing.
+    fn name(self, path: &str) -> Result<Key, PathError> {
+        match self.parse(path)? {
+            Key::Set => Err(syntax(
+                path,
+                "`#` is the set of keys, which holds nothing; `*` means every one",
+            )),
+            key => Ok(key),
+        }
+    }
+
+    /// As the key of `pod-sets`: `@` stands before an ancestor.
+    fn pod_sets(self, path: &str) -> Result<PodSets, PathError> {
+        match &self {
+            Self::Plain(text) if text.starts_with('@') => {
+                let ancestor = text.trim_start_matches('@');
+                if ancestor.is_empty() || ancestor.len() + 1 != text.len() || ancestor.contains('*')
+                {
+                    return Err(syntax(
+                        path,
+                        "an ancestor is one whole label value, as `@trainer`",
+                    ));
+                }
+                Ok(PodSets::Ancestor(ancestor.into()))
+            }
+            _ => self.name(path).map(PodSets::Named),
+        }
+    }
+
+    fn parse(self, path: &str) -> Result<Key, PathError> {
+        let syntax = |problem| syntax(path, problem);
+        let text = match self {
+            Self::Quoted(text) => return Ok(Key::Literal(text.into())),
+            Self::Plain(text) => text,
+        };
+        Ok(match text.as_str() {
+            "" => return Err(syntax("a key is empty")),
+            "*" => Key::Any,
+            "#" => Key::Set,
+            "$job" => Key::Variable(Variable::Job),
+            text => match (text.strip_prefix("$config."), text.strip_suffix('*')) {
+                (Some(pointer), _) if pointer.starts_with('/') => {
+                    Key::Variable(Variable::Config(pointer.into()))
+                }
+                _ if text.starts_with('$') => {
+                    return Err(syntax(
+                        "a variable is `$job` or `$config./pointer`; quote a key that begins with `$`",
+                    ));
+                }
+                (None, Some(prefix)) if prefix.contains('*') => {
+                    return Err(syntax(
+                        "`*` stands only at the end; quote a key that holds it",
+                    ));
+                }
+                (None, Some(prefix)) => Key::Prefix(prefix.into()),
+                _ if text.contains('*') => {
+                    return Err(syntax(
+                        "`*` stands only at the end; quote a key that holds it",
+                    ));
+                }
+                _ => Key::Literal(text.into()),
+            },
+        })
+    }
+}
+
+/// Cuts `a[x].b["y"]` into names and keys.
+fn segments(path: &str) -> Result<Vec<(String, Option<RawKey>)>, PathError> {
+    let syntax = |problem| syntax(path, problem);
+    let mut out = Vec::new();
+    let mut rest = path;
+    loop {
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let (name, after) = rest
+            .split_at_checked(end)
+            .ok_or_else(|| syntax("it is no text"))?;
+        if name.is_empty() {
+            return Err(syntax("a field's name is missing"));
+        }
+        let (key, after) = match after.strip_prefix('[') {
+            None => (None, after),
+            Some(inner) => {
+                let (key, after) =
+                    raw_key(inner).ok_or_else(|| syntax("a bracket or a quote is left open"))?;
+                (Some(key), after)
+            }
+        };
+        out.push((name.to_owned(), key));
+        match after.strip_prefix('.') {
+            Some(after) => rest = after,
+            None if after.is_empty() => return Ok(out),
+            None => return Err(syntax("a `.` must follow a key")),
+        }
+    }
+}
+
+/// The key after `[`, and what follows `]`.
+fn raw_key(text: &str) -> Option<(RawKey, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (key, after) = text.split_once(']')?;
+        return (!key.contains('"')).then(|| (RawKey::Plain(key.to_owned()), after));
+    };
+    let mut key = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => key.push(chars.next()?.1),
+            '"' => {
+                return Some((
+                    RawKey::Quoted(key),
+                    quoted.get(at + 1..)?.strip_prefix(']')?,
+                ));
+            }
+            c => key.push(c),
+        }
+    }
+    None
+}

@@ -1,0 +1,26 @@
+//! What the contract of `wit/` lets a component import, by the table that the build script makes of it.
+
+include!(concat!(env!("OUT_DIR"), "/contract.rs"));
+
+/// The functions and types of an interface of the contract; none where it has no such interface.
+pub(super) fn members(interface: &str) -> Option<&'static [&'static str]> {
+    let known = CONTRACT.iter().find(|(name, _)| *name == interface);
+    known.map(|(_, members)| *members)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use trainyard_model::manifest::interface;
+
+    use super::*;
+
+    #[test]
+    fn the_contract_is_known_to_the_method() {
+        let pods = members(&interface("pod-set-info")).unwrap();
+        assert!(pods.contains(&"[method]container.put-env"));
+        assert!(members(&interface("panics")).unwrap().contains(&"message"));
+        assert_eq!(members("wasi:cli/stdout@0.2.0"), None);
+    }
+}
