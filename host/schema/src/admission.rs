@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Object, names};
+use trainyard_api::{Admitted, FieldPath, Object, names};
 
 use crate::documents::{DocumentError, Kind};
-use crate::structural::{Structural, Unknown, check_size};
+use crate::structural::{Structural, Unknown, Violation, check_size};
 
 /// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
 ///
@@ -34,14 +34,15 @@ impl Admission {
             return Ok(admitted);
         };
         if let Err(error) = check_size(&admitted.object.value) {
-            admitted.refuse_field(&trainyard_api::FieldPath::root(), error.to_string());
+            admitted.refuse_field(&FieldPath::root(), error.to_string());
         }
         let outcome = schema.admit(&mut admitted.object.value, old, &kind.options());
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
         }
         for violation in &outcome.errors {
-            admitted.refuse_field(&violation.path, violation.body());
+            let written = admitted.object.dialect.written(&violation.path);
+            admitted.refuse_field(&violation.path, sentence(violation, &written));
         }
         Ok(admitted)
     }
@@ -71,11 +72,20 @@ fn kind_of(object: &Object) -> Option<Kind> {
         .find(|kind| object.is(names::TRAINER_API_VERSION, kind.name()))
 }
 
+/// Some of an API server's sentences name the field once more: there too it is the one that the author wrote.
+fn sentence(violation: &Violation, written: &FieldPath) -> String {
+    let body = violation.body();
+    if violation.path == *written {
+        return body;
+    }
+    body.replacen(&violation.path.to_string(), &written.to_string(), 1)
+}
+
 /// An API server names an unknown field in words alone, with no path in front.
 fn refuse_unknown(admitted: &mut Admitted, unknown: &Unknown) {
     let unknown = Unknown {
         path: admitted.object.dialect.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };
-    admitted.refuse_field(&trainyard_api::FieldPath::root(), unknown.to_string());
+    admitted.refuse_field(&FieldPath::root(), unknown.to_string());
 }

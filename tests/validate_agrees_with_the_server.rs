@@ -1,0 +1,139 @@
+//! `trainyard validate` says of each input of the table in `tests/cluster/inputs` what an API server says: the same verdict,
+//! the same fields, in the same words.
+//!
+//! What the server says stands in the table, and `tests/cluster/tests/the_schema_agrees_with_the_server.rs` asks a real one.
+//! That test also proves that the schema step has the server's words, so those are compared here.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Command,
+};
+
+use serde_json::Value;
+use trainyard_cluster::Input;
+use trainyard_schema::{
+    documents::Kind,
+    structural::{Options, Outcome, Structural, Violation},
+};
+
+/// The sentences of each file, each with its field in front, as the command says them in one run; none where it is accepted.
+fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    for input in inputs {
+        let file = folder.path().join(format!("{}.json", input.name));
+        fs::write(file, created(input).to_string()).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["validate", "-f", "."])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8(output.stderr).unwrap().lines() {
+        let Some(error) = line.strip_prefix("error: ./") else {
+            assert!(line.starts_with("warning: ./"), "{line}");
+            continue;
+        };
+        // FILE.json: document 1: KIND NAME: SENTENCE
+        let (file, rest) = error.split_once(".json: document 1: ").unwrap();
+        let sentence = rest.split_once(": ").unwrap().1;
+        said.entry(file.to_owned())
+            .or_default()
+            .insert(sentence.to_owned());
+    }
+    said
+}
+
+/// What is sent to the server first: an update is of an object that was created.
+fn created(input: &Input) -> &Value {
+    input.before.as_ref().unwrap_or(&input.object)
+}
+
+/// Where the command says more than a server, or something else: the file, and its sentences.
+///
+/// A controller can't make a JobSet of the objects that the server lets in here. `numProcPerNode: auto` is an old form, which
+/// the command reads and a server's schema can't hold.
+const BEYOND: [(&str, &[&str]); 6] = [
+    ("group-coscheduling", &[NOT_YET]),
+    ("group-volcano", &[NOT_YET]),
+    ("group-volcano-plain", &[NOT_YET]),
+    (
+        "initializer-secret-default",
+        &["spec.initializer.model.secretRef.name: is required"],
+    ),
+    ("runtime-without-spec", &["spec: is required"]),
+    ("trainer-processes-auto", &[]),
+];
+const NOT_YET: &str = "spec.podGroupPolicy: not supported yet: remove it";
+
+/// What the schema step says of an object that is created.
+fn admitted(schemas: &BTreeMap<&str, (Structural, Options)>, input: &Input) -> Outcome {
+    let (schema, options) = &schemas[input.kind()];
+    schema.admit(&mut created(input).clone(), None, options)
+}
+
+/// The fields that the table says an object is refused for, or loses, when it is created; sorted.
+fn fields_of_the_table(input: &Input) -> BTreeSet<String> {
+    let refused = input.refused.iter().flatten().chain(&input.unknown);
+    match input.before {
+        Some(_) => BTreeSet::new(),
+        None => refused.cloned().collect(),
+    }
+}
+
+fn fields(outcome: &Outcome) -> BTreeSet<String> {
+    let unknown = outcome
+        .unknown
+        .iter()
+        .map(|unknown| unknown.path.to_string());
+    let refused = outcome.errors.iter().map(Violation::field);
+    refused.chain(unknown).collect()
+}
+
+fn sentences(outcome: &Outcome) -> BTreeSet<String> {
+    let unknown = outcome.unknown.iter().map(ToString::to_string);
+    let refused = outcome.errors.iter().map(ToString::to_string);
+    refused.chain(unknown).collect()
+}
+
+#[test]
+fn every_input_of_the_table() {
+    let schemas: BTreeMap<_, _> = Kind::ALL
+        .into_iter()
+        .map(|kind| (kind.name(), (kind.structural().unwrap(), kind.options())))
+        .collect();
+    let inputs = Input::read_all().unwrap();
+    assert!(inputs.len() >= 80, "{} inputs", inputs.len());
+    let said = validated(&inputs);
+    let mut wrong = Vec::new();
+    let mut beyond = BTreeMap::from(BEYOND);
+    for input in &inputs {
+        let outcome = admitted(&schemas, input);
+        assert_eq!(
+            fields(&outcome),
+            fields_of_the_table(input),
+            "{}",
+            input.name
+        );
+        let found = said.get(&input.name).cloned().unwrap_or_default();
+        let wanted = match beyond.remove(&*input.name) {
+            Some(sentences) => sentences.iter().map(ToString::to_string).collect(),
+            None => sentences(&outcome),
+        };
+        if found != wanted {
+            wrong.push(format!("{}: {found:#?} instead of {wanted:#?}", input.name));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(beyond.is_empty(), "no such inputs: {beyond:?}");
+}
