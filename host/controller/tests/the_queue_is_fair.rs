@@ -84,7 +84,8 @@ async fn a_key_that_runs_runs_nowhere_else_and_runs_again_when_it_was_added_mean
     assert_eq!(queue.depth(), 0);
     assert!(is_idle(&queue, SECOND).await);
     running.succeed();
-    queue.next().await.unwrap().succeed();
+    let again = timeout(SECOND, queue.next()).await.unwrap();
+    again.unwrap().succeed();
     assert!(is_idle(&queue, SECOND).await);
 }
 
