@@ -55,7 +55,9 @@ enum Command {
 impl Cli {
     /// Runs the command; says what is wrong, and gives the exit code.
     pub(crate) fn run(self) -> ExitCode {
-        report::log_to_stderr();
+        if !matches!(self.command, Command::Controller(_)) {
+            report::log_to_stderr();
+        }
         let done = match self.command {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),

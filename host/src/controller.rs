@@ -1,6 +1,6 @@
 //! `trainyard controller`.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -8,30 +8,69 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,
-    client::ClientOptions,
     metrics::Metrics,
     plugins::Plugins,
     queue::{Backoff, Queue},
+    serve::BindAddress,
+    settings::{self, LogFormat, LogLevel, Overrides, Settings},
 };
 
-use crate::{cli::LoadArgs, plugins::Loaded, report::Failure};
+use crate::{
+    cli::LoadArgs,
+    plugins::Loaded,
+    report::{self, Failure},
+};
 
-/// What `controller` takes.
+/// What `controller` takes. A flag goes before the configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArgs {
-    #[command(flatten)]
-    load: LoadArgs,
+    /// The configuration file: a ControllerConfiguration of trainyard.dev/v1alpha1, or the Configuration of
+    /// config.trainer.kubeflow.org/v1alpha1.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    config: Option<PathBuf>,
     /// The kubeconfig file of the cluster [default: $KUBECONFIG, then ~/.kube/config, then the pod's own account].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     kubeconfig: Option<PathBuf>,
-    /// How many TrainJobs are reconciled at once.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    concurrency: usize,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Whether one of several processes leads, by the Lease trainer.kubeflow.org, and the others wait.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    leader_elect: Option<bool>,
+    /// Where metrics are served, as HOST:PORT or :PORT; 0 switches them off [default: :8080].
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_bind_address: Option<BindAddress>,
+    /// Where /healthz and /readyz are answered; 0 switches them off [default: :8081].
+    #[arg(long, value_name = "ADDRESS")]
+    health_probe_bind_address: Option<BindAddress>,
+    /// How many TrainJobs are reconciled at once [default: 16].
+    #[arg(long, value_name = "N")]
+    concurrency: Option<NonZeroUsize>,
+    /// The most calls a second to the API server, on average [default: no limit].
+    #[arg(long, value_name = "N", value_parser = qps)]
+    kube_api_qps: Option<f64>,
+    /// The most calls at once, after a pause; counts with --kube-api-qps [default: twice that].
+    #[arg(long, value_name = "N")]
+    kube_api_burst: Option<u32>,
+    /// How the log is written [default: json].
+    #[arg(long, value_enum)]
+    log_format: Option<LogFormat>,
+    /// The least important lines that are logged; the variable TRAINYARD_LOG goes before it [default: info].
+    #[arg(long, value_enum)]
+    log_level: Option<LogLevel>,
+}
+
+fn qps(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(qps) if qps > 0.0 && f64::is_finite(qps) => Ok(qps),
+        _ => Err("must be a number above 0; leave the flag out for no limit".to_owned()),
+    }
 }
 
 pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     // Two providers may be linked; whoever opens the first connection must not have to choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let settings = settings(args)?;
+    report::log_as_controller(settings.logging);
     let loaded = Loaded::load(&args.load)?;
     let queue = Queue::new(Backoff::default());
     let metrics = Arc::new(Metrics::new(&queue));
@@ -47,9 +86,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     runtime.block_on(async {
         let options = Options {
             cluster: cluster(args.kubeconfig.as_deref()).await?,
-            client: ClientOptions::default(),
-            concurrency: args.concurrency,
-            write_defaults: false,
+            settings,
             instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned()),
         };
         let stop = CancellationToken::new();
@@ -58,6 +95,34 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
             .await
             .map_err(|error| Failure::from_iter([error]))
     })
+}
+
+/// The configuration file with the flags before it.
+fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
+    let settings = match &args.config {
+        None => Settings::default(),
+        Some(path) => {
+            let loaded = settings::Loaded::read(path).map_err(Failure::from_iter)?;
+            let file = path.display();
+            loaded
+                .warnings
+                .iter()
+                .for_each(|warning| report::warn(format!("{file}: {warning}")));
+            loaded.settings
+        }
+    };
+    Ok(settings.with(Overrides {
+        leader_elect: args.leader_elect,
+        metrics_bind_address: args.metrics_bind_address.clone(),
+        health_probe_bind_address: args.health_probe_bind_address.clone(),
+        concurrency: args.concurrency,
+        qps: args.kube_api_qps,
+        burst: args.kube_api_burst,
+        policy_file: args.load.policy.clone(),
+        plugin_dir: None,
+        log_format: args.log_format,
+        log_level: args.log_level,
+    }))
 }
 
 async fn cluster(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Config> {

@@ -3,6 +3,7 @@
 use std::{io::IsTerminal, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
+use trainyard_controller::settings::{LogFormat, Logging};
 
 /// Everything that is wrong with a run, a line each.
 #[derive(Debug, Default)]
@@ -70,6 +71,21 @@ pub(crate) fn log_to_stderr() {
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .init();
+}
+
+/// Writes the controller's log to standard error: what its settings say, or what `TRAINYARD_LOG` names.
+pub(crate) fn log_as_controller(logging: Logging) {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("TRAINYARD_LOG")
+        .unwrap_or_else(|_| EnvFilter::new(logging.level.name()));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    match logging.format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.init(),
+    }
 }
 
 /// Says what is wrong and gives the exit code.

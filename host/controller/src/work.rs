@@ -84,20 +84,7 @@ impl Work {
 
     /// Waits until every store is whole: a TrainJob whose JobSet is not known yet would be made again.
     pub(crate) async fn synced(&self) {
-        let stores = &self.stores;
-        stores.jobs.synced().await;
-        stores.job_sets.synced().await;
-        stores.runtimes.synced().await;
-        stores.cluster_runtimes.synced().await;
-    }
-
-    /// Whether every store is whole.
-    pub(crate) fn is_synced(&self) -> bool {
-        let stores = &self.stores;
-        stores.jobs.is_synced()
-            && stores.job_sets.is_synced()
-            && stores.runtimes.is_synced()
-            && stores.cluster_runtimes.is_synced()
+        self.stores.synced().await;
     }
 
     /// Reconciles until `stop`; what runs then runs to its end.

@@ -49,6 +49,24 @@ pub struct Stores {
     pub cluster_runtimes: Store<RuntimeKey, RuntimeState>,
 }
 
+impl Stores {
+    /// Waits until every store is whole.
+    pub(crate) async fn synced(&self) {
+        self.jobs.synced().await;
+        self.job_sets.synced().await;
+        self.runtimes.synced().await;
+        self.cluster_runtimes.synced().await;
+    }
+
+    /// Whether every store is whole.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.jobs.is_synced()
+            && self.job_sets.is_synced()
+            && self.runtimes.is_synced()
+            && self.cluster_runtimes.is_synced()
+    }
+}
+
 /// Brings TrainJobs to where they should be.
 pub struct Reconciler {
     client: Client,

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -81,7 +82,7 @@ pub struct Logging {
 }
 
 /// How a line of the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// One JSON object a line.
@@ -92,7 +93,7 @@ pub enum LogFormat {
 }
 
 /// How important a line of the log is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// What failed.
@@ -106,6 +107,20 @@ pub enum LogLevel {
     Debug,
     /// Every step.
     Trace,
+}
+
+impl LogLevel {
+    /// The level as a filter of the log has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
 }
 
 /// What flags say; each goes before the file.

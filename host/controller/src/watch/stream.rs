@@ -21,6 +21,9 @@ pub trait Watched: Resource + Clone + DeserializeOwned + Debug + Send + 'static 
     fn slim(self) -> Option<(Self::Key, Self::State)>;
 }
 
+/// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
+const WATCH_SECONDS: u32 = 60;
+
 /// Watches a kind for good, and calls `changed` for each object that appeared, changed or went. An error is logged and waited
 /// out; no other watch feels it.
 pub async fn follow<W: Watched>(
@@ -29,7 +32,7 @@ pub async fn follow<W: Watched>(
     store: &Store<W::Key, W::State>,
     changed: impl Fn(&W::Key),
 ) {
-    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
     pin_mut!(events);
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {
