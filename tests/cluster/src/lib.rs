@@ -26,6 +26,7 @@ mod ports;
 mod process;
 mod proxy;
 mod resource;
+mod trainyard;
 mod wait;
 
 pub use answer::{Answer, Cause, Refusal};
@@ -43,4 +44,5 @@ pub use ports::Port;
 pub use process::Process;
 pub use proxy::{Act, Call, Proxy};
 pub use resource::{Resource, UnknownKind};
+pub use trainyard::Trainyard;
 pub use wait::eventually;

@@ -1,0 +1,154 @@
+//! The controller as its users run it: the program, with flags, against a cluster.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::control_plane::ControlPlane;
+use crate::ports::Port;
+use crate::process::Process;
+use crate::wait::eventually;
+
+/// `trainyard controller`, until this value is dropped.
+pub struct Trainyard {
+    process: Process,
+    health: Port,
+    metrics: Port,
+}
+
+impl Trainyard {
+    /// Starts the controller on the cluster that the kubeconfig file names, and waits until it is ready.
+    ///
+    /// # Errors
+    /// There is no such program, it ended, or it was not ready in time.
+    pub async fn start(
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
+        let started = Self::start_unready(plane, kubeconfig, arguments)?;
+        started.until_ready().await?;
+        Ok(started)
+    }
+
+    /// Starts it without waiting.
+    ///
+    /// # Errors
+    /// There is no such program.
+    pub fn start_unready(
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
+        static STARTS: AtomicUsize = AtomicUsize::new(0);
+        let (health, metrics) = (Port::find()?, Port::find()?);
+        let mut command = Command::new(program()?);
+        command
+            .arg("controller")
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg(format!(
+                "--health-probe-bind-address=127.0.0.1:{}",
+                health.number()
+            ))
+            .arg(format!(
+                "--metrics-bind-address=127.0.0.1:{}",
+                metrics.number()
+            ))
+            .args(["--log-format=text", "--log-level=debug"])
+            .args(arguments);
+        let name = format!("trainyard-{}", STARTS.fetch_add(1, Ordering::Relaxed));
+        let process = Process::start(&name, &command, plane.folder())?;
+        Ok(Self {
+            process,
+            health,
+            metrics,
+        })
+    }
+
+    /// Waits until it answers that it is ready.
+    ///
+    /// # Errors
+    /// It ended, or was not ready in time.
+    pub async fn until_ready(&self) -> Result<()> {
+        eventually("the controller is ready", async || {
+            self.process.still_runs()?;
+            let answer = get(self.health.number(), "/readyz").await;
+            Ok(answer.ok().filter(|(code, _)| *code == 200))
+        })
+        .await
+        .map(drop)
+    }
+
+    /// What it serves under `/metrics`.
+    ///
+    /// # Errors
+    /// It serves nothing.
+    pub async fn metrics(&self) -> Result<String> {
+        let (code, text) = get(self.metrics.number(), "/metrics").await?;
+        ensure!(code == 200, "metrics: {code}: {text}");
+        Ok(text)
+    }
+
+    /// The sum of a metric over all labels that hold this text.
+    ///
+    /// # Errors
+    /// It serves no metrics.
+    pub async fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        let text = self.metrics().await?;
+        let lines = text.lines().filter(|line| {
+            let metric = line.split(['{', ' ']).next();
+            metric == Some(name) && line.contains(labels)
+        });
+        Ok(lines
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum())
+    }
+
+    /// Ends it as `kill -9` does.
+    ///
+    /// # Errors
+    /// It could not be ended.
+    pub fn kill(&self) -> Result<ExitStatus> {
+        self.process.kill()
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// The program beside the test programs, as cargo builds both.
+fn program() -> Result<PathBuf> {
+    let test = std::env::current_exe()?;
+    let built = test
+        .ancestors()
+        .nth(2)
+        .context("a test program stands in deps/")?;
+    let program = built.join("trainyard");
+    if !program.exists() {
+        bail!(
+            "{} is missing: cargo build -p trainyard makes it",
+            program.display()
+        );
+    }
+    Ok(program)
+}
+
+async fn get(port: u16, path: &str) -> Result<(u16, String)> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map(|(_, body)| body.to_owned());
+    code.zip(body).context("no HTTP answer")
+}
