@@ -25,12 +25,16 @@ demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and 
 	@printf '\n# %s\n' 'trainyard render $(EXAMPLE)'
 	@$(TRAINYARD) render $(EXAMPLE)
 
+.PHONY: demo-cluster
+demo-cluster: build ## Run that TrainJob on Kubernetes without containers, until it is complete; the first time builds Kubernetes with Go, which takes minutes.
+	$(CARGO) run --locked --quiet -p trainyard-cluster --example demo -- examples/torch-llama
+
 .PHONY: test
 test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
 
 .PHONY: test-cluster
-test-cluster: setup ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
+test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
 	$(CARGO) test --locked -p trainyard-cluster --features control-plane
 
 .PHONY: test-reference
