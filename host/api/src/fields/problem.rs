@@ -137,7 +137,7 @@ fn range(least: i64, most: i64) -> String {
 }
 
 /// A value in words, for an error: `the string "two"`, `the integer 5`, `a list`.
-pub(crate) fn describe(value: &Value) -> String {
+pub fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
