@@ -99,7 +99,7 @@ fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
             ],
         ),
         (
-            with("plugins: [{name: a}, {name: b, grants: [labels, 'pod-sets[']}]"),
+            with("plugins: [{name: a}, {name: b, grants: ['labels[team]', 'pod-sets[']}]"),
             vec!["plugins[1].grants[1]: "],
         ),
         (

@@ -155,6 +155,38 @@ impl Runtime {
     }
 }
 
+/// The step of the TrainJob that a replicated job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ancestor<'a> {
+    /// The value of the label [`names::ANCESTOR_LABEL`].
+    pub step: &'a str,
+    /// Whether the label is on the pods alone, where early proposals have it and no other client reads it.
+    pub on_pods: bool,
+}
+
+impl<'a> Ancestor<'a> {
+    /// The metadata of a replicated job's pods.
+    pub(crate) const POD_METADATA: [&'static str; 4] = ["template", "spec", "template", "metadata"];
+
+    /// Reads the label of a replicated job: on its Job template, else on its pods.
+    pub fn of(job: &'a Value) -> Option<Self> {
+        let label = |metadata: &[&str]| {
+            let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
+            keys.try_fold(job, |value, key| value.get(key))?.as_str()
+        };
+        let on_job = label(&["template", "metadata"]).map(|step| Self {
+            step,
+            on_pods: false,
+        });
+        on_job.or_else(|| {
+            label(&Self::POD_METADATA).map(|step| Self {
+                step,
+                on_pods: true,
+            })
+        })
+    }
+}
+
 /// `spec`, before the header joins it.
 struct Spec {
     ml_policy: Option<MlPolicy>,

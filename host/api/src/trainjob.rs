@@ -254,9 +254,7 @@ impl InitializerStep {
 impl Trainer {
     fn read(fields: &mut Fields<'_>) -> Self {
         Self {
-            image: fields
-                .string("image")
-                .filter(|image| !image.is_empty()),
+            image: fields.string("image").filter(|image| !image.is_empty()),
             command: fields.strings("command"),
             args: fields.strings("args"),
             env: EnvVar::read_list(fields),

@@ -204,17 +204,23 @@ spec: {template: {spec: {}}}
         format!("{torch}: spec.mlPolicy.numNodes: must be at least 1, is 0"),
         format!("{torch}: spec.mlPolicy.plugin.name: is required"),
         format!("{torch}: spec.plugins[0].name: is required"),
-        format!("{torch}: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it"),
+        format!(
+            "{torch}: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it"
+        ),
         format!("{torch}: spec.template.spec: must be an object, is a list"),
         format!("{torch}: {annotation}[0].config: must be an object, is the integer 5"),
         format!("{torch}: {annotation}[1].extra: unknown field; known are name, config"),
-        format!("{torch}: {annotation}[1]: the name \"a\" is here a second time: names are unique in this list"),
+        format!(
+            "{torch}: {annotation}[1]: the name \"a\" is here a second time: names are unique in this list"
+        ),
         format!("{torch}: {annotation}: differs from spec.plugins: set one of the two"),
         "3: TrainingRuntime ml/empty: spec.template: is required".to_owned(),
         format!(
             "4: TrainingRuntime json: {annotation}: must be JSON: line 1, column 3: this is not JSON: key must be a string"
         ),
-        format!("5: TrainingRuntime two: {annotation}: differs from spec.plugins: set one of the two"),
+        format!(
+            "5: TrainingRuntime two: {annotation}: differs from spec.plugins: set one of the two"
+        ),
         format!("6: TrainingRuntime word: {annotation}: must be a list, is an object"),
     ];
     let wanted: Vec<_> = wanted

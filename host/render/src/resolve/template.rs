@@ -1,7 +1,7 @@
 //! The runtime's JobSet template as the record's first state.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, fields::describe, names};
+use trainyard_api::{FieldPath, fields::describe, runtime::Ancestor};
 use trainyard_model::{
     record::{Field, Fields, PodSet, Record},
     value::Dependency,
@@ -92,7 +92,7 @@ impl<'a> Template<'a> {
         }
         let mut set = PodSet::new(name);
         let job_path = at.field("template");
-        set.ancestor = ancestor(job).map(Into::into);
+        set.ancestor = Ancestor::of(job).map(|ancestor| ancestor.step.into());
         set.count = self.count(
             job.pointer("/template/spec/parallelism"),
             &job_path.fields(["spec", "parallelism"]),
@@ -243,13 +243,6 @@ impl<'a> Template<'a> {
                 1
             })
     }
-}
-
-/// The step of the TrainJob that a replicated job is: the label of its Job template, else of its pod template, where
-/// early proposals put it.
-fn ancestor(job: &Value) -> Option<&str> {
-    let label = |pointer: &str| job.pointer(pointer)?.get(names::ANCESTOR_LABEL)?.as_str();
-    label("/template/metadata/labels").or_else(|| label("/template/spec/template/metadata/labels"))
 }
 
 fn dependencies(job: &Value) -> Vec<Dependency> {
