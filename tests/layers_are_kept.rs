@@ -1,5 +1,5 @@
-//! Each crate depends on what its layer allows, and on nothing else: the record and its rules know neither a Kubernetes
-//! client nor WebAssembly, rendering knows no WebAssembly.
+//! Each crate depends on what its layer allows, and on nothing else: the record and its rules, the API, its schemas and rendering
+//! know neither a Kubernetes client nor WebAssembly, the sandbox knows no Kubernetes, the controller no WebAssembly.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -48,7 +48,7 @@ const WASM: &[&str] = &["wasmtime", "cranelift", "wasmparser", "wit-component"];
 fn no_crate_knows_what_its_layer_must_not() {
     for (package, ours, foreign) in [
         ("trainyard-model", &[][..], [KUBERNETES, WASM].concat()),
-        ("trainyard-api", &[], WASM.to_vec()),
+        ("trainyard-api", &[], [KUBERNETES, WASM].concat()),
         (
             "trainyard-schema",
             &["trainyard-api"],
@@ -57,7 +57,7 @@ fn no_crate_knows_what_its_layer_must_not() {
         (
             "trainyard-render",
             &["trainyard-api", "trainyard-model"],
-            WASM.to_vec(),
+            [KUBERNETES, WASM].concat(),
         ),
         (
             "trainyard-sandbox",
@@ -68,6 +68,16 @@ fn no_crate_knows_what_its_layer_must_not() {
             "trainyard-componentize",
             &["trainyard-model"],
             KUBERNETES.to_vec(),
+        ),
+        (
+            "trainyard-controller",
+            &[
+                "trainyard-api",
+                "trainyard-model",
+                "trainyard-render",
+                "trainyard-schema",
+            ],
+            WASM.to_vec(),
         ),
     ] {
         for name in built_from(package) {

@@ -5,18 +5,18 @@
 use std::{fs, process::Command};
 
 /// What a command says on standard error, which must refuse.
-fn refused(command: &str, policy: &str, input: &str) -> String {
+fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
+    refused_with(&[command], policy, input)
+}
+
+fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        path
-    };
+    fs::write(folder.path().join("input.yaml"), input).unwrap();
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args([command, "-f"])
-        .arg(write("input.yaml", input))
-        .arg("--policy")
-        .arg(write("policy.yaml", policy))
+        .args(arguments)
+        .args(["-f", "input.yaml", "--policy", "policy.yaml"])
+        .current_dir(folder.path())
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
@@ -36,7 +36,7 @@ fn policy(of_torch: &str) -> String {
 #[test]
 fn a_pinned_digest_is_the_only_one() {
     let wanted = format!("sha256:{}", "0".repeat(64));
-    let error = refused("plan", &policy(&format!("digest: \"{wanted}\"")), NO_JOB);
+    let error = refused("plan", policy(&format!("digest: \"{wanted}\"")), NO_JOB);
     assert!(
         error.contains(&format!(
             "only the digest {wanted} is accepted under this name"
@@ -48,11 +48,103 @@ fn a_pinned_digest_is_the_only_one() {
 #[test]
 fn plugins_and_input_are_judged_in_one_run() {
     for command in ["plan", "render", "explain"] {
-        let error = refused(command, &policy("config: {a: 1}"), NO_JOB);
+        let error = refused(command, policy("config: {a: 1}"), NO_JOB);
         assert!(
             error.contains("there is no TrainJob in the input"),
             "{error}"
         );
         assert!(error.contains("torch"), "{error}");
     }
+}
+
+/// The errors that a policy file gets.
+fn errors(policy: impl AsRef<[u8]>) -> Vec<String> {
+    let said = refused("plan", policy, NO_JOB);
+    let errors = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("error: policy.yaml: "));
+    errors.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
+    let header = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    let with = |rest: &str| format!("{header}{rest}").into_bytes();
+    let too_large = vec![b'#'; (1 << 20) + 1];
+    for (file, wanted) in [
+        (Vec::new(), vec!["is empty: a policy file begins with"]),
+        (
+            with(&format!("---\n{header}")),
+            vec!["holds 2 documents; a policy file is one: join them"],
+        ),
+        (too_large, vec!["is larger than 1048576 bytes"]),
+        (
+            vec![0xff, 0xfe, b'a', 0],
+            vec!["is not UTF-8 text (it begins as UTF-16 does): save it as UTF-8"],
+        ),
+        (b"kind: [".to_vec(), vec!["line 1, column 8: "]),
+        (
+            b"kind: PolicyFile\nplugins: [{grants: 5}]".to_vec(),
+            vec![
+                "plugins[0].grants: 5 is not of type \"array\"",
+                "plugins[0]: \"name\" is a required property",
+                "(root): \"apiVersion\" is a required property",
+            ],
+        ),
+        (
+            with("plugins: [{name: a, limits: {fuel: 0}}, {name: b, limits: {feul: 1}}]"),
+            vec![
+                "plugins[0].limits.fuel: 0 is less than the minimum of 1",
+                "plugins[1].limits: Additional properties are not allowed ('feul' was unexpected)",
+            ],
+        ),
+        (
+            with("plugins: [{name: a}, {name: b, grants: ['labels[team]', 'pod-sets[']}]"),
+            vec!["plugins[1].grants[1]: "],
+        ),
+        (
+            with("plugins: [{name: a}, {name: b, limits: {fuel: 1e30}}]"),
+            vec!["plugins[1].limits.fuel: "],
+        ),
+        (
+            with("plugins: [{name: a}, {name: b}, {name: a}, {name: b}]"),
+            vec![
+                "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
+                "plugins[3].name: `b` is there twice, in plugins[1] first: make one entry of the two",
+            ],
+        ),
+    ] {
+        let mut found = errors(file);
+        let mut wanted = wanted;
+        found.sort();
+        wanted.sort_unstable();
+        assert_eq!(found.len(), wanted.len(), "{found:#?}");
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!(found.starts_with(wanted), "{found}\n{wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_is_refused_is_not_called_missing() {
+    let missing = "plugin `nccl`, which is not loaded";
+    let speaks_of_nccl =
+        "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: nccl}]";
+    assert!(refused("plan", speaks_of_nccl, NO_JOB).contains(missing));
+    // It may be the plugin that the policy file speaks of.
+    let said = refused_with(&["plan", "--plugin", "nccl.wasm"], speaks_of_nccl, NO_JOB);
+    assert!(
+        said.contains("error: nccl.wasm: ") && !said.contains(missing),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_plugins_of_one_name_are_told_by_their_files() {
+    let torch = concat!(env!("OUT_DIR"), "/torch.wasm");
+    let said = refused_with(&["plan", "--plugin", torch], policy("limits: {}"), NO_JOB);
+    let wanted = format!(
+        "error: the plugin file {torch} has the name `torch`, as the built-in plugin has: a run has one plugin of a name"
+    );
+    assert!(said.lines().any(|line| line == wanted), "{said}");
 }

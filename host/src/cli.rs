@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    controller, crds, explain, output, plan, plugins, policy_file, render, report, validate,
+    controller, crds, explain, output, plan, plugin, policy_file, render, report, validate,
 };
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
@@ -37,7 +37,7 @@ enum Command {
     Controller(controller::ControllerArgs),
     /// Look at plugin files, or build one.
     #[command(subcommand)]
-    Plugin(plugins::PluginCommand),
+    Plugin(plugin::PluginCommand),
     /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.
     Crds,
     /// Print the JSON Schema of the policy file.
@@ -48,7 +48,7 @@ enum Command {
         shell: clap_complete::Shell,
     },
     /// Compile a component from standard input; run by the loader, in a process with limits.
-    #[command(name = plugins::COMPILE_WORKER, hide = true)]
+    #[command(name = plugin::COMPILE_WORKER, hide = true)]
     CompileWorker,
 }
 
@@ -64,7 +64,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args),
             Command::Validate(args) => validate::run(&args),
             Command::Controller(args) => controller::run(&args),
-            Command::Plugin(command) => plugins::run(&command),
+            Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),
             Command::Completions { shell } => {
@@ -72,7 +72,7 @@ impl Cli {
                 clap_complete::generate(shell, &mut Self::command(), "trainyard", &mut script);
                 output::print(&String::from_utf8_lossy(&script))
             }
-            Command::CompileWorker => return plugins::compile_worker(),
+            Command::CompileWorker => return plugin::compile_worker(),
         };
         report::exit(done)
     }
@@ -107,7 +107,8 @@ pub(crate) struct LoadArgs {
     /// The policy file: grants, limits and configuration of plugins.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) policy: Option<PathBuf>,
-    /// Where compiled plugins are kept [default: $XDG_CACHE_HOME/trainyard].
+    /// Where compiled plugins are kept [default: $XDG_CACHE_HOME/trainyard]. Their key is in $XDG_STATE_HOME/trainyard, or in
+    /// this folder too where there is no home.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) cache_dir: Option<PathBuf>,
 }

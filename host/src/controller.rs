@@ -17,7 +17,7 @@ use trainyard_controller::{
 
 use crate::{
     cli::LoadArgs,
-    plugins::Loaded,
+    load::Loaded,
     report::{self, Failure},
 };
 

@@ -8,9 +8,9 @@ use trainyard_render::{NotThere, Provenance, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
-    input::{self, Done},
     output,
     report::{self, Failure},
+    run::{self, Done},
 };
 
 /// What `explain` takes.
@@ -49,7 +49,7 @@ struct Explained<'a> {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    input::render_all(&args.input, &args.load, |done| {
+    run::render_all(&args.input, &args.load, |done| {
         let mut explained = Vec::with_capacity(done.len());
         let mut missing = Vec::new();
         for done in done {

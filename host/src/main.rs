@@ -5,13 +5,14 @@ mod cli;
 mod controller;
 mod crds;
 mod explain;
-mod input;
+mod load;
 mod output;
 mod plan;
-mod plugins;
+mod plugin;
 mod policy_file;
 mod render;
 mod report;
+mod run;
 mod validate;
 
 use std::process::ExitCode;

@@ -13,10 +13,7 @@ use crate::{cli::ObjectFormat, report::Failure};
 pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), Failure> {
     let text = match format {
         ObjectFormat::Json => pretty(&trainyard_api::list::list(objects))?,
-        ObjectFormat::Yaml => {
-            let documents: Vec<String> = objects.iter().map(trainyard_api::yaml::write).collect();
-            documents.join("---\n")
-        }
+        ObjectFormat::Yaml => trainyard_api::yaml::write_documents(&objects),
     };
     print(&text)
 }

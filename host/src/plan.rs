@@ -11,9 +11,10 @@ use trainyard_render::Active;
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
-    input, output,
-    plugins::Loaded,
+    load::Loaded,
+    output,
     report::Failure,
+    run::{self, Run},
 };
 
 /// What `plan` takes.
@@ -75,7 +76,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             )],
         );
     }
-    let (catalog, loaded, mut failure) = input::read_and_load(&args.input, &args.load)?;
+    let Run {
+        catalog,
+        loaded,
+        mut failure,
+    } = run::read_and_load(&args.input, &args.load)?;
     let generation = loaded.renderer.generation();
     let mut plans: Vec<(String, Vec<Active>)> = Vec::new();
     for job in &catalog.jobs {
@@ -83,7 +88,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             Ok(plan) => plans.push((format!("{}/{}", job.namespace, job.job.metadata.name), plan)),
             Err(problems) => problems
                 .iter()
-                .for_each(|problem| failure.add(input::locate(job, problem))),
+                .for_each(|problem| failure.add(run::locate(job, problem))),
         }
     }
     failure.or_ok(())?;

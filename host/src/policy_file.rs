@@ -1,17 +1,21 @@
 //! The policy file: what the operator allows, limits and sets for plugins, without a cluster.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_api::{FieldPath, yaml};
+use trainyard_api::{FieldPath, error::InputProblem, inputs::read_file, yaml};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     limits::Limits,
     plugin::Settings,
     record::Accelerators,
+    text::clean,
 };
 use trainyard_render::ClusterFacts;
 
@@ -76,16 +80,15 @@ struct PluginPolicy {
 /// Why a policy file, or a plugin under it, is refused.
 #[derive(Debug, Error)]
 pub(crate) enum PolicyFileError {
-    #[error("{file}: can't be read: {source}")]
-    Read {
-        file: String,
-        source: std::io::Error,
-    },
-    #[error("{file}: has more than {MAX_BYTES} bytes")]
-    TooLarge { file: String },
+    #[error("{file}: {problem}")]
+    Read { file: String, problem: InputProblem },
     #[error("{file}: line {}, column {}: {}", source.line, source.column, source.kind)]
     Yaml { file: String, source: yaml::Error },
-    #[error("{file}: holds {documents} documents; a policy file is one")]
+    #[error(
+        "{file}: is empty: a policy file begins with `apiVersion: trainyard.dev/v1alpha1` and `kind: PolicyFile`"
+    )]
+    Empty { file: String },
+    #[error("{file}: holds {documents} documents; a policy file is one: join them")]
     Documents { file: String, documents: usize },
     #[error("{file}: {field}: {problem}")]
     Field {
@@ -99,46 +102,43 @@ impl PolicyFile {
     /// Reads a policy file.
     pub(crate) fn read(path: &Path) -> Result<Self, Vec<PolicyFileError>> {
         let file = path.display().to_string();
-        let text = read_text(path, &file).map_err(|error| vec![error])?;
-        let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
-        let mut documents = documents.map_err(|source| {
-            vec![PolicyFileError::Yaml {
-                file: file.clone(),
-                source,
-            }]
-        })?;
-        let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
-            return Err(vec![PolicyFileError::Documents {
-                file,
-                documents: documents.len() + 1,
-            }]);
-        };
-        let mut value = document.value;
+        let mut value = read_document(path, &file)?;
         trainyard_api::nulls::drop_nulls(&mut value);
         check(&file, &value)?;
-        let wrong = |field: String, problem: String| {
+        let policy: Self = serde_path_to_error::deserialize(value).map_err(|error| {
             vec![PolicyFileError::Field {
                 file: file.clone(),
-                field,
-                problem,
+                field: error.path().to_string(),
+                problem: clean(&error.inner().to_string()),
             }]
-        };
-        let policy: Self = serde_json::from_value(value)
-            .map_err(|error| wrong("(root)".to_owned(), error.to_string()))?;
-        for (at, plugin) in policy.plugins.iter().enumerate() {
-            if policy
-                .plugins
-                .iter()
-                .take(at)
-                .any(|earlier| earlier.name == plugin.name)
-            {
-                return Err(wrong(
-                    format!("plugins[{at}].name"),
-                    format!("`{}` is there twice", plugin.name),
-                ));
+        })?;
+        let twice = policy.twice(&file);
+        if twice.is_empty() {
+            Ok(policy)
+        } else {
+            Err(twice)
+        }
+    }
+
+    /// An error for each plugin that an earlier entry speaks of.
+    fn twice(&self, file: &str) -> Vec<PolicyFileError> {
+        let mut first = BTreeMap::new();
+        let mut errors = Vec::new();
+        for (at, plugin) in self.plugins.iter().enumerate() {
+            match first.entry(&plugin.name) {
+                Entry::Vacant(entry) => _ = entry.insert(at),
+                Entry::Occupied(first) => errors.push(PolicyFileError::Field {
+                    file: file.to_owned(),
+                    field: format!("plugins[{at}].name"),
+                    problem: format!(
+                        "`{}` is there twice, in plugins[{}] first: make one entry of the two",
+                        plugin.name,
+                        first.get()
+                    ),
+                }),
             }
         }
-        Ok(policy)
+        errors
     }
 
     /// What it says of all TrainJobs.
@@ -177,24 +177,30 @@ impl PolicyFile {
     }
 }
 
-fn read_text(path: &Path, file: &str) -> Result<String, PolicyFileError> {
-    use std::io::Read as _;
-    let read = |source| PolicyFileError::Read {
-        file: file.to_owned(),
-        source,
-    };
-    let mut text = String::new();
-    let opened = std::fs::File::open(path).map_err(read)?;
-    opened
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(read)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(PolicyFileError::TooLarge {
-            file: file.to_owned(),
-        });
+/// The one document of the file.
+fn read_document(path: &Path, file: &str) -> Result<Value, Vec<PolicyFileError>> {
+    let file = || file.to_owned();
+    let text = read_file(path, MAX_BYTES).map_err(|problem| {
+        vec![PolicyFileError::Read {
+            file: file(),
+            problem,
+        }]
+    })?;
+    let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
+    let mut documents = documents.map_err(|source| {
+        vec![PolicyFileError::Yaml {
+            file: file(),
+            source,
+        }]
+    })?;
+    match (documents.len(), documents.pop()) {
+        (1, Some(document)) => Ok(document.value),
+        (0, _) => Err(vec![PolicyFileError::Empty { file: file() }]),
+        (documents, _) => Err(vec![PolicyFileError::Documents {
+            file: file(),
+            documents,
+        }]),
     }
-    Ok(text)
 }
 
 /// Checks by the JSON Schema: all that is wrong at once, each with its field.
@@ -219,7 +225,7 @@ fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
                 path if path.is_root() => "(root)".to_owned(),
                 path => path.to_string(),
             },
-            problem: trainyard_model::text::clean(&error.to_string()),
+            problem: clean(&error.to_string()),
         })
         .collect();
     if errors.is_empty() {

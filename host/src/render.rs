@@ -4,8 +4,9 @@ use clap::Args;
 
 use crate::{
     cli::{InputArgs, LoadArgs, ObjectFormat},
-    input, output,
+    output,
     report::Failure,
+    run,
 };
 
 /// What `render` takes.
@@ -21,7 +22,7 @@ pub(crate) struct RenderArgs {
 }
 
 pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
-    input::render_all(&args.input, &args.load, |done| {
+    run::render_all(&args.input, &args.load, |done| {
         let objects = done
             .iter()
             .flat_map(|done| {

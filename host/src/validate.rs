@@ -6,8 +6,9 @@ use trainyard_schema::Admission;
 
 use crate::{
     cli::InputArgs,
-    input, output,
+    output,
     report::{self, Failure},
+    run,
 };
 
 /// What `validate` takes.
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
     if args.input.filename.is_empty() {
         return Err(["give what to check with -f"].into_iter().collect());
     }
-    let (objects, mut failure) = input::admit(&args.input)?;
+    let (objects, mut failure) = run::admit(&args.input)?;
     let (ours, others): (Vec<_>, Vec<_>) = objects
         .into_iter()
         .partition(|admitted| Admission::knows(&admitted.object));

@@ -108,7 +108,7 @@ pub enum InputProblem {
     #[error("can't be read: {0}")]
     Read(#[from] io::Error),
     /// The file is larger than Trainyard reads.
-    #[error("is larger than {limit} bytes, the most that one file may have: split it")]
+    #[error("is larger than {limit} bytes, the most that this file may have: split or shorten it")]
     TooLarge {
         /// The bound in bytes.
         limit: u64,

@@ -3,6 +3,6 @@
 mod problem;
 mod read;
 
-pub use problem::{FieldError, FieldErrors, FieldProblem};
-pub(crate) use problem::{cut, describe};
+pub(crate) use problem::cut;
+pub use problem::{FieldError, FieldErrors, FieldProblem, describe};
 pub use read::Fields;

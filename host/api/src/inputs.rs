@@ -104,25 +104,9 @@ impl Reader {
     }
 
     fn stream(&mut self, name: &str, stream: impl Read) {
-        let mut bytes = Vec::new();
-        // One byte more than allowed is enough to know: a device may never end.
-        if let Err(error) = stream.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes) {
-            return self.fail(Place::file(name), InputProblem::Read(error));
-        }
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return self.fail(
-                Place::file(name),
-                InputProblem::TooLarge {
-                    limit: MAX_FILE_BYTES,
-                },
-            );
-        }
-        match std::str::from_utf8(&bytes) {
-            Ok(text) => self.text(name, text),
-            Err(_) => {
-                let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-                self.fail(Place::file(name), InputProblem::NotUtf8 { utf16 });
-            }
+        match read_bounded(stream, MAX_FILE_BYTES) {
+            Ok(text) => self.text(name, &text),
+            Err(problem) => self.fail(Place::file(name), problem),
         }
     }
 
@@ -150,6 +134,28 @@ impl Reader {
             Err(errors) => self.errors.extend(errors),
         }
     }
+}
+
+/// Reads a text file of at most `limit` bytes.
+///
+/// # Errors
+/// It can't be read, is larger, or is no UTF-8 text.
+pub fn read_file(path: &Path, limit: u64) -> Result<String, InputProblem> {
+    read_bounded(File::open(path)?, limit)
+}
+
+fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {
+    let mut bytes = Vec::new();
+    // One byte more than allowed is enough to know: a device may never end.
+    stream.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(InputProblem::TooLarge { limit });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let bytes = error.as_bytes();
+        let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        InputProblem::NotUtf8 { utf16 }
+    })
 }
 
 /// The files of a folder that kubectl would read, by name.

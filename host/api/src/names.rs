@@ -4,6 +4,8 @@
 pub const TRAINER_GROUP: &str = "trainer.kubeflow.org";
 /// The `apiVersion` of TrainJob and both runtimes.
 pub const TRAINER_API_VERSION: &str = "trainer.kubeflow.org/v1alpha1";
+/// The API group that TrainJob and both runtimes had in early proposals.
+pub const OLD_GROUP: &str = "kubeflow.org";
 /// The kind of a TrainJob.
 pub const TRAIN_JOB: &str = "TrainJob";
 /// The kind of a runtime in a namespace.
@@ -34,33 +36,12 @@ pub const ANCESTOR_MODEL_INITIALIZER: &str = "model-initializer";
 pub const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
 /// Value of [`SUPPORT_LABEL`] for a runtime that is on its way out.
 pub const SUPPORT_DEPRECATED: &str = "deprecated";
-/// Label on a runtime by which the SDK knows its framework.
-pub const FRAMEWORK_LABEL: &str = "trainer.kubeflow.org/framework";
 
 /// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
 pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 
-/// Name of the replicated job, and of the container, that trains.
-pub const NODE: &str = "node";
-/// Name of the replicated job that launches an MPI job.
-pub const LAUNCHER: &str = "launcher";
-/// Name of the replicated job, and of the container, that fetches the dataset.
-pub const DATASET_INITIALIZER: &str = "dataset-initializer";
-/// Name of the replicated job, and of the container, that fetches the model.
-pub const MODEL_INITIALIZER: &str = "model-initializer";
-/// Name of the volume that initializers fill and the trainer reads.
-pub const INITIALIZER_VOLUME: &str = "initializer";
-/// Where the dataset is mounted.
-pub const DATASET_PATH: &str = "/workspace/dataset";
-/// Where the model is mounted.
-pub const MODEL_PATH: &str = "/workspace/model";
 /// Env var that tells an initializer what to fetch.
 pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
-/// The port on which the nodes of a job find one another.
-pub const NODE_PORT: u16 = 29500;
-/// Field path of a pod's index in its Job, for env `valueFrom.fieldRef`.
-pub const COMPLETION_INDEX_FIELD_PATH: &str =
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 /// Default of `spec.managedBy`: this controller, under the name that the reference gave it.
 pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";

@@ -1,8 +1,10 @@
 //! A plugin that a runtime switches on.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use crate::fields::Fields;
+use crate::fields::{FieldError, FieldProblem, Fields, cut};
 use crate::path::FieldPath;
 
 /// A plugin that a runtime names, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
@@ -26,5 +28,24 @@ impl PluginUse {
                 .unwrap_or_else(|| Value::Object(Map::new())),
             config_path: fields.path().field("config"),
         }
+    }
+
+    /// Reads a list that no schema has checked, with all that is wrong with it.
+    pub(crate) fn read_alone(value: &Value, path: &FieldPath) -> (Vec<Self>, Vec<FieldError>) {
+        let nothing = Value::Object(Map::new());
+        let mut fields = Fields::of(&nothing, path.clone());
+        let read = |item: &mut Fields<'_>| {
+            item.only(&["name", "config"]);
+            Self::read(item)
+        };
+        let plugins = fields.objects_at(value, path, read).unwrap_or_default();
+        let mut seen = HashSet::new();
+        for (at, plugin) in plugins.iter().enumerate() {
+            if !plugin.name.is_empty() && !seen.insert(&plugin.name) {
+                let problem = FieldProblem::Duplicate(cut(&plugin.name));
+                fields.fail(path.index(at), problem);
+            }
+        }
+        (plugins, fields.errors())
     }
 }

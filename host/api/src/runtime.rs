@@ -11,9 +11,6 @@ use crate::path::FieldPath;
 use crate::plugin_use::PluginUse;
 use crate::{Source, StringMap, names, yaml};
 
-/// The most entries of `spec.plugins`.
-const MAX_PLUGINS: usize = 64;
-
 /// Which of the two kinds of runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuntimeKind {
@@ -125,16 +122,14 @@ impl Runtime {
         self.dialect.written(path)
     }
 
-    /// Reads a runtime of either kind; an object of any other kind reads as a TrainingRuntime does.
+    /// Reads a runtime of either kind that an API server, or the schema step, has let in; an object of any other kind reads as a
+    /// TrainingRuntime does.
     ///
     /// # Errors
-    /// Every wrong, unknown or not yet supported field, with its path.
+    /// Every field that is not supported yet, and what no schema says: each with its path.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
         let kind = RuntimeKind::of(object).unwrap_or(RuntimeKind::Namespaced);
         let mut fields = Fields::of(&object.value, FieldPath::root());
-        for header in ["apiVersion", "kind", "metadata"] {
-            fields.raw(header);
-        }
         fields.required("spec");
         let spec = fields.object("spec", Spec::read);
         let (mut plugins, mut template, mut ml_policy) = (None, None, None);
@@ -143,7 +138,7 @@ impl Runtime {
         }
         let annotated = read_annotation(&mut fields, &object.metadata);
         let plugins = join_plugins(&mut fields, plugins, annotated);
-        let errors = fields.finish();
+        let errors = fields.errors();
         let template = match template {
             Some(template) if errors.is_empty() => template,
             _ => return Err(FieldErrors(errors)),
@@ -156,6 +151,38 @@ impl Runtime {
             plugins,
             template,
             dialect: object.dialect.clone(),
+        })
+    }
+}
+
+/// The step of the TrainJob that a replicated job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ancestor<'a> {
+    /// The value of the label [`names::ANCESTOR_LABEL`].
+    pub step: &'a str,
+    /// Whether the label is on the pods alone, where early proposals have it and no other client reads it.
+    pub on_pods: bool,
+}
+
+impl<'a> Ancestor<'a> {
+    /// The metadata of a replicated job's pods.
+    pub(crate) const POD_METADATA: [&'static str; 4] = ["template", "spec", "template", "metadata"];
+
+    /// Reads the label of a replicated job: on its Job template, else on its pods.
+    pub fn of(job: &'a Value) -> Option<Self> {
+        let label = |metadata: &[&str]| {
+            let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
+            keys.try_fold(job, |value, key| value.get(key))?.as_str()
+        };
+        let on_job = label(&["template", "metadata"]).map(|step| Self {
+            step,
+            on_pods: false,
+        });
+        on_job.or_else(|| {
+            label(&Self::POD_METADATA).map(|step| Self {
+                step,
+                on_pods: true,
+            })
         })
     }
 }
@@ -173,7 +200,7 @@ impl Spec {
         fields.required("template");
         Self {
             ml_policy: fields.object("mlPolicy", MlPolicy::read),
-            plugins: read_plugins(fields, "plugins"),
+            plugins: fields.objects("plugins", PluginUse::read),
             template: fields.object("template", Template::read),
         }
     }
@@ -182,24 +209,15 @@ impl Spec {
 impl MlPolicy {
     fn read(fields: &mut Fields<'_>) -> Self {
         let num_nodes = fields.count("numNodes");
-        let mut members = Vec::new();
-        for key in names::ML_POLICY_KEYS {
-            if let Some(config) = fields.opaque_object(key) {
-                members.push(Member::Key { key, config });
-            }
-        }
-        members.extend(fields.object(PLUGIN, PluginUse::read).map(Member::Plugin));
-        if members.len() > 1 {
-            let known = names::ML_POLICY_KEYS.into_iter().chain([PLUGIN]).collect();
-            let found = members
-                .iter()
-                .map(|member| member.key().to_owned())
-                .collect();
-            fields.fail(fields.path().clone(), FieldProblem::Union { known, found });
-        }
+        let mut keys = names::ML_POLICY_KEYS.into_iter();
+        let keyed = keys.find_map(|key| {
+            let config = fields.opaque_object(key)?;
+            Some(Member::Key { key, config })
+        });
+        let plugin = || fields.object(PLUGIN, PluginUse::read).map(Member::Plugin);
         Self {
             num_nodes,
-            member: members.pop(),
+            member: keyed.or_else(plugin),
         }
     }
 }
@@ -226,22 +244,16 @@ impl Template {
     }
 }
 
-fn read_plugins(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<PluginUse>> {
-    let plugins = fields.objects(name, MAX_PLUGINS, PluginUse::read)?;
-    fields.unique(name, plugins.iter().map(|plugin| plugin.name.as_str()));
-    Some(plugins)
-}
-
-/// The list of plugins that stands as JSON in an annotation.
+/// The list of plugins that stands as JSON in an annotation: no schema knows what is in it.
 fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<PluginUse>> {
     let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
     let path = annotation_path();
     match yaml::read_json(text) {
         Ok(value) => {
-            let (plugins, errors) = Fields::list_at(&value, path, MAX_PLUGINS, PluginUse::read);
-            fields.absorb(errors);
-            let named: Vec<_> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
-            fields.unique_at(&annotation_path(), named);
+            let (plugins, errors) = PluginUse::read_alone(&value, &path);
+            errors
+                .into_iter()
+                .for_each(|error| fields.fail(error.path, error.problem));
             Some(plugins)
         }
         Err(error) => {

@@ -6,13 +6,6 @@ use crate::StringMap;
 use crate::fields::Fields;
 use crate::path::FieldPath;
 
-/// The most patches.
-const MAX_PATCHES: usize = 16;
-/// The most characters of `manager`.
-const MAX_MANAGER: usize = 253;
-/// The most replicated jobs of a patch.
-const MAX_JOBS: usize = 100;
-
 /// One patch of a manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimePatch {
@@ -34,19 +27,14 @@ pub struct RuntimePatch {
 impl RuntimePatch {
     /// Reads the list `runtimePatches`.
     pub(crate) fn read_list(fields: &mut Fields<'_>) -> Vec<Self> {
-        let name = "runtimePatches";
-        let patches = fields
-            .objects(name, MAX_PATCHES, Self::read)
-            .unwrap_or_default();
-        fields.unique(name, patches.iter().map(|patch| patch.manager.as_str()));
-        patches
+        fields
+            .objects("runtimePatches", Self::read)
+            .unwrap_or_default()
     }
 
     fn read(fields: &mut Fields<'_>) -> Self {
-        let manager = fields.required_string("manager");
-        fields.check_length(fields.path().field("manager"), &manager, MAX_MANAGER);
         let mut patch = Self {
-            manager,
+            manager: fields.required_string("manager"),
             time: fields.string("time"),
             labels: StringMap::new(),
             annotations: StringMap::new(),
@@ -56,8 +44,7 @@ impl RuntimePatch {
         fields.object("trainingRuntimeSpec", |spec| {
             spec.object("template", |template| {
                 (patch.labels, patch.annotations) = read_metadata(template);
-                template.object("spec", read_spec);
-                patch.spec = template.raw("spec").cloned();
+                patch.spec = template.opaque_object("spec");
             });
         });
         patch
@@ -73,23 +60,4 @@ fn read_metadata(fields: &mut Fields<'_>) -> (StringMap, StringMap) {
         )
     };
     fields.object("metadata", read).unwrap_or_default()
-}
-
-/// The levels that a patch may have; the pod spec is kept as it is.
-fn read_spec(fields: &mut Fields<'_>) {
-    let jobs = fields
-        .objects("replicatedJobs", MAX_JOBS, |job| {
-            job.object("template", |template| {
-                read_metadata(template);
-                template.object("spec", |spec| {
-                    spec.object("template", |pod| {
-                        read_metadata(pod);
-                        pod.opaque_object("spec");
-                    });
-                });
-            });
-            job.required_string("name")
-        })
-        .unwrap_or_default();
-    fields.unique("replicatedJobs", jobs.iter().map(String::as_str));
 }

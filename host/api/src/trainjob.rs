@@ -10,19 +10,6 @@ use crate::runtime::RuntimeKind;
 use crate::runtime_patch::RuntimePatch;
 use crate::{Source, names};
 
-/// The most items of `command`, `args` and every `env`.
-const MAX_ITEMS: usize = 128;
-/// The most characters of `trainer.image`.
-const MAX_IMAGE: usize = 500;
-/// The most characters of an item of `command` or `args`.
-const MAX_ARGUMENT: usize = 1_048_576;
-/// The most characters of `storageUri`.
-const MAX_URI: usize = 2048;
-/// The most characters of a runtime's name.
-const MAX_RUNTIME_NAME: usize = 253;
-/// The most characters of a TrainJob's name: it becomes a label's value.
-const MAX_NAME: usize = 63;
-
 /// A TrainJob: its wishes, typed, over fragments of Kubernetes' API as they were written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainJob {
@@ -121,43 +108,20 @@ impl TrainJob {
         self.dialect.written(path)
     }
 
-    /// Reads a TrainJob.
+    /// Reads a TrainJob that an API server, or the schema step, has let in.
     ///
     /// # Errors
-    /// Every wrong, unknown or not yet supported field, with its path.
+    /// Every field that is not supported yet, and what no schema says: each with its path.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
         let mut fields = Fields::of(&object.value, FieldPath::root());
-        for header in ["apiVersion", "kind", "metadata", "status"] {
-            fields.raw(header);
-        }
-        check_name(&mut fields, &object.metadata.name);
         fields.required("spec");
         let spec = fields.object("spec", Spec::read);
-        let errors = fields.finish();
+        let errors = fields.errors();
         match (spec, errors.is_empty()) {
             (Some(spec), true) => Ok(spec.into_job(object)),
             _ => Err(FieldErrors(errors)),
         }
     }
-}
-
-fn check_name(fields: &mut Fields<'_>, name: &str) {
-    let path = FieldPath::root().field("metadata").field("name");
-    let middle = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if !name.starts_with(|c: char| c.is_ascii_lowercase())
-        || !name.chars().all(middle)
-        || name.ends_with('-')
-    {
-        let form = "lowercase letters, digits and -, with a letter first and no - at the end";
-        fields.fail(
-            path.clone(),
-            FieldProblem::Form {
-                form,
-                found: cut(name),
-            },
-        );
-    }
-    fields.check_length(path, name, MAX_NAME);
 }
 
 /// `spec`, before the header joins it.
@@ -196,13 +160,10 @@ impl Spec {
             trainer: fields.object("trainer", Trainer::read),
             runtime_patches: RuntimePatch::read_list(fields),
             suspend: fields.boolean("suspend").unwrap_or(false),
-            active_deadline_seconds: fields.integer("activeDeadlineSeconds", 1, i64::MAX),
-            managed_by: one_of(
-                fields,
-                "managedBy",
-                &[names::MANAGED_BY_TRAINER, names::MANAGED_BY_MULTIKUEUE],
-            )
-            .to_owned(),
+            active_deadline_seconds: fields.integer("activeDeadlineSeconds"),
+            managed_by: fields
+                .string("managedBy")
+                .unwrap_or_else(|| names::MANAGED_BY_TRAINER.to_owned()),
         }
     }
 
@@ -223,8 +184,12 @@ impl Spec {
     }
 }
 
-/// One of a closed list of values; the first is the default.
-fn one_of(fields: &mut Fields<'_>, name: &'static str, known: &[&'static str]) -> &'static str {
+/// One of a closed list of values, which the reference's schemas leave open; the first is the default.
+fn one_of(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    known: &'static [&'static str],
+) -> &'static str {
     let default = known.first().copied().unwrap_or_default();
     let Some(found) = fields.string(name) else {
         return default;
@@ -236,7 +201,7 @@ fn one_of(fields: &mut Fields<'_>, name: &'static str, known: &[&'static str]) -
             fields.fail(
                 path,
                 FieldProblem::NotOneOf {
-                    known: known.to_vec(),
+                    known,
                     found: cut(&found),
                 },
             );
@@ -254,7 +219,6 @@ impl RuntimeRef {
             &[names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME],
         );
         let name = fields.required_string("name");
-        fields.check_length(fields.path().field("name"), &name, MAX_RUNTIME_NAME);
         let namespaced = kind == names::TRAINING_RUNTIME;
         Self {
             kind: if namespaced {
@@ -278,46 +242,21 @@ impl Initializer {
 
 impl InitializerStep {
     fn read(fields: &mut Fields<'_>) -> Self {
-        let storage_uri = fields
-            .short_string("storageUri", MAX_URI)
-            .filter(|uri| !uri.is_empty());
-        if let Some(uri) = storage_uri.as_deref().filter(|uri| !is_storage_uri(uri)) {
-            let form = "a URI with a scheme, such as hf://owner/name";
-            fields.fail(
-                fields.path().field("storageUri"),
-                FieldProblem::Form {
-                    form,
-                    found: cut(uri),
-                },
-            );
-        }
         Self {
-            storage_uri,
+            storage_uri: fields.string("storageUri").filter(|uri| !uri.is_empty()),
             env: EnvVar::read_list(fields),
+            // An API server lets in an empty name: no pod could start with it.
             secret_ref: fields.object("secretRef", |secret| secret.required_string("name")),
         }
     }
 }
 
-/// `^[A-Za-z][A-Za-z0-9+.-]*://.+$`, as the reference's CRD has it.
-fn is_storage_uri(uri: &str) -> bool {
-    let Some((scheme, rest)) = uri.split_once("://") else {
-        return false;
-    };
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-');
-    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(allowed)
-        && !rest.is_empty()
-}
-
 impl Trainer {
     fn read(fields: &mut Fields<'_>) -> Self {
         Self {
-            image: fields
-                .short_string("image", MAX_IMAGE)
-                .filter(|image| !image.is_empty()),
-            command: arguments(fields, "command"),
-            args: arguments(fields, "args"),
+            image: fields.string("image").filter(|image| !image.is_empty()),
+            command: fields.strings("command"),
+            args: fields.strings("args"),
             env: EnvVar::read_list(fields),
             num_nodes: fields.count("numNodes"),
             resources_per_node: fields.opaque_object("resourcesPerNode"),
@@ -326,22 +265,10 @@ impl Trainer {
     }
 }
 
-fn arguments(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<String>> {
-    let arguments = fields.strings(name, MAX_ITEMS)?;
-    for (at, argument) in arguments.iter().enumerate() {
-        fields.check_length(fields.path().field(name).index(at), argument, MAX_ARGUMENT);
-    }
-    Some(arguments)
-}
-
 impl EnvVar {
     /// Reads the list `env`.
     fn read_list(fields: &mut Fields<'_>) -> Vec<Self> {
-        let env = fields
-            .objects("env", MAX_ITEMS, Self::read)
-            .unwrap_or_default();
-        fields.unique("env", env.iter().map(|env| env.name.as_str()));
-        env
+        fields.objects("env", Self::read).unwrap_or_default()
     }
 
     fn read(fields: &mut Fields<'_>) -> Self {

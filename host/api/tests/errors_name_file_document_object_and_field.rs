@@ -77,49 +77,19 @@ a: [
 }
 
 #[test]
-fn all_wrong_fields_of_a_train_job() {
+fn what_no_schema_says_of_a_train_job() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert, namespace: ml}
 spec:
   runtimeRef: {name: torch, kind: Runtime, apiGroup: example.com}
   initializer:
-    dataset: {storageUri: no-scheme, secretRef: {}}
-    model: {storageURI: hf://a/b}
+    dataset: {secretRef: {}}
   trainer:
-    numNodes: two
+    numNodes: -1
     numProcPerNode: 0
-    command: bash
-    args: [-c, 5, ~]
-    image: {name: x}
-    resourcesPerNode: 8
     env:
-    - {name: A, value: 1}
-    - {value: x}
     - {name: A, value: x, valueFrom: {fieldRef: {fieldPath: a}}}
-    - text
-    numNode: 3
-    completelyElse: 3
-  suspend: 'yes'
-  activeDeadlineSeconds: 0
-  managedBy: me
-  runtimePatches:
-  - {}
-  - manager: a
-    time: 5
-    trainingRuntimeSpec:
-      template:
-        metadata: {name: x, labels: {a: 1}}
-        spec:
-          ttlSecondsAfterFinished: 5
-          replicatedJobs:
-          - replicas: 2
-            name: node
-            template:
-              metadata: {namespace: x}
-              spec: {parallelism: 2, template: {metadata: {finalizers: []}, spec: []}}
-          - {name: node}
-  - {manager: a}
   podTemplateOverrides: [{}]
   podSpecOverrides: [{}]
   labels: {a: b}
@@ -132,56 +102,68 @@ spec:
         "spec.annotations: not supported yet: remove it",
         "spec.runtimeRef.apiGroup: must be one of trainer.kubeflow.org, is \"example.com\"",
         "spec.runtimeRef.kind: must be one of ClusterTrainingRuntime, TrainingRuntime, is \"Runtime\"",
-        "spec.initializer.dataset.storageUri: must be a URI with a scheme, such as hf://owner/name, is \"no-scheme\"",
         "spec.initializer.dataset.secretRef.name: is required",
-        "spec.initializer.model.storageURI: unknown field: did you mean storageUri?",
+        "spec.trainer.env[0].valueFrom: may not be set beside value",
+        "spec.trainer.numNodes: must be at least 1, is -1",
+        "spec.trainer.numProcPerNode: must be at least 1, is 0",
+    ];
+    assert_eq!(errors(text), of_bert(&wanted));
+}
+
+fn of_bert(wanted: &[&str]) -> Vec<String> {
+    let line = |wanted: &&str| format!("jobs.yaml: document 1: TrainJob ml/bert: {wanted}");
+    wanted.iter().map(line).collect()
+}
+
+/// A value of another type is never read as if it were not there, though a schema should have said so.
+#[test]
+fn wrong_types_of_a_train_job() {
+    let text = "apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bert, namespace: ml}
+spec:
+  runtimeRef: {}
+  trainer:
+    numNodes: two
+    numProcPerNode: 3000000000
+    command: bash
+    args: [-c, 5, ~]
+    image: {name: x}
+    resourcesPerNode: 8
+    env:
+    - {name: A, value: 1}
+    - text
+  suspend: 'yes'
+  activeDeadlineSeconds: a
+  runtimePatches:
+  - {}
+  - manager: a
+    time: 5
+    trainingRuntimeSpec: {template: {metadata: {labels: {a: 1}}, spec: []}}
+";
+    let wanted = [
+        "spec.runtimeRef.name: is required",
         "spec.trainer.image: must be a string, is an object",
         "spec.trainer.command: must be a list, is the string \"bash\"",
         "spec.trainer.args[1]: must be a string, is the integer 5: quote it",
         "spec.trainer.args[2]: must be a string, is null",
         "spec.trainer.env[0].value: must be a string, is the integer 1: quote it",
-        "spec.trainer.env[1].name: is required",
-        "spec.trainer.env[2].valueFrom: may not be set beside value",
-        "spec.trainer.env[3]: must be an object, is the string \"text\"",
-        "spec.trainer.env[2]: the name \"A\" is here a second time: names are unique in this list",
-        "spec.trainer.numNodes: must be an integer, is the string \"two\"",
+        "spec.trainer.env[1]: must be an object, is the string \"text\"",
+        "spec.trainer.numNodes: must be an integer of 32 bits, is the string \"two\"",
         "spec.trainer.resourcesPerNode: must be an object, is the integer 8",
-        "spec.trainer.numProcPerNode: must be from 1 to 2147483647, is 0",
-        "spec.trainer.numNode: unknown field: did you mean numNodes?",
-        "spec.trainer.completelyElse: unknown field; known are image, command, args, env, numNodes, resourcesPerNode, \
-         numProcPerNode",
+        "spec.trainer.numProcPerNode: must be an integer of 32 bits, is the integer 3000000000",
         "spec.runtimePatches[0].manager: is required",
         "spec.runtimePatches[1].time: must be a string, is the integer 5: quote it",
         "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string, is the integer 1: quote it",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.name: unknown field; known are labels, annotations",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.metadata.namespace: unknown \
-         field; known are labels, annotations",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.metadata.finalizers: \
-         unknown field; known are labels, annotations",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template.spec: must be an \
-         object, is a list",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.parallelism: unknown field; \
-         known are template",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].replicas: unknown field; known are \
-         template, name",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[1]: the name \"node\" is here a second time: \
-         names are unique in this list",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.ttlSecondsAfterFinished: unknown field; known are \
-         replicatedJobs",
-        "spec.runtimePatches[2]: the name \"a\" is here a second time: names are unique in this list",
+        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: must be an object, is a list",
         "spec.suspend: must be true or false, is the string \"yes\"",
-        "spec.activeDeadlineSeconds: must be at least 1, is 0",
-        "spec.managedBy: must be one of trainer.kubeflow.org/trainjob-controller, kueue.x-k8s.io/multikueue, is \"me\"",
+        "spec.activeDeadlineSeconds: must be an integer, is the string \"a\"",
     ];
-    let wanted: Vec<_> = wanted
-        .iter()
-        .map(|wanted| format!("jobs.yaml: document 1: TrainJob ml/bert: {wanted}"))
-        .collect();
-    assert_eq!(errors(text), wanted);
+    assert_eq!(errors(text), of_bert(&wanted));
 }
 
 #[test]
-fn all_wrong_fields_of_a_runtime() {
+fn what_no_schema_says_of_a_runtime() {
     let text = "# none
 ---
 ---
@@ -189,20 +171,14 @@ apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
 metadata:
   name: torch
-  annotations: {trainyard.dev/plugins: '[{\"name\": \"a\", \"config\": 5}, {\"name\": \"a\"}]'}
+  annotations: {trainyard.dev/plugins: '[{\"name\": \"a\", \"config\": 5}, {\"name\": \"a\", \"extra\": 1}]'}
 spec:
-  mlPolicy:
-    numNodes: 0
-    torch: {}
-    mpi: {}
-    plugin: {name: x}
-    torhc: {}
-  plugins: [{config: {}}, {name: b}, {name: b, extra: 1}]
+  mlPolicy: {numNodes: 0, plugin: {config: {}}}
+  plugins: [{config: {}}, {name: b}]
   podGroupPolicy: {coscheduling: {}}
   template:
-    metadata: {labels: {a: 1}, name: x}
+    metadata: {labels: {a: 1}}
     spec: []
-  other: 1
 ---
 {apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainingRuntime, metadata: {name: empty, namespace: ml}, spec: {}}
 ---
@@ -215,50 +191,41 @@ apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainingRuntime
 metadata: {name: two, annotations: {trainyard.dev/plugins: '[{\"name\": \"a\"}]'}}
 spec: {plugins: [{name: b}], template: {spec: {}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: word, annotations: {trainyard.dev/plugins: '{}'}}
+spec: {template: {spec: {}}}
 ";
+    let annotation = "metadata.annotations[trainyard.dev/plugins]";
+    let torch = "2: ClusterTrainingRuntime torch";
     let wanted = [
-        "2: ClusterTrainingRuntime torch: spec.podGroupPolicy: not supported yet: remove it",
-        "2: ClusterTrainingRuntime torch: spec.mlPolicy.numNodes: must be from 1 to 2147483647, is 0",
-        "2: ClusterTrainingRuntime torch: spec.mlPolicy: may have one of torch, mpi, flux, jax, xgboost, plugin, has torch and mpi \
-         and plugin",
-        "2: ClusterTrainingRuntime torch: spec.mlPolicy.torhc: unknown field: did you mean torch?",
-        "2: ClusterTrainingRuntime torch: spec.plugins[0].name: is required",
-        "2: ClusterTrainingRuntime torch: spec.plugins[2].extra: unknown field; known are name, config",
-        "2: ClusterTrainingRuntime torch: spec.plugins[2]: the name \"b\" is here a second time: names are unique in this list",
-        "2: ClusterTrainingRuntime torch: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it",
-        "2: ClusterTrainingRuntime torch: spec.template.metadata.name: unknown field; known are labels, annotations",
-        "2: ClusterTrainingRuntime torch: spec.template.spec: must be an object, is a list",
-        "2: ClusterTrainingRuntime torch: spec.other: unknown field; known are podGroupPolicy, template, mlPolicy, plugins",
-        "2: ClusterTrainingRuntime torch: metadata.annotations[trainyard.dev/plugins][0].config: must be an object, is the integer 5",
-        "2: ClusterTrainingRuntime torch: metadata.annotations[trainyard.dev/plugins][1]: the name \"a\" is here a second time: \
-         names are unique in this list",
-        "2: ClusterTrainingRuntime torch: metadata.annotations[trainyard.dev/plugins]: differs from spec.plugins: set one of the two",
-        "3: TrainingRuntime ml/empty: spec.template: is required",
-        "4: TrainingRuntime json: metadata.annotations[trainyard.dev/plugins]: must be JSON: line 1, column 3: this is not JSON: key \
-         must be a string",
-        "5: TrainingRuntime two: metadata.annotations[trainyard.dev/plugins]: differs from spec.plugins: set one of the two",
+        format!("{torch}: spec.podGroupPolicy: not supported yet: remove it"),
+        format!("{torch}: spec.mlPolicy.numNodes: must be at least 1, is 0"),
+        format!("{torch}: spec.mlPolicy.plugin.name: is required"),
+        format!("{torch}: spec.plugins[0].name: is required"),
+        format!(
+            "{torch}: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it"
+        ),
+        format!("{torch}: spec.template.spec: must be an object, is a list"),
+        format!("{torch}: {annotation}[0].config: must be an object, is the integer 5"),
+        format!("{torch}: {annotation}[1].extra: unknown field; known are name, config"),
+        format!(
+            "{torch}: {annotation}[1]: the name \"a\" is here a second time: names are unique in this list"
+        ),
+        format!("{torch}: {annotation}: differs from spec.plugins: set one of the two"),
+        "3: TrainingRuntime ml/empty: spec.template: is required".to_owned(),
+        format!(
+            "4: TrainingRuntime json: {annotation}: must be JSON: line 1, column 3: this is not JSON: key must be a string"
+        ),
+        format!(
+            "5: TrainingRuntime two: {annotation}: differs from spec.plugins: set one of the two"
+        ),
+        format!("6: TrainingRuntime word: {annotation}: must be a list, is an object"),
     ];
     let wanted: Vec<_> = wanted
         .iter()
         .map(|wanted| format!("jobs.yaml: document {wanted}"))
         .collect();
     assert_eq!(errors(text), wanted);
-}
-
-#[test]
-fn names_that_make_no_pods_are_refused() {
-    let job = |name: &str| {
-        format!(
-            "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: \"{name}\"}}\n\
-             spec: {{runtimeRef: {{name: torch}}}}\n"
-        )
-    };
-    for good in ["a", "a-1", "a1", &"a".repeat(63)] {
-        assert_eq!(errors(&job(good)), Vec::<String>::new(), "{good}");
-    }
-    for bad in ["1a", "-a", "a-", "A", "a.b", "a_b", "é", &"a".repeat(64)] {
-        let found = errors(&job(bad));
-        assert_eq!(found.len(), 1, "{bad}: {found:?}");
-        assert!(found[0].contains(": metadata.name: "), "{}", found[0]);
-    }
 }

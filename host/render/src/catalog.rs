@@ -300,6 +300,6 @@ fn is_ours(api_version: &str) -> bool {
     let group = api_version.split('/').next().unwrap_or_default();
     matches!(
         group,
-        names::TRAINER_GROUP | names::TRAINYARD_GROUP | "kubeflow.org"
+        names::TRAINER_GROUP | names::TRAINYARD_GROUP | names::OLD_GROUP
     )
 }

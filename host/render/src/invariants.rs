@@ -59,7 +59,7 @@ impl Pod<'_> {
             return;
         }
         let message = format!(
-            "{what}: one is of {}, one of {}",
+            "{what}: one is of {}, one of {}: give one of them another name",
             (self.who)(first),
             (self.who)(second)
         );
@@ -128,8 +128,13 @@ impl Pod<'_> {
                 .get(&(PlaceScope::PodSet(position), volume.into()));
             if remover.is_some() || entry.owner != Owner::Runtime {
                 let end = match remover {
-                    Some(remover) => format!("which {} removed", (self.who)(*remover)),
-                    None => "and the pod has no such volume".to_owned(),
+                    Some(remover) => format!(
+                        "which {} removed: leave out the mount, or keep the volume",
+                        (self.who)(*remover)
+                    ),
+                    None => {
+                        "and the pod has no such volume: add one, or leave out the mount".to_owned()
+                    }
                 };
                 let owner = (self.who)(entry.owner);
                 let message = format!(

@@ -250,7 +250,7 @@ impl Renderer {
                 Err(unsolvable) => problems.push(Problem::Invariant {
                     place: format!("pod-sets[{}].init-containers", set.name),
                     message: format!(
-                        "the places asked for can't be met together: {}",
+                        "the places asked for can't be met together: {}; exclude one of the plugins that ask for them",
                         unsolvable.names.join(", ")
                     ),
                 }),

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{Modernized, spec};
 use crate::names;
 use crate::path::FieldPath;
+use crate::runtime::Ancestor;
 
 pub(super) fn modernize(runtime: &mut Map<String, Value>, modernized: &mut Modernized) {
     elastic_policy(runtime, modernized);
@@ -12,9 +13,7 @@ pub(super) fn modernize(runtime: &mut Map<String, Value>, modernized: &mut Moder
         .get("template")
         .and_then(|template| template.pointer("/spec/replicatedJobs"))
         .and_then(Value::as_array);
-    let path = ["template", "spec", "replicatedJobs"]
-        .into_iter()
-        .fold(spec(), |path, field| path.field(field));
+    let path = spec().fields(["template", "spec", "replicatedJobs"]);
     let jobs = jobs.map(Vec::as_slice).unwrap_or_default();
     for (at, job) in jobs.iter().enumerate() {
         ancestor(job, &path.index(at), modernized);
@@ -28,38 +27,17 @@ fn elastic_policy(runtime: &mut Map<String, Value>, modernized: &mut Modernized)
         .and_then(|policy| policy.get_mut("torch"))
         .and_then(Value::as_object_mut);
     if torch.is_some_and(|torch| torch.shift_remove("elasticPolicy").is_some()) {
-        let path = spec()
-            .field("mlPolicy")
-            .field("torch")
-            .field("elasticPolicy");
+        let path = spec().fields(["mlPolicy", "torch", "elasticPolicy"]);
         let message = "has no effect since v2.2: a TrainJob runs on as many nodes as numNodes says; remove it";
         modernized.warn(path, message);
     }
 }
 
-const POD_METADATA: [&str; 4] = ["template", "spec", "template", "metadata"];
-
-/// The pointer to the ancestor label in the metadata of a Job template, or of its pods.
-fn label_of(metadata: &str) -> String {
-    let label = names::ANCESTOR_LABEL.replace('/', "~1");
-    format!("/{metadata}/labels/{label}")
-}
-
-fn on_job(job: &Value) -> bool {
-    job.pointer(&label_of("template/metadata")).is_some()
-}
-
-fn on_pods(job: &Value) -> bool {
-    job.pointer(&label_of(&POD_METADATA.join("/"))).is_some()
-}
-
 /// Early proposals have the ancestor label on the pods; it is read there too, though by nobody else.
 fn ancestor(job: &Value, path: &FieldPath, modernized: &mut Modernized) {
-    if on_pods(job) && !on_job(job) {
-        let metadata = POD_METADATA.into_iter();
-        let metadata = metadata.fold(path.clone(), |path, field| path.field(field));
+    if Ancestor::of(job).is_some_and(|ancestor| ancestor.on_pods) {
         let message = "is read here, but other clients read it from the replicated job's `template.metadata.labels`; write it there";
-        let label = metadata.field("labels").key(names::ANCESTOR_LABEL);
-        modernized.warn(label, message);
+        let labels = path.fields(Ancestor::POD_METADATA).field("labels");
+        modernized.warn(labels.key(names::ANCESTOR_LABEL), message);
     }
 }

@@ -4,10 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Modernized, overrides, spec};
 use crate::fields::FieldProblem;
-use crate::names;
-
-/// The group that runtimes had before they had one of their own.
-const OLD_GROUP: &str = "kubeflow.org";
+use crate::names::{self, OLD_GROUP};
 
 pub(super) fn modernize(job: &mut Map<String, Value>, modernized: &mut Modernized) {
     runtime_group(job, modernized);

@@ -36,60 +36,24 @@ pub enum FieldProblem {
         found: String,
     },
     /// No such field exists.
-    #[error("unknown field{}", match .suggestion {
-        Some(near) => format!(": did you mean {near}?"),
-        None => format!("; known are {}", .known.join(", ")),
-    })]
+    #[error("unknown field; known are {}", .known.join(", "))]
     Unknown {
-        /// A known field of nearly that name.
-        suggestion: Option<&'static str>,
         /// The fields that exist there.
-        known: Vec<&'static str>,
+        known: &'static [&'static str],
     },
     /// Trainyard knows the field and does not read it yet.
     #[error("not supported yet: remove it")]
     NotSupported,
-    /// A number outside its bounds.
-    #[error("must be {}, is {found}", range(*.least, *.most))]
-    Range {
-        /// The least value.
-        least: i64,
-        /// The greatest value; `i64::MAX` where there is none.
-        most: i64,
-        /// The value.
-        found: i64,
-    },
+    /// A count below 1.
+    #[error("must be at least 1, is {0}")]
+    NoCount(i64),
     /// A value outside a closed list.
     #[error("must be one of {}, is {found:?}", .known.join(", "))]
     NotOneOf {
         /// The values that are allowed.
-        known: Vec<&'static str>,
+        known: &'static [&'static str],
         /// The value.
         found: String,
-    },
-    /// More than one member of a union.
-    #[error("may have one of {}, has {}", .known.join(", "), .found.join(" and "))]
-    Union {
-        /// The members that exist.
-        known: Vec<&'static str>,
-        /// The members that are there.
-        found: Vec<String>,
-    },
-    /// Text longer than allowed.
-    #[error("may be at most {most} characters long, is {found}")]
-    TooLong {
-        /// The bound.
-        most: usize,
-        /// The length.
-        found: usize,
-    },
-    /// More items than allowed.
-    #[error("may have at most {most} items, has {found}")]
-    TooMany {
-        /// The bound.
-        most: usize,
-        /// The number of items.
-        found: usize,
     },
     /// Text of the wrong form.
     #[error("must be {form}, is {found:?}")]
@@ -128,16 +92,8 @@ fn remedy(expected: &str, found: &str) -> &'static str {
 /// The type of text in a message.
 pub(super) const A_STRING: &str = "a string";
 
-fn range(least: i64, most: i64) -> String {
-    if most == i64::MAX {
-        format!("at least {least}")
-    } else {
-        format!("from {least} to {most}")
-    }
-}
-
 /// A value in words, for an error: `the string "two"`, `the integer 5`, `a list`.
-pub(crate) fn describe(value: &Value) -> String {
+pub fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
@@ -156,16 +112,4 @@ pub(crate) fn cut(text: &str) -> String {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// The known name that is nearest to an unknown one, if one is near.
-pub(crate) fn nearest(unknown: &str, known: &[&'static str]) -> Option<&'static str> {
-    let distance =
-        |name: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &unknown.to_lowercase());
-    let allowed = (unknown.chars().count() / 3).max(1);
-    let near = known
-        .iter()
-        .map(|name| (distance(name), *name))
-        .filter(|(distance, _)| *distance <= allowed);
-    near.min().map(|(_, name)| name)
 }

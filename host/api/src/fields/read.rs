@@ -1,21 +1,19 @@
 //! The reader of an object's fields.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 
-use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe, nearest};
+use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe};
 use crate::StringMap;
 use crate::path::FieldPath;
 
 /// Reads the fields of one object, each by its name and type, and collects what is wrong.
 ///
-/// A field that is missing or wrong reads as None or as a default; the caller throws the result away where [`Fields::finish`]
-/// gives errors. A field that nobody asked for is unknown, and an error.
+/// What a schema can say of them is no business of a reader: an object comes here when an API server, or the same step offline,
+/// has let it in. A field that is missing or wrong reads as None or as a default; the caller throws the result away where
+/// [`Fields::errors`] gives any.
 pub struct Fields<'v> {
     path: FieldPath,
     map: Option<&'v Map<String, Value>>,
-    asked: Vec<&'static str>,
     errors: Vec<FieldError>,
 }
 
@@ -26,7 +24,6 @@ impl<'v> Fields<'v> {
         let mut fields = Self {
             path,
             map,
-            asked: Vec::new(),
             errors: Vec::new(),
         };
         if map.is_none() {
@@ -40,25 +37,7 @@ impl<'v> Fields<'v> {
         &self.path
     }
 
-    /// The errors, with one for each field that nobody asked for.
-    pub fn finish(mut self) -> Vec<FieldError> {
-        let known = std::mem::take(&mut self.asked);
-        for name in self.map.iter().flat_map(|map| map.keys()) {
-            if !known.contains(&name.as_str()) {
-                let problem = FieldProblem::Unknown {
-                    suggestion: nearest(name, &known),
-                    known: known.clone(),
-                };
-                self.errors.push(FieldError {
-                    path: self.path.field(cut(name)),
-                    problem,
-                });
-            }
-        }
-        self.errors
-    }
-
-    /// The errors, with fields that nobody asked for let through.
+    /// The errors.
     pub fn errors(self) -> Vec<FieldError> {
         self.errors
     }
@@ -68,16 +47,8 @@ impl<'v> Fields<'v> {
         self.errors.push(FieldError { path, problem });
     }
 
-    /// Takes over errors that were found elsewhere.
-    pub fn absorb(&mut self, errors: Vec<FieldError>) {
-        self.errors.extend(errors);
-    }
-
-    /// The raw value of a field, if it is there. It counts as known from here on.
-    pub fn raw(&mut self, name: &'static str) -> Option<&'v Value> {
-        if !self.asked.contains(&name) {
-            self.asked.push(name);
-        }
+    /// The raw value of a field, if it is there.
+    pub fn raw(&self, name: &str) -> Option<&'v Value> {
         self.map?.get(name)
     }
 
@@ -112,13 +83,6 @@ impl<'v> Fields<'v> {
         value.as_str().map(str::to_owned)
     }
 
-    /// Text of at most `most` characters.
-    pub fn short_string(&mut self, name: &'static str, most: usize) -> Option<String> {
-        let text = self.string(name)?;
-        self.check_length(self.path.field(name), &text, most);
-        Some(text)
-    }
-
     /// Text that must be there and not be empty.
     pub fn required_string(&mut self, name: &'static str) -> String {
         self.required(name);
@@ -138,29 +102,33 @@ impl<'v> Fields<'v> {
         value.as_bool()
     }
 
-    /// An integer from `least` to `most`; `i64::MAX` is no bound.
-    pub fn integer(&mut self, name: &'static str, least: i64, most: i64) -> Option<i64> {
+    /// An integer.
+    pub fn integer(&mut self, name: &'static str) -> Option<i64> {
+        let value = self.raw(name)?;
+        let integer = value.as_i64();
+        if integer.is_none() {
+            self.wrong_type(self.path.field(name), "an integer", value);
+        }
+        integer
+    }
+
+    /// A count: an integer from 1, of 32 bits as Kubernetes' counts are. The reference's schemas let in any integer.
+    pub fn count(&mut self, name: &'static str) -> Option<u32> {
         let value = self.raw(name)?;
         let path = self.path.field(name);
-        match value.as_i64() {
-            Some(found) if (least..=most).contains(&found) => return Some(found),
-            Some(found) => self.fail(path, FieldProblem::Range { least, most, found }),
-            None => self.wrong_type(path, "an integer", value),
+        match value.as_i64().map(i32::try_from) {
+            Some(Ok(count)) if count > 0 => return u32::try_from(count).ok(),
+            Some(Ok(count)) => self.fail(path, FieldProblem::NoCount(count.into())),
+            Some(Err(_)) | None => self.wrong_type(path, "an integer of 32 bits", value),
         }
         None
     }
 
-    /// A count: an integer from 1, of 32 bits as Kubernetes' counts are.
-    pub fn count(&mut self, name: &'static str) -> Option<u32> {
-        self.integer(name, 1, i64::from(i32::MAX))
-            .and_then(|count| u32::try_from(count).ok())
-    }
-
-    /// A list of at most `most` texts.
-    pub fn strings(&mut self, name: &'static str, most: usize) -> Option<Vec<String>> {
+    /// A list of texts.
+    pub fn strings(&mut self, name: &'static str) -> Option<Vec<String>> {
         let value = self.raw(name)?;
         let path = self.path.field(name);
-        let items = self.items(value, &path, most)?;
+        let items = self.items(value, &path)?;
         let mut strings = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
             match item.as_str() {
@@ -211,80 +179,46 @@ impl<'v> Fields<'v> {
         Some(self.child(value, self.path.field(name), read))
     }
 
-    /// A list of at most `most` objects whose fields `read` reads.
+    /// A list of objects whose fields `read` reads.
     pub fn objects<T>(
         &mut self,
         name: &'static str,
-        most: usize,
-        mut read: impl FnMut(&mut Fields<'v>) -> T,
+        read: impl FnMut(&mut Fields<'v>) -> T,
     ) -> Option<Vec<T>> {
         let value = self.raw(name)?;
-        let path = self.path.field(name);
-        let items = self.items(value, &path, most)?;
-        let mut child = |(at, item)| self.child(item, path.index(at), &mut read);
-        Some(items.iter().enumerate().map(&mut child).collect())
+        self.objects_at(value, &self.path.field(name), read)
     }
 
-    /// A list of at most `most` objects that stands at `path` outside of any fields, with its errors.
-    pub fn list_at<T>(
+    /// A list of objects that stands at `path`, which need not be below these fields.
+    pub fn objects_at<T>(
+        &mut self,
         value: &'v Value,
-        path: FieldPath,
-        most: usize,
+        path: &FieldPath,
         mut read: impl FnMut(&mut Fields<'v>) -> T,
-    ) -> (Vec<T>, Vec<FieldError>) {
-        let mut fields = Self {
-            path,
-            map: None,
-            asked: Vec::new(),
-            errors: Vec::new(),
-        };
-        let path = fields.path.clone();
-        let items = fields.items(value, &path, most).unwrap_or_default();
-        let list = items
-            .iter()
-            .enumerate()
-            .map(|(at, item)| fields.child(item, path.index(at), &mut read))
-            .collect();
-        (list, fields.errors)
+    ) -> Option<Vec<T>> {
+        let items = self.items(value, path)?;
+        let child = |(at, item)| self.child(item, path.index(at), &mut read);
+        Some(items.iter().enumerate().map(child).collect())
     }
 
-    /// Refuses a second item of one name in the list `name`.
-    pub fn unique<'n>(&mut self, name: &'static str, names: impl IntoIterator<Item = &'n str>) {
-        self.unique_at(&self.path.field(name), names);
-    }
-
-    /// Refuses a second item of one name in the list at `path`.
-    pub fn unique_at<'n>(&mut self, path: &FieldPath, names: impl IntoIterator<Item = &'n str>) {
-        let mut seen = HashSet::new();
-        for (at, item) in names.into_iter().enumerate() {
-            if !item.is_empty() && !seen.insert(item) {
-                self.fail(path.index(at), FieldProblem::Duplicate(cut(item)));
+    /// Refuses fields that are not among those that are known.
+    pub fn only(&mut self, known: &'static [&'static str]) {
+        for name in self.map.iter().flat_map(|map| map.keys()) {
+            if !known.contains(&name.as_str()) {
+                let path = self.path.field(cut(name));
+                self.errors.push(FieldError {
+                    path,
+                    problem: FieldProblem::Unknown { known },
+                });
             }
         }
     }
 
-    /// Refuses text that is longer than `most` characters.
-    pub fn check_length(&mut self, path: FieldPath, text: &str, most: usize) {
-        let found = text.chars().count();
-        if found > most {
-            self.fail(path, FieldProblem::TooLong { most, found });
-        }
-    }
-
-    fn items(&mut self, value: &'v Value, path: &FieldPath, most: usize) -> Option<&'v [Value]> {
+    fn items(&mut self, value: &'v Value, path: &FieldPath) -> Option<&'v [Value]> {
         let Some(items) = value.as_array() else {
             self.wrong_type(path.clone(), "a list", value);
             return None;
         };
-        if items.len() > most {
-            self.fail(
-                path.clone(),
-                FieldProblem::TooMany {
-                    most,
-                    found: items.len(),
-                },
-            );
-        }
         Some(items)
     }
 
@@ -296,7 +230,7 @@ impl<'v> Fields<'v> {
     ) -> T {
         let mut fields = Fields::of(value, path);
         let result = read(&mut fields);
-        self.errors.extend(fields.finish());
+        self.errors.extend(fields.errors());
         result
     }
 

@@ -19,7 +19,7 @@ use trainyard_model::{
 pub(crate) use self::patches::PatchChanges;
 use self::{overrides::Overrides, patches::Patched, template::Template};
 use crate::{
-    problem::{Problem, Warning},
+    problem::{About, Problem, Warning},
     select::Active,
 };
 
@@ -145,6 +145,7 @@ pub(crate) fn resolve(
     }
     let nodes = overrides.nodes(job, runtime, active);
     let mut warnings = patched.warnings;
+    warnings.extend(deprecated(runtime));
     warnings.extend(nodes.warning);
     let (changes, mut problems) = (overrides.changes, overrides.problems);
     problems.extend(names::check(&record));
@@ -158,6 +159,22 @@ pub(crate) fn resolve(
         patches: patched.patches,
         changes,
         warnings,
+    })
+}
+
+/// The label by which a runtime's author says that it is on its way out; the reference's admission warns of it too.
+fn deprecated(runtime: &Runtime) -> Option<Warning> {
+    let label = runtime.metadata.labels.get(well_known::SUPPORT_LABEL)?;
+    (label == well_known::SUPPORT_DEPRECATED).then(|| Warning {
+        about: About::TrainJob,
+        field: Some(FieldPath::of(["spec", "runtimeRef"]).to_string()),
+        message: format!(
+            "the {} `{}` is deprecated, as its label {} says: choose another one before it is removed",
+            runtime.kind,
+            runtime.metadata.name,
+            well_known::SUPPORT_LABEL
+        ),
+        plugin: None,
     })
 }
 

@@ -173,10 +173,9 @@ impl Overrides<'_> {
                     Some(claim.clone().into()),
                     &at,
                 ),
-                None => self.problems.push(Problem::job(
-                    at.field("name"),
-                    "is required and must be a string",
-                )),
+                None => self
+                    .problems
+                    .push(Problem::job(at.field("name"), "is required")),
             }
         }
         self.requests_within_limits(id, path);

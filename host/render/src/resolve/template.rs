@@ -1,7 +1,7 @@
 //! The runtime's JobSet template as the record's first state.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, names};
+use trainyard_api::{FieldPath, fields::describe, runtime::Ancestor};
 use trainyard_model::{
     record::{Field, Fields, PodSet, Record},
     value::Dependency,
@@ -80,15 +80,7 @@ impl<'a> Template<'a> {
     }
 
     fn load_pod_set(&mut self, record: &mut Record, job: &'a Value, at: &FieldPath) {
-        let Some(name) = job
-            .get("name")
-            .and_then(Value::as_str)
-            .filter(|name| !name.is_empty())
-        else {
-            self.problems.push(Problem::runtime(
-                at.field("name"),
-                "is required and must be a string",
-            ));
+        let Some(name) = self.name(job, at) else {
             return;
         };
         if record.pod_set_named(name).is_some() {
@@ -100,7 +92,7 @@ impl<'a> Template<'a> {
         }
         let mut set = PodSet::new(name);
         let job_path = at.field("template");
-        set.ancestor = ancestor(job).map(Into::into);
+        set.ancestor = Ancestor::of(job).map(|ancestor| ancestor.step.into());
         set.count = self.count(
             job.pointer("/template/spec/parallelism"),
             &job_path.fields(["spec", "parallelism"]),
@@ -137,15 +129,7 @@ impl<'a> Template<'a> {
             .enumerate()
         {
             let at = path.index(index);
-            let Some(name) = json
-                .get("name")
-                .and_then(Value::as_str)
-                .filter(|name| !name.is_empty())
-            else {
-                self.problems.push(Problem::runtime(
-                    at.field("name"),
-                    "is required and must be a string",
-                ));
+            let Some(name) = self.name(json, &at) else {
                 continue;
             };
             if record.container_named(set, name).is_some() {
@@ -199,34 +183,23 @@ impl<'a> Template<'a> {
                     .collect();
                 match texts {
                     Some(texts) => fields.load(field, "", texts.as_slice().into()),
-                    None => self
-                        .problems
-                        .push(Problem::runtime(path, "must be a list of strings")),
+                    None => self.wrong(path, "a list of strings", value),
                 }
             }
-            (Field::Command | Field::Args, _) => {
-                self.problems
-                    .push(Problem::runtime(path, "must be a list of strings"));
-            }
+            (Field::Command | Field::Args, _) => self.wrong(path, "a list of strings", value),
             (_, Value::String(text)) => fields.load(field, "", text.as_str().into()),
-            _ => self
-                .problems
-                .push(Problem::runtime(path, "must be a string")),
+            _ => self.wrong(path, "a string", value),
         }
     }
 
     fn load_map(&mut self, fields: &mut Fields, field: Field, value: &Value, path: &FieldPath) {
         let Value::Object(map) = value else {
-            self.problems
-                .push(Problem::runtime(path.clone(), "must be an object"));
-            return;
+            return self.wrong(path.clone(), "an object", value);
         };
         for (key, value) in map {
             match map_text(field, value) {
                 Some(text) => fields.load(field, key, text.as_str().into()),
-                None => self
-                    .problems
-                    .push(Problem::runtime(path.key(key), "must be a string")),
+                None => self.wrong(path.key(key), "a string", value),
             }
         }
     }
@@ -234,12 +207,28 @@ impl<'a> Template<'a> {
     fn list(&mut self, value: Option<&'a Value>, path: &FieldPath) -> Option<&'a Vec<Value>> {
         match value? {
             Value::Array(items) => Some(items),
-            _ => {
-                self.problems
-                    .push(Problem::runtime(path.clone(), "must be a list"));
+            other => {
+                self.wrong(path.clone(), "a list", other);
                 None
             }
         }
+    }
+
+    /// The name of a replicated job or container.
+    fn name(&mut self, item: &'a Value, at: &FieldPath) -> Option<&'a str> {
+        match item.get("name").unwrap_or(&Value::Null) {
+            Value::String(name) if !name.is_empty() => return Some(name),
+            Value::String(_) | Value::Null => self
+                .problems
+                .push(Problem::runtime(at.field("name"), "is required")),
+            other => self.wrong(at.field("name"), "a string", other),
+        }
+        None
+    }
+
+    fn wrong(&mut self, path: FieldPath, expected: &str, found: &Value) {
+        let message = format!("must be {expected}, is {}", describe(found));
+        self.problems.push(Problem::runtime(path, message));
     }
 
     /// A number of pods or jobs: 1 where it is absent.
@@ -250,20 +239,10 @@ impl<'a> Template<'a> {
             .and_then(|n| u32::try_from(n).ok())
             .filter(|n| i32::try_from(*n).is_ok())
             .unwrap_or_else(|| {
-                self.problems.push(Problem::runtime(
-                    path.clone(),
-                    "must be an integer from 0 to 2147483647",
-                ));
+                self.wrong(path.clone(), "an integer from 0 to 2147483647", value);
                 1
             })
     }
-}
-
-/// The step of the TrainJob that a replicated job is: the label of its Job template, else of its pod template, where
-/// early proposals put it.
-fn ancestor(job: &Value) -> Option<&str> {
-    let label = |pointer: &str| job.pointer(pointer)?.get(names::ANCESTOR_LABEL)?.as_str();
-    label("/template/metadata/labels").or_else(|| label("/template/spec/template/metadata/labels"))
 }
 
 fn dependencies(job: &Value) -> Vec<Dependency> {

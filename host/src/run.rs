@@ -9,8 +9,8 @@ use trainyard_schema::Admission;
 
 use crate::{
     cli::{InputArgs, LoadArgs},
+    load::Loaded,
     output::Progress,
-    plugins::Loaded,
     report::{self, Failure},
 };
 
@@ -20,14 +20,27 @@ pub(crate) struct Done<'a> {
     pub(crate) rendered: Rendered,
 }
 
-/// Reads the files of a run and loads its plugins; what is wrong with either is told in one run.
-pub(crate) fn read_and_load(
-    input: &InputArgs,
-    load: &LoadArgs,
-) -> Result<(Catalog, Loaded, Failure), Failure> {
-    let (catalog, mut failure) = read(input)?;
+/// The files and plugins of one run.
+pub(crate) struct Run {
+    pub(crate) catalog: Catalog,
+    pub(crate) loaded: Loaded,
+    /// What is wrong with the files: the TrainJobs that are in order can still be judged.
+    pub(crate) failure: Failure,
+}
+
+/// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
+/// are left out, with a warning.
+pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, Failure> {
+    let (mut catalog, mut failure) = read(input)?;
     match Loaded::load(load) {
-        Ok(loaded) => Ok((catalog, loaded, failure)),
+        Ok(loaded) => {
+            catalog.jobs.retain(is_mine);
+            Ok(Run {
+                catalog,
+                loaded,
+                failure,
+            })
+        }
         Err(refused) => {
             failure.absorb(refused);
             Err(failure)
@@ -73,17 +86,20 @@ pub(crate) fn render_all(
     load: &LoadArgs,
     each: impl FnOnce(&[Done<'_>]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let (catalog, loaded, mut failure) = read_and_load(input, load)?;
-    let mine: Vec<&Job> = catalog.jobs.iter().filter(|job| is_mine(job)).collect();
-    let progress = Progress::new("rendering", mine.len());
-    let results = loaded.run_each(&mine, |job| {
+    let Run {
+        catalog,
+        loaded,
+        mut failure,
+    } = read_and_load(input, load)?;
+    let progress = Progress::new("rendering", catalog.jobs.len());
+    let results = loaded.run_each(&catalog.jobs, |job| {
         let rendered = render(&loaded.renderer, job, &catalog);
         progress.step();
         rendered
     });
     progress.finish();
-    let mut done = Vec::with_capacity(mine.len());
-    for (job, result) in mine.iter().zip(results) {
+    let mut done = Vec::with_capacity(catalog.jobs.len());
+    for (job, result) in catalog.jobs.iter().zip(results) {
         match result {
             Ok(rendered) => {
                 rendered

@@ -1,104 +1,21 @@
-//! Plugins of one run: the built-in ones, those given as files, and `trainyard plugin`.
+//! `trainyard plugin`, and the process that compiles plugins.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
 };
 
 use clap::Subcommand;
 use serde::Serialize;
 use trainyard_componentize::build;
-use trainyard_model::{
-    manifest::Manifest,
-    plugin::{PluginId, Settings},
-    policy::Policy,
-};
-use trainyard_render::Renderer;
-use trainyard_sandbox::{CachePaths, CompilerCommand, LoadLimits, Loader, LoaderOptions, screen};
+use trainyard_model::{manifest::Manifest, plugin::PluginId};
+use trainyard_sandbox::{LoadLimits, screen};
 
-use crate::{
-    built_ins::BUILT_INS,
-    cli::{LoadArgs, ReportFormat},
-    output,
-    policy_file::PolicyFile,
-    report::{self, Failure},
-};
+use crate::{cli::ReportFormat, output, report::Failure};
 
 /// The argument that makes this program a compiling process.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
-
-/// The plugins of one run.
-pub(crate) struct Loaded {
-    pub(crate) renderer: Renderer,
-    pub(crate) loader: Loader,
-}
-
-impl Loaded {
-    /// Loads the built-in plugins and those that were given, and checks them against each other.
-    pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {
-        let policy = match &args.policy {
-            Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
-            None => PolicyFile::default(),
-        };
-        let loader = loader(args)?;
-        let mut failure = Failure::default();
-        let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
-        for plugin in BUILT_INS {
-            let settings =
-                |manifest: &Manifest| policy.settings(&manifest.name, Settings::built_in());
-            match loader.load_built_in(plugin.name, plugin.component, settings) {
-                Ok(loaded) => policies.push(Arc::new(loaded)),
-                Err(error) => failure.add(error),
-            }
-        }
-        for path in &args.plugin {
-            let settings =
-                |manifest: &Manifest| policy.settings(&manifest.name, Settings::default());
-            match loader.load_file(path, settings) {
-                Ok(loaded) => policies.push(Arc::new(loaded)),
-                Err(error) => failure.add(error),
-            }
-        }
-        let is_loaded = |name: &str| {
-            policies
-                .iter()
-                .any(|policy| *policy.plugin().id.name == *name)
-        };
-        for name in policy.names().filter(|name| !is_loaded(name)) {
-            report::warn(format!(
-                "the policy file speaks of the plugin `{name}`, which is not loaded"
-            ));
-        }
-        failure.or_ok(())?;
-        Renderer::new(policies, policy.facts())
-            .map(|renderer| Self { renderer, loader })
-            .map_err(Failure::from_iter)
-    }
-
-    /// Runs `run` for each item on the threads that plugin calls run on.
-    pub(crate) fn run_each<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        run: impl Fn(&T) -> R + Send + Sync,
-    ) -> Vec<R> {
-        self.loader.pool().run_each(items, run)
-    }
-}
-
-fn loader(args: &LoadArgs) -> Result<Loader, Failure> {
-    let mut cache = CachePaths::of_user();
-    if let (Some(paths), Some(folder)) = (&mut cache, &args.cache_dir) {
-        paths.folder.clone_from(folder);
-    }
-    let options = LoaderOptions {
-        compiler: CompilerCommand::this_program(COMPILE_WORKER)?,
-        cache,
-        limits: LoadLimits::default(),
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-    };
-    Loader::new(options).map_err(|error| Failure::from_iter([error]))
-}
 
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
@@ -210,11 +127,11 @@ fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failu
     let path = output
         .cloned()
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
-    std::fs::write(&path, &built.component.bytes).map_err(|error| {
-        Failure::from_iter([format!("{}: can't be written: {error}", path.display())])
-    })?;
+    let failure = |problem: String| Failure::from_iter([format!("{}: {problem}", path.display())]);
     let screened = screen::screen(built.component.bytes, &LoadLimits::default())
-        .map_err(|error| Failure::from_iter([format!("{}: {error}", path.display())]))?;
+        .map_err(|error| failure(error.to_string()))?;
+    write_whole(&path, &screened.bytes)
+        .map_err(|error| failure(format!("can't be written: {error}")))?;
     let id = PluginId {
         name: manifest.name.as_str().into(),
         version: manifest.version.as_str().into(),
@@ -222,6 +139,24 @@ fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failu
     };
     let bytes = screened.bytes.len();
     output::print(&format!("{}: plugin {id}, {bytes} bytes\n", path.display()))
+}
+
+/// Writes a file that is there whole or as it was before.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any other new file: what the user's umask leaves of it.
+        file.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = file.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// The body of the compiling process.

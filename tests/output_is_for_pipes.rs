@@ -1,0 +1,142 @@
+//! Standard output holds the result and nothing else: nothing where something is refused, no color where it is no terminal, and
+//! each command has its own.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+/// What a command says of a case, with nothing in the environment that switches colors off.
+fn trainyard(case: &str, args: &[&str]) -> Output {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/cases")
+        .join(case);
+    Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm-256color")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn no_color_where_there_is_no_terminal() {
+    for (case, args) in [
+        ("torch-two-jobs", &["render", "-f", "input.yaml"][..]),
+        ("torch-two-jobs", &["explain", "-f", "input.yaml"]),
+        ("torch-two-jobs", &["plan", "-f", "input.yaml"]),
+        ("patch-kueue-finds-nothing", &["render", "-f", "input.yaml"]),
+        ("error-all-at-once", &["render", "-f", "input.yaml"]),
+        ("error-all-at-once", &["plan", "--nothing"]),
+        ("torch-two-jobs", &["render", "--help"]),
+    ] {
+        let output = trainyard(case, args);
+        let both = [output.stdout, output.stderr].concat();
+        assert!(!both.is_empty(), "{args:?}");
+        assert!(!both.contains(&0x1b), "{args:?}: {}", text(both));
+    }
+}
+
+#[test]
+fn nothing_where_a_plugin_is_refused() {
+    for command in ["render", "explain", "plan"] {
+        for plugin in ["input.yaml", "/dev/zero", "gone.wasm", "."] {
+            let output = trainyard(
+                "torch-two-jobs",
+                &[command, "-f", "input.yaml", "--plugin", plugin],
+            );
+            assert_eq!(output.status.code(), Some(1), "{command} {plugin}");
+            assert!(output.stdout.is_empty(), "{command} {plugin}");
+            let error = text(output.stderr);
+            assert!(error.starts_with(&format!("error: {plugin}: ")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_for_each_train_job() {
+    let plan = |args: &[&str]| {
+        let output = trainyard(
+            "torch-two-jobs",
+            &[&["plan", "-f", "input.yaml"], args].concat(),
+        );
+        assert!(output.status.success(), "{}", text(output.stderr));
+        text(output.stdout)
+    };
+    let reports: serde_json::Value = serde_json::from_str(&plan(&["-o", "json"])).unwrap();
+    let reports = reports.as_array().unwrap();
+    assert_eq!(reports.len(), 2);
+    let table = plan(&["--claims"]);
+    for report in reports {
+        assert_eq!(report["orders"], serde_json::json!([[["torch"]]]));
+        let job = report["trainJob"].as_str().unwrap();
+        assert!(
+            table.contains(&format!("TrainJob {job}\norder: torch\n")),
+            "{table}"
+        );
+    }
+    assert!(table.contains("\ntorch writes "), "{table}");
+}
+
+#[test]
+fn a_plan_leaves_out_what_render_leaves_out() {
+    let rendered = trainyard("plain-multikueue", &["render", "-f", "input.yaml"]);
+    let planned = trainyard("plain-multikueue", &["plan", "-f", "input.yaml"]);
+    let warning = text(planned.stderr);
+    assert!(warning.contains("spec.managedBy"), "{warning}");
+    assert_eq!(warning, text(rendered.stderr));
+    assert!(planned.status.success());
+}
+
+#[test]
+fn completions_for_every_shell() {
+    for (shell, begins) in [
+        ("bash", "_trainyard()"),
+        ("zsh", "#compdef trainyard"),
+        ("fish", "# Print an optspec for argparse"),
+        ("elvish", "\nuse builtin;"),
+        (
+            "powershell",
+            "\nusing namespace System.Management.Automation",
+        ),
+    ] {
+        let output = trainyard("torch-two-jobs", &["completions", shell]);
+        assert!(output.status.success() && output.stderr.is_empty());
+        let script = text(output.stdout);
+        assert!(script.starts_with(begins), "{shell}: {script}");
+        for command in ["render", "validate", "policy-schema"] {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn a_command_line_that_is_wrong_has_an_exit_code_of_its_own() {
+    let output = trainyard("torch-two-jobs", &["render", "-n", "Not-A-Namespace"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+}
+
+/// Compiled plugins are kept where `--cache-dir` says, also where the user has no home.
+#[test]
+fn the_cache_folder_is_used_without_a_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["plan", "--cache-dir"])
+        .arg(folder.path())
+        .env_remove("HOME")
+        .env_remove("XDG_CACHE_HOME")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(output.stderr));
+    let compiled = std::fs::read_dir(folder.path().join("compiled")).unwrap();
+    assert!(compiled.count() > 0);
+    assert!(folder.path().join("cache.key").is_file());
+}
