@@ -17,7 +17,8 @@ use trainyard_controller::{
 
 use crate::{
     cli::LoadArgs,
-    load::Loaded,
+    load::{self, Fitting},
+    policy_file::PolicyFile,
     report::{self, Failure},
 };
 
@@ -33,6 +34,9 @@ pub(crate) struct ControllerArgs {
     kubeconfig: Option<PathBuf>,
     #[command(flatten)]
     load: LoadArgs,
+    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins. One that is refused is left out.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    plugin_dir: Option<PathBuf>,
     /// Whether one of several processes leads, by the Lease trainer.kubeflow.org, and the others wait.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -71,15 +75,9 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = settings(args)?;
     report::log_as_controller(settings.logging);
-    let loaded = Loaded::load(&args.load)?;
     let queue = Queue::new(Backoff::default());
     let metrics = Arc::new(Metrics::new(&queue));
-    let loader = Arc::new(loaded.loader);
-    let plugins = Plugins {
-        renderer: Arc::new(loaded.renderer),
-        refused: Arc::default(),
-        spawn: Arc::new(move |call| loader.pool().spawn(call)),
-    };
+    let plugins = plugins(args, &settings, &metrics)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -94,6 +92,38 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
         trainyard_controller::run(options, queue, metrics, plugins, stop)
             .await
             .map_err(|error| Failure::from_iter([error]))
+    })
+}
+
+/// Loads the plugins. What is refused is told, counted and left out.
+fn plugins(
+    args: &ControllerArgs,
+    settings: &Settings,
+    metrics: &Arc<Metrics>,
+) -> Result<Plugins, Failure> {
+    let policy = match &settings.policy_file {
+        Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
+        None => PolicyFile::default(),
+    };
+    let mut files = args.load.plugin.clone();
+    if let Some(folder) = &settings.plugin_dir {
+        files.extend(load::files_in(folder)?);
+    }
+    let observe = |policy| trainyard_controller::observed(policy, metrics);
+    let fitting = Fitting::load(&files, &policy, args.load.cache_dir.as_deref(), observe)?;
+    for plugin in fitting.renderer.generation().plugins() {
+        metrics.plugin_loaded(&plugin.id);
+        tracing::info!(plugin = %plugin.id, "loaded");
+    }
+    for (file, why) in &fitting.refused {
+        metrics.plugin_refused(file);
+        tracing::error!(file, why, "a plugin is left out");
+    }
+    let loader = Arc::new(fitting.loader);
+    Ok(Plugins {
+        renderer: Arc::new(fitting.renderer),
+        refused: fitting.refused.into_iter().map(|(_, why)| why).collect(),
+        spawn: Arc::new(move |call| loader.pool().spawn(call)),
     })
 }
 
@@ -119,7 +149,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,
         policy_file: args.load.policy.clone(),
-        plugin_dir: None,
+        plugin_dir: args.plugin_dir.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
     }))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use thiserror::Error;
-use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
+use trainyard_model::{manifest::Manifest, plan::PlanError, plugin::Settings, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::{
     CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy,
@@ -52,6 +52,71 @@ impl Loaded {
         run: impl Fn(&T) -> R + Send + Sync,
     ) -> Vec<R> {
         self.loader.pool().run_each(items, run)
+    }
+}
+
+/// Plugins for a process that goes on without those that are refused.
+pub(crate) struct Fitting {
+    pub(crate) renderer: Renderer,
+    pub(crate) loader: Loader,
+    /// What was left out: the file or plugin, and why.
+    pub(crate) refused: Vec<(String, String)>,
+}
+
+impl Fitting {
+    /// Loads the built-in plugins and those files. One that can't run beside the others is left out as one that does not load.
+    pub(crate) fn load(
+        files: &[PathBuf],
+        policy: &PolicyFile,
+        cache_dir: Option<&Path>,
+        wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
+    ) -> Result<Self, Failure> {
+        let loader = loader(cache_dir)?;
+        let plugins = load(&loader, files, policy);
+        for name in plugins.not_loaded(policy) {
+            tracing::warn!(
+                plugin = name,
+                "the policy file speaks of a plugin that is not loaded"
+            );
+        }
+        let refused = plugins.refused.iter();
+        let mut refused: Vec<_> = refused
+            .map(|refused| (refused.file(), refused.to_string()))
+            .collect();
+        let mut policies = plugins.policies;
+        let renderer = loop {
+            let wrapped = policies.iter().cloned().map(&wrap);
+            let errors = match Renderer::new(wrapped, policy.facts()) {
+                Ok(renderer) => break renderer,
+                Err(errors) => errors,
+            };
+            // Built-in plugins come first, so that the last one is a file's: without it the first error is gone.
+            let is_named = |policy: &Arc<dyn Policy>, error: &PlanError| {
+                error.plugins().contains(&&*policy.plugin().id.name)
+            };
+            let found = errors.first().and_then(|error| {
+                let at = policies
+                    .iter()
+                    .rposition(|policy| is_named(policy, error))?;
+                Some((at, error))
+            });
+            match found {
+                Some((at, error)) if at >= BUILT_INS.len() => {
+                    let left_out = policies.remove(at);
+                    let name = &left_out.plugin().id.name;
+                    refused.push((
+                        name.to_string(),
+                        format!("plugin {name} is left out: {error}"),
+                    ));
+                }
+                _ => return Err(Failure::from_iter(errors)),
+            }
+        };
+        Ok(Self {
+            renderer,
+            loader,
+            refused,
+        })
     }
 }
 
@@ -104,6 +169,14 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
+    /// The file, or the name of a built-in plugin.
+    fn file(&self) -> String {
+        match self {
+            Self::Load { error, .. } => error.file.clone(),
+            Self::Twice { second, .. } => second.to_string(),
+        }
+    }
+
     /// The plugin's name, where it is known.
     fn plugin(&self) -> Option<&str> {
         match self {
@@ -200,6 +273,21 @@ impl Loading<'_> {
             }),
         }
     }
+}
+
+/// The plugin files of a folder, by name.
+pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable =
+        |error: std::io::Error| Failure::from_iter([format!("{}: {error}", folder.display())]);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "wasm") && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// What loads plugins, with the compiled cache in the user's folders or in the one that is given.

@@ -105,6 +105,20 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// The plugins that it names: without one of them it would be gone.
+    #[must_use]
+    pub fn plugins(&self) -> Vec<&str> {
+        match self {
+            Self::SameName { name } => vec![name],
+            Self::Conflict { first, second, .. } | Self::SameSwitch { first, second, .. } => {
+                vec![first, second]
+            }
+            Self::Cycle { cycle } => cycle.iter().map(|edge| &*edge.first).collect(),
+        }
+    }
+}
+
 /// Two plugins that write one path if the values of some TrainJob's variables make it one: such a TrainJob is refused, and
 /// no other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
