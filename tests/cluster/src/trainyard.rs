@@ -45,7 +45,7 @@ impl Trainyard {
     ) -> Result<Self> {
         static STARTS: AtomicUsize = AtomicUsize::new(0);
         let (health, metrics) = (Port::find()?, Port::find()?);
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(Self::program()?);
         command
             .arg("controller")
             .arg("--kubeconfig")
@@ -116,27 +116,30 @@ impl Trainyard {
         self.process.kill()
     }
 
+    /// The program beside the test programs, as cargo builds both.
+    ///
+    /// # Errors
+    /// It was not built.
+    pub fn program() -> Result<PathBuf> {
+        let test = std::env::current_exe()?;
+        let built = test
+            .ancestors()
+            .nth(2)
+            .context("a test program stands in deps/")?;
+        let program = built.join("trainyard");
+        if !program.exists() {
+            bail!(
+                "{} is missing: cargo build -p trainyard makes it",
+                program.display()
+            );
+        }
+        Ok(program)
+    }
+
     /// The process.
     pub fn process(&self) -> &Process {
         &self.process
     }
-}
-
-/// The program beside the test programs, as cargo builds both.
-fn program() -> Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let built = test
-        .ancestors()
-        .nth(2)
-        .context("a test program stands in deps/")?;
-    let program = built.join("trainyard");
-    if !program.exists() {
-        bail!(
-            "{} is missing: cargo build -p trainyard makes it",
-            program.display()
-        );
-    }
-    Ok(program)
 }
 
 async fn get(port: u16, path: &str) -> Result<(u16, String)> {
