@@ -14,7 +14,7 @@ use trainyard_api::names;
 use crate::events::Recorder;
 use crate::metrics::{Metrics, Outcome};
 use crate::queue::{Key, Queue, Running};
-use crate::reconcile::{ReconcileError, Reconciler, Stores};
+use crate::reconcile::{Reconciler, Stores};
 use crate::watch::{
     ClusterRuntimeObject, JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject, follow,
 };
@@ -24,6 +24,9 @@ const GATHER: Duration = Duration::from_millis(250);
 
 /// The reason of the Event of a TrainJob that can't get on, which is the reference's.
 const REASON: &str = "TrainJobResourcesCreationFailed";
+
+/// The reason of the Event of what its author should know of a TrainJob that goes on.
+const WARNING: &str = "TrainJobWarning";
 
 /// What watches and workers share.
 pub(crate) struct Work {
@@ -115,29 +118,37 @@ impl Work {
             .instrument(span.clone())
             .await;
         let outcome = span.in_scope(|| match result {
-            Ok(None) => {
-                running.succeed();
-                Outcome::Success
-            }
-            Ok(Some(after)) => {
-                running.succeed_and_add_after(after);
-                Outcome::RequeueAfter
+            Ok(done) => {
+                for warning in &done.warnings {
+                    self.tell(&key, WARNING, &warning.to_string());
+                }
+                match done.again {
+                    None => {
+                        running.succeed();
+                        Outcome::Success
+                    }
+                    Some(after) => {
+                        running.succeed_and_add_after(after);
+                        Outcome::RequeueAfter
+                    }
+                }
             }
             Err(error) => {
                 let again = running.fail();
-                self.tell(&key, &error, again);
+                if error.is_passing() {
+                    tracing::debug!(%error, ?again, "tried again");
+                } else {
+                    tracing::warn!(%error, ?again, "the TrainJob can't get on");
+                    self.tell(&key, REASON, &error.to_string());
+                }
                 Outcome::Error(error.kind())
             }
         });
         self.metrics.reconciled(outcome, started.elapsed());
     }
 
-    fn tell(&self, key: &Key, error: &ReconcileError, again: Duration) {
-        if error.is_passing() {
-            tracing::debug!(%error, ?again, "tried again");
-            return;
-        }
-        tracing::warn!(%error, ?again, "the TrainJob can't get on");
+    /// Tells whoever looks at the TrainJob.
+    fn tell(&self, key: &Key, reason: &str, note: &str) {
         let Some(job) = self.stores.jobs.get(key) else {
             return;
         };
@@ -150,7 +161,6 @@ impl Work {
             resource_version: Some(job.resource_version()),
             ..ObjectReference::default()
         };
-        self.recorder
-            .warn(regarding, REASON, "Reconciling", &error.to_string());
+        self.recorder.warn(regarding, reason, "Reconciling", note);
     }
 }

@@ -554,6 +554,28 @@ async fn a_missing_runtime_is_told_and_waited_for(shared: &Controlled) -> Result
     Ok(())
 }
 
+async fn a_warning_is_told_and_the_job_goes_on(shared: &Controlled) -> Result<()> {
+    let place = Place::new(shared).await?;
+    place.fate(Fate::Succeed);
+    let gone = json!({"replicatedJobs": [{"name": "gone", "template": {"spec": {"template": {"spec": {
+        "nodeSelector": {"zone": "a"},
+    }}}}}]});
+    let patches = json!([{
+        "manager": "kueue.x-k8s.io/manager",
+        "trainingRuntimeSpec": {"template": {"spec": gone}},
+    }]);
+    let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": patches});
+    place.create("warned", &spec).await?;
+    let event = place.event("warned", "spec.runtimePatches[0]").await?;
+    ensure!(event["reason"] == "TrainJobWarning", "{event:#}");
+    place
+        .until("warned", "it is complete", |job| {
+            is(job, "Complete", "True")
+        })
+        .await?;
+    Ok(())
+}
+
 async fn a_job_set_of_somebody_else_is_not_touched(shared: &Controlled) -> Result<()> {
     let place = Place::new(shared).await?;
     place.fate(Fate::Hold);
@@ -640,6 +662,10 @@ fn main() -> ExitCode {
         Test::new(
             "a_missing_runtime_is_told_and_waited_for",
             a_missing_runtime_is_told_and_waited_for,
+        ),
+        Test::new(
+            "a_warning_is_told_and_the_job_goes_on",
+            a_warning_is_told_and_the_job_goes_on,
         ),
         Test::new(
             "a_job_set_of_somebody_else_is_not_touched",

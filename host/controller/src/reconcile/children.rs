@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Object, Source, TrainJob, merge, names, runtime::RuntimeKind};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
-use trainyard_render::{Problem, Rendered, RenderedObject};
+use trainyard_render::{Problem, Rendered, RenderedObject, Warning};
 
 use super::error::{ReconcileError, code};
 use super::snapshot::{Plan, STARTED, Snapshot};
@@ -41,32 +41,35 @@ impl Reconciler {
         state: &TrainJobState,
         object: Value,
         suspend: bool,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<Vec<Warning>, ReconcileError> {
         let job_set = self.stores.job_sets.get(key);
         match job_set.as_deref() {
             Some(found) if found.owner.as_ref() != Some(&state.uid) => {
                 Err(self.foreign_job_set(key).await?)
             }
             // Its end wakes the TrainJob again.
-            Some(found) if found.deleting => Ok(()),
-            Some(found) if !found.suspended && suspend => self.suspend(key, found).await,
-            Some(found) if !found.suspended => Ok(()),
+            Some(found) if found.deleting => Ok(Vec::new()),
+            Some(found) if !found.suspended && suspend => {
+                self.suspend(key, found).await?;
+                Ok(Vec::new())
+            }
+            Some(found) if !found.suspended => Ok(Vec::new()),
             found => {
                 let now = (state.uid.clone(), state.fingerprint());
                 if found.is_some() && self.applied().get(key) == Some(&now) {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
                 let pass = Pass {
                     reconciler: self,
                     key,
                     job: Arc::new(read(object)?),
                 };
-                match found {
+                let warnings = match found {
                     None => pass.make().await?,
                     Some(found) => pass.change(found).await?,
-                }
+                };
                 self.applied().insert(key.clone(), now);
-                Ok(())
+                Ok(warnings)
             }
         }
     }
@@ -125,7 +128,7 @@ impl Reconciler {
 
 impl Pass<'_> {
     /// Makes everything of a TrainJob that has no JobSet.
-    async fn make(&self) -> Result<(), ReconcileError> {
+    async fn make(&self) -> Result<Vec<Warning>, ReconcileError> {
         let made = self.render(self.fresh_snapshot()?).await?;
         let made = match self.post_snapshot(&made.snapshot).await {
             Ok(()) => made,
@@ -139,14 +142,15 @@ impl Pass<'_> {
             .reconciler
             .patch_job_set(key, &Patch::Apply(&job_set), &params)
             .await;
-        match applied {
+        let applied = match applied {
             // Fields of another manager, or another controller's reference: somebody else made one of this name.
             Err(error @ ReconcileError::Conflict { .. }) => self.taken(error).await,
             Err(ReconcileError::Api { what, problem }) if code(&problem) == Some(422) => {
                 self.taken(ReconcileError::Api { what, problem }).await
             }
             other => other,
-        }
+        };
+        applied.map(|()| made.rendered.warnings)
     }
 
     /// The same from the snapshot that is already there.
@@ -170,14 +174,15 @@ impl Pass<'_> {
     }
 
     /// Brings a suspended JobSet to where it should be.
-    async fn change(&self, found: &JobSetState) -> Result<(), ReconcileError> {
+    async fn change(&self, found: &JobSetState) -> Result<Vec<Warning>, ReconcileError> {
         let snapshot = match self.read_snapshot().await? {
             Some(snapshot) => snapshot,
             // A JobSet without a snapshot is older than snapshots are: nobody knows whether it has run.
             None => self.fresh_snapshot()?.of_a_started_job(),
         };
         if snapshot.started || snapshot.plan.is_none() {
-            return self.resume(found, snapshot).await;
+            self.resume(found, snapshot).await?;
+            return Ok(Vec::new());
         }
         let uid = snapshot.uid.clone();
         let (made, same) = self.render_again(snapshot).await?;
@@ -191,10 +196,10 @@ impl Pass<'_> {
         }
         let params = PatchParams::apply(MANAGER).force();
         let (reconciler, key) = (self.reconciler, self.key);
-        match reconciler
+        let applied = reconciler
             .patch_job_set(key, &Patch::Apply(&job_set), &params)
-            .await
-        {
+            .await;
+        let changed = match applied {
             // JobSet refuses the change; a suspended one without pods gives way to another. Its end wakes the TrainJob again.
             Err(ReconcileError::Api { problem, .. })
                 if is_refused(&problem) && !found.is_active() =>
@@ -203,7 +208,8 @@ impl Pass<'_> {
                 reconciler.delete_job_set(key, &found.uid, version).await
             }
             other => other,
-        }
+        };
+        changed.map(|()| made.rendered.warnings)
     }
 
     /// Lets a JobSet that has run go on, where its pods are to be placed now. While it stays suspended, nothing changes.

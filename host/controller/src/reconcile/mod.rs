@@ -22,6 +22,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use trainyard_api::names;
+use trainyard_render::Warning;
 
 pub use error::ReconcileError;
 pub use snapshot::{Plan, Planned, Snapshot, SnapshotError};
@@ -78,6 +79,15 @@ pub struct Reconciler {
     applied: Mutex<HashMap<Key, (Box<str>, u64)>>,
     /// The TrainJobs whose runtime is missing or wrong.
     waiting: Mutex<HashMap<RuntimeKey, HashSet<Key>>>,
+}
+
+/// What a reconcile that got to its end leaves.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// After how long the TrainJob has to be looked at again, where time alone changes it.
+    pub again: Option<Duration>,
+    /// What its author should know, of what was made just now.
+    pub warnings: Vec<Warning>,
 }
 
 /// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
@@ -140,25 +150,25 @@ impl Reconciler {
         self.waiting().remove(runtime).unwrap_or_default()
     }
 
-    /// Brings a TrainJob to where it should be. Returns after how long it has to be looked at again, where time alone changes it.
+    /// Brings a TrainJob to where it should be.
     ///
     /// # Errors
     /// What keeps it from there. Its status is written all the same.
-    pub async fn reconcile(&self, key: &Key) -> Result<Option<Duration>, ReconcileError> {
+    pub async fn reconcile(&self, key: &Key) -> Result<Done, ReconcileError> {
         let Some(state) = self.stores.jobs.get(key) else {
             self.applied().remove(key);
-            return Ok(None);
+            return Ok(Done::default());
         };
         let object = state.object().unwrap_or_default();
         let wishes = Wishes::of(&object);
         if state.deleting || !wishes.managed_by_us {
-            return Ok(None);
+            return Ok(Done::default());
         }
         let now = Timestamp::now();
         let status = self.status(key, &state, &wishes, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
-            Ok(())
+            Ok(Vec::new())
         } else {
             self.children(key, &state, object, wishes.suspend).await
         };
@@ -166,10 +176,14 @@ impl Reconciler {
         let status = self.status(key, &state, &wishes, now);
         self.write_status(key, &state, &status).await?;
         self.end_overdue(key, &state, &status).await?;
-        made?;
+        let warnings = made?;
         let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
             .filter(|_| status::end(&status).is_none());
-        Ok(until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default()))
+        let again = |until: Timestamp| Duration::try_from(until.duration_since(now));
+        Ok(Done {
+            again: until.map(|until| again(until).unwrap_or_default()),
+            warnings,
+        })
     }
 
     /// The JobSet of a TrainJob, if it is its own.
