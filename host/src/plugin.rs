@@ -163,3 +163,36 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 pub(crate) fn compile_worker() -> ExitCode {
     trainyard_sandbox::compile::child_main()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, other) = (folder.path().join("a.wasm"), folder.path().join("b"));
+        fs::write(&ours, "an earlier and longer one").unwrap();
+        fs::write(&other, "").unwrap();
+        write_whole(&ours, b"new").unwrap();
+        assert_eq!(fs::read(&ours).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        let mode = |path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(mode(&ours), mode(&other));
+    }
+
+    #[test]
+    fn where_a_file_can_t_be_written_the_earlier_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.wasm");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("inside"), "").unwrap();
+        assert!(write_whole(&path, b"new").is_err());
+        assert!(path.join("inside").is_file());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
