@@ -65,6 +65,11 @@ fn no_crate_knows_what_its_layer_must_not() {
             KUBERNETES.to_vec(),
         ),
         (
+            "trainyard-controller",
+            &["trainyard-api", "trainyard-model", "trainyard-render"],
+            WASM.to_vec(),
+        ),
+        (
             "trainyard-componentize",
             &["trainyard-model"],
             KUBERNETES.to_vec(),

@@ -2,9 +2,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
-use anyhow::Context as _;
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,
@@ -17,6 +15,7 @@ use trainyard_controller::{
 
 use crate::{
     cli::LoadArgs,
+    cluster,
     load::{self, Fitting},
     policy_file::PolicyFile,
     report::{self, Failure},
@@ -71,8 +70,6 @@ fn qps(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
-    // Two providers may be linked; whoever opens the first connection must not have to choose.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = settings(args)?;
     report::log_as_controller(settings.logging);
     let queue = Queue::new(Backoff::default());
@@ -83,7 +80,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
         .build()?;
     runtime.block_on(async {
         let options = Options {
-            cluster: cluster(args.kubeconfig.as_deref()).await?,
+            cluster: cluster::config(args.kubeconfig.as_deref()).await?,
             settings,
             instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned()),
         };
@@ -153,18 +150,6 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
         log_format: args.log_format,
         log_level: args.log_level,
     }))
-}
-
-async fn cluster(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Config> {
-    let Some(path) = kubeconfig else {
-        return kube::Config::infer()
-            .await
-            .context("no cluster is configured; give a kubeconfig file with --kubeconfig");
-    };
-    let file = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
-    kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
-        .await
-        .with_context(|| path.display().to_string())
 }
 
 /// Stops at the first SIGTERM or interrupt.

@@ -1,13 +1,18 @@
 //! `trainyard explain`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
+use trainyard_controller::reconcile::{Plan, live};
 use trainyard_render::{NotThere, Provenance, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
+    cluster,
+    load::Loaded,
     output,
     report::{self, Failure},
     run::{self, Done},
@@ -20,13 +25,51 @@ pub(crate) struct ExplainArgs {
     input: InputArgs,
     #[command(flatten)]
     load: LoadArgs,
-    /// Only this field and what is below it, as the JobSet spells it (`spec.replicatedJobs[0].template`, or
+    /// The kubeconfig file of the cluster with `trainjob/NAME` [default: $KUBECONFIG, then ~/.kube/config].
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    kubeconfig: Option<PathBuf>,
+    /// `trainjob/NAME`: a live TrainJob of the namespace that -n gives, from its snapshot, instead of files. `FIELD`: only
+    /// this field and what is below it, as the JobSet spells it (`spec.replicatedJobs[0].template`, or
     /// `spec.replicatedJobs[node].template`) or as the record does (`pod-sets[node].containers[node].env`).
-    #[arg(value_name = "FIELD", value_parser = path)]
-    field: Option<FieldPath>,
+    #[arg(value_name = "trainjob/NAME|FIELD", num_args = 0..=2, value_parser = subject)]
+    subjects: Vec<Subject>,
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
+}
+
+/// What a positional argument names.
+#[derive(Clone, Debug)]
+enum Subject {
+    Live(String),
+    Field(FieldPath),
+}
+
+fn subject(text: &str) -> Result<Subject, PathError> {
+    let kinds = ["trainjob/", "trainjobs/"];
+    match kinds.iter().find_map(|kind| text.strip_prefix(kind)) {
+        Some(name) => Ok(Subject::Live(name.to_owned())),
+        None => path(text).map(Subject::Field),
+    }
+}
+
+impl ExplainArgs {
+    /// The live TrainJob and the field, at most one of each.
+    fn subjects(&self) -> Result<(Option<&str>, Option<&FieldPath>), Failure> {
+        let (mut live, mut field) = (None, None);
+        for subject in &self.subjects {
+            let is_second = match subject {
+                Subject::Live(name) => live.replace(name.as_str()).is_some(),
+                Subject::Field(path) => field.replace(path).is_some(),
+            };
+            if is_second {
+                return Err(["give one trainjob/NAME and one FIELD at most"]
+                    .into_iter()
+                    .collect());
+            }
+        }
+        Ok((live, field))
+    }
 }
 
 /// A path as a person types it: also with a dot before it, as jq has it.
@@ -49,11 +92,15 @@ struct Explained<'a> {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    let (live, field) = args.subjects()?;
+    if let Some(name) = live {
+        return explain_live(args, name, field);
+    }
     run::render_all(&args.input, &args.load, |done| {
         let mut explained = Vec::with_capacity(done.len());
         let mut missing = Vec::new();
         for done in done {
-            match explain(done, args.field.as_ref()) {
+            match explain(done, field) {
                 Ok(one) => explained.push(one),
                 Err(error) => missing.push(format!("{}: {error}", done.job.place())),
             }
@@ -62,11 +109,56 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
             return Err(missing.into_iter().collect());
         }
         missing.iter().for_each(report::warn);
-        match args.output {
-            ReportFormat::Json => output::json(&explained),
-            ReportFormat::Table => output::print(&tables(&explained)),
-        }
+        print(args, &explained)
     })
+}
+
+fn print(args: &ExplainArgs, explained: &[Explained<'_>]) -> Result<(), Failure> {
+    match args.output {
+        ReportFormat::Json => output::json(&explained),
+        ReportFormat::Table => output::print(&tables(explained)),
+    }
+}
+
+/// Renders a live TrainJob once more from its snapshot, and explains that.
+fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Result<(), Failure> {
+    if !args.input.filename.is_empty() {
+        return Err(["trainjob/NAME is a live TrainJob's: leave -f out"]
+            .into_iter()
+            .collect());
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
+    let loaded = Loaded::load(&args.load)?;
+    let namespace = &args.input.namespace;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (job, snapshot) = runtime.block_on(async {
+        let config = cluster::config(args.kubeconfig.as_deref()).await?;
+        let client = kube::Client::try_from(config).map_err(|error| failed(&error))?;
+        live(client, namespace, name)
+            .await
+            .map_err(|error| failed(&error))
+    })?;
+    let rendered = loaded
+        .renderer
+        .render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
+    let rendered = rendered.map_err(Failure::from_iter)?;
+    if snapshot.plan.as_ref() != Some(&Plan::of(&rendered)) {
+        report::warn(format!(
+            "TrainJob {namespace}/{name} was rendered by another plan than the one of the plugins that are loaded here; --plugin and --policy load more"
+        ));
+    }
+    let fields = match field {
+        Some(field) => rendered.explain(field).map_err(|error| failed(&error))?,
+        None => rendered.provenance(),
+    };
+    let explained = Explained {
+        train_job: name,
+        namespace,
+        fields,
+    };
+    print(args, &[explained])
 }
 
 fn explain<'a>(done: &'a Done<'_>, field: Option<&FieldPath>) -> Result<Explained<'a>, NotThere> {

@@ -2,6 +2,7 @@
 
 mod built_ins;
 mod cli;
+mod cluster;
 mod controller;
 mod crds;
 mod explain;
@@ -20,5 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Two providers may be linked; whoever opens the first connection must not have to choose.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     cli::Cli::parse().run()
 }

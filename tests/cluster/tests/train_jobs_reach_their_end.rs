@@ -272,6 +272,39 @@ async fn torch_plain_and_initializers_complete(shared: &Controlled) -> Result<()
     Ok(())
 }
 
+async fn a_live_job_is_explained_from_its_snapshot(shared: &Controlled) -> Result<()> {
+    let place = Place::new(shared).await?;
+    place.fate(Fate::Hold);
+    let spec = json!({"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 2}});
+    place.create("asked", &spec).await?;
+    place.until_active("asked", 1).await?;
+    let explain = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(Trainyard::program()?);
+        command.arg("explain").args(arguments);
+        command.args(["--namespace", &place.namespace, "--kubeconfig"]);
+        anyhow::Ok(command.arg(shared.plane().kubeconfig()).output()?)
+    };
+    let field =
+        "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[PET_NNODES]";
+    let output = explain(&["trainjob/asked", field])?;
+    let (text, said) = (
+        String::from_utf8(output.stdout)?,
+        String::from_utf8(output.stderr)?,
+    );
+    ensure!(output.status.success() && said.is_empty(), "{said}");
+    ensure!(
+        text.contains("torch") && text.contains("PET_NNODES"),
+        "{text}"
+    );
+    let output = explain(&["trainjob/nobody"])?;
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(
+        !output.status.success() && said.contains("there is no TrainJob `nobody`"),
+        "{said}"
+    );
+    Ok(())
+}
+
 async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Controlled) -> Result<()> {
     let place = Place::new(shared).await?;
     place.fate(Fate::Fail(3));
@@ -641,6 +674,10 @@ fn main() -> ExitCode {
         Test::new(
             "torch_plain_and_initializers_complete",
             torch_plain_and_initializers_complete,
+        ),
+        Test::new(
+            "a_live_job_is_explained_from_its_snapshot",
+            a_live_job_is_explained_from_its_snapshot,
         ),
         Test::new(
             "a_failed_job_stays_failed_when_its_job_set_is_gone",

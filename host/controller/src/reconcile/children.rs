@@ -471,7 +471,7 @@ impl Pass<'_> {
 }
 
 /// Reads a TrainJob with its old forms, as the API server has it.
-fn read(object: Value) -> Result<TrainJob, ReconcileError> {
+pub(super) fn read(object: Value) -> Result<TrainJob, ReconcileError> {
     let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
     let object = Object::read(Source::new("", 1), object).map_err(|errors| {
         refused(

@@ -8,6 +8,7 @@ mod children;
 mod defaults;
 mod error;
 mod job_set;
+mod live;
 mod lookups;
 mod owner;
 mod snapshot;
@@ -25,6 +26,7 @@ use trainyard_api::names;
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
+pub use live::{LiveError, live};
 pub use snapshot::{Plan, Planned, Snapshot, SnapshotError};
 
 use crate::plugins::Plugins;

@@ -1,0 +1,82 @@
+//! A live TrainJob with its snapshot, for whoever asks why its JobSet is what it is.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use thiserror::Error;
+use trainyard_api::TrainJob;
+
+use super::children;
+use super::error::ReconcileError;
+use super::snapshot::{Snapshot, SnapshotError};
+use crate::watch::{TrainJobObject, Watched as _};
+
+/// Why a live TrainJob can't be read.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// There is none of that name.
+    #[error("there is no TrainJob `{name}` in namespace `{namespace}`; -n names another namespace")]
+    NoTrainJob {
+        /// The namespace.
+        namespace: String,
+        /// The name.
+        name: String,
+    },
+    /// Nothing was made of it yet.
+    #[error("TrainJob `{name}` has no snapshot yet: nothing was made of it; its Events say why")]
+    NoSnapshot {
+        /// The name.
+        name: String,
+    },
+    /// Its snapshot can't be used.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// It is refused, or the API server does not answer.
+    #[error(transparent)]
+    TrainJob(#[from] ReconcileError),
+    /// The API server does not answer, or not this user.
+    #[error("reading {what}: {problem}")]
+    Api {
+        /// What was to be read.
+        what: String,
+        /// What it said.
+        problem: Box<kube::Error>,
+    },
+}
+
+/// Reads a live TrainJob with the snapshot that it was rendered from.
+///
+/// # Errors
+/// There is none, nothing was made of it yet, or it can't be read.
+pub async fn live(
+    client: Client,
+    namespace: &str,
+    name: &str,
+) -> Result<(TrainJob, Snapshot), LiveError> {
+    let api = |what: String| {
+        move |problem| LiveError::Api {
+            what,
+            problem: Box::new(problem),
+        }
+    };
+    let jobs: Api<TrainJobObject> = Api::namespaced(client.clone(), namespace);
+    let found = jobs.get_opt(name).await;
+    let found = found.map_err(api(format!("TrainJob `{name}`")))?;
+    let Some((_, state)) = found.and_then(TrainJobObject::slim) else {
+        return Err(LiveError::NoTrainJob {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        });
+    };
+    let job = children::read(state.object().unwrap_or_default())?;
+    let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
+    let map = Snapshot::name(name);
+    let found = maps.get_opt(&map).await;
+    let found = found.map_err(api(format!("ConfigMap `{map}`")))?;
+    let Some(map) = found else {
+        return Err(LiveError::NoSnapshot {
+            name: name.to_owned(),
+        });
+    };
+    let snapshot = Snapshot::from_config_map(&map, &job)?;
+    Ok((job, snapshot))
+}
