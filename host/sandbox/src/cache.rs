@@ -32,7 +32,9 @@ impl CachePaths {
     /// The user's folders, by the XDG base directory specification; none where there is no home.
     #[must_use]
     pub fn of_user() -> Option<Self> {
-        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let home = std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute());
         let base = |variable: &str, below: &str| {
             let set = std::env::var_os(variable)
                 .map(PathBuf::from)
