@@ -44,5 +44,5 @@ pub use ports::Port;
 pub use process::Process;
 pub use proxy::{Act, Call, Proxy};
 pub use resource::{Resource, UnknownKind};
-pub use trainyard::Trainyard;
+pub use trainyard::{Trainyard, http_get};
 pub use wait::eventually;

@@ -88,9 +88,7 @@ impl Trainyard {
     /// # Errors
     /// It serves nothing.
     pub async fn metrics(&self) -> Result<String> {
-        let (code, text) = get(self.metrics.number(), "/metrics").await?;
-        ensure!(code == 200, "metrics: {code}: {text}");
-        Ok(text)
+        http_get(self.metrics.number(), "/metrics").await
     }
 
     /// The sum of a metric over all labels that hold this text.
@@ -140,6 +138,16 @@ impl Trainyard {
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+/// What a port of this machine answers under a path.
+///
+/// # Errors
+/// It does not answer, or not with 200.
+pub async fn http_get(port: u16, path: &str) -> Result<String> {
+    let (code, text) = get(port, path).await?;
+    ensure!(code == 200, "{path}: {code}: {text}");
+    Ok(text)
 }
 
 async fn get(port: u16, path: &str) -> Result<(u16, String)> {
