@@ -50,6 +50,10 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 	$(CARGO) build --locked --release -p trainyard
 	$(CARGO) bench --locked -p trainyard-bench
 
+.PHONY: image-binary
+image-binary: setup ## Build the static program of the image into dist/, with all optimizations; takes minutes.
+	@tools/static.sh
+
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    controller, crds, explain, output, plan, plugin, policy_file, render, report, validate,
+    controller, crds, explain, output, plan, plugin, policy_file, rbac, render, report, validate,
 };
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
@@ -35,6 +35,8 @@ enum Command {
     Validate(validate::ValidateArgs),
     /// Reconcile the TrainJobs of a cluster until told to stop.
     Controller(controller::ControllerArgs),
+    /// Print the narrowest ClusterRole and Role for the controller with the plugins that are loaded.
+    Rbac(rbac::RbacArgs),
     /// Look at plugin files, or build one.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -64,6 +66,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args),
             Command::Validate(args) => validate::run(&args),
             Command::Controller(args) => controller::run(&args),
+            Command::Rbac(args) => rbac::run(args),
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),
@@ -90,7 +93,7 @@ pub(crate) struct InputArgs {
     pub(crate) namespace: String,
 }
 
-fn namespace(text: &str) -> Result<String, String> {
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
     if trainyard_model::names::is_dns_label(text) {
         Ok(text.to_owned())
     } else {

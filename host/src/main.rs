@@ -11,6 +11,7 @@ mod output;
 mod plan;
 mod plugin;
 mod policy_file;
+mod rbac;
 mod render;
 mod report;
 mod run;

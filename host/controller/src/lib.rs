@@ -7,6 +7,7 @@ pub mod metrics;
 mod observe;
 pub mod plugins;
 pub mod queue;
+pub mod rbac;
 pub mod reconcile;
 mod run;
 pub mod serve;

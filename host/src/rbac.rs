@@ -1,0 +1,67 @@
+//! `trainyard rbac`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use trainyard_api::yaml;
+use trainyard_controller::rbac::{self, NAMESPACE};
+
+use crate::{
+    cli::{self, LoadArgs, ObjectFormat},
+    load::{self, Loaded},
+    output,
+    report::{self, Failure},
+};
+
+/// What `rbac` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RbacArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    plugin_dir: Option<PathBuf>,
+    /// The namespace that the controller runs in.
+    #[arg(short, long, default_value = NAMESPACE, value_parser = cli::namespace)]
+    namespace: String,
+    /// The form of the output. YAML says in comments what to look at; with JSON that goes to standard error.
+    #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
+    output: ObjectFormat,
+}
+
+pub(crate) fn run(args: RbacArgs) -> Result<(), Failure> {
+    let mut load = args.load;
+    if let Some(folder) = &args.plugin_dir {
+        load.plugin.extend(load::files_in(folder)?);
+    }
+    let loaded = Loaded::load(&load)?;
+    let plugins = || loaded.renderer.generation().plugins();
+    let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
+    let roles = rbac::roles(claims, &args.namespace);
+    let objects = vec![object(&roles.cluster_role)?, object(&roles.role)?];
+    match args.output {
+        ObjectFormat::Json => {
+            roles.notes.iter().for_each(report::warn);
+            output::objects(objects, ObjectFormat::Json)
+        }
+        ObjectFormat::Yaml => {
+            let mut names: Vec<&str> = plugins().map(|plugin| &*plugin.id.name).collect();
+            names.sort_unstable();
+            let names = names.join(", ");
+            let mut text = format!(
+                "# Written by `trainyard rbac`: the least that the controller needs with these plugins: {names}.\n"
+            );
+            for note in &roles.notes {
+                text.push_str(&format!("# {note}.\n"));
+            }
+            text.push_str(&yaml::write_documents(&objects));
+            output::print(&text)
+        }
+    }
+}
+
+fn object(role: &impl Serialize) -> Result<Value, Failure> {
+    Ok(serde_json::to_value(role).map_err(anyhow::Error::from)?)
+}

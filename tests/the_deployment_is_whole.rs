@@ -1,0 +1,335 @@
+//! What stands in `deploy/` fits together and fits this program: every file is listed, what one object names is there, the roles
+//! are those that `trainyard rbac` prints, and the program starts with the Deployment's own arguments and environment.
+//! `UPDATE_EXPECTED=1` writes the roles anew.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use trainyard_api::yaml;
+
+const NAME: &str = "kubeflow-trainer-controller-manager";
+
+fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
+}
+
+fn documents(file: &Path) -> Vec<Value> {
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let documents = yaml::read(&text).into_iter();
+    documents
+        .map(|document| {
+            document
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+                .value
+        })
+        .collect()
+}
+
+/// The files that a kustomization lists, itself included.
+fn listed(folder: &Path) -> BTreeSet<PathBuf> {
+    let file = folder.join("kustomization.yaml");
+    let kustomization = documents(&file).remove(0);
+    let generated = kustomization.pointer("/configMapGenerator/0/files");
+    let lists = [kustomization.get("resources"), generated];
+    let names = lists
+        .into_iter()
+        .flatten()
+        .flat_map(|list| list.as_array().unwrap());
+    let mut files: BTreeSet<_> = names
+        .map(|name| folder.join(name.as_str().unwrap()))
+        .collect();
+    files.insert(file);
+    files
+}
+
+/// All YAML files below a folder.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "yaml") {
+            found.insert(path);
+        }
+    }
+    found
+}
+
+/// Every object that is applied, by kind and name.
+fn objects() -> BTreeMap<(String, String), Value> {
+    let mut objects = BTreeMap::new();
+    for file in files(&deploy()) {
+        for object in documents(&file) {
+            let text = |pointer: &str| {
+                object
+                    .pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let key = (text("/kind"), text("/metadata/name"));
+            if key.0 == "Kustomization" || key.0 == "ControllerConfiguration" {
+                continue;
+            }
+            assert!(!key.1.is_empty(), "{}: {object}", file.display());
+            assert!(
+                objects.insert(key.clone(), object).is_none(),
+                "{key:?} is there twice"
+            );
+        }
+    }
+    objects
+}
+
+fn object(kind: &str, name: &str) -> Value {
+    objects()
+        .remove(&(kind.to_owned(), name.to_owned()))
+        .unwrap_or_else(|| panic!("there is no {kind} {name}"))
+}
+
+fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("there is no {pointer} in {value}"))
+}
+
+fn pod() -> Value {
+    at(&object("Deployment", NAME), "/spec/template/spec").clone()
+}
+
+fn container() -> Value {
+    at(&pod(), "/containers/0").clone()
+}
+
+fn trainyard(args: &[&str], cache: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(args)
+        .env("TRAINYARD_CACHE_DIR", cache)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn every_file_is_listed_and_every_listed_file_is_there() {
+    let mut all = listed(&deploy());
+    all.extend(listed(&deploy().join("runtimes")));
+    assert_eq!(files(&deploy()), all);
+}
+
+#[test]
+fn the_roles_are_those_that_the_command_prints() {
+    let file = deploy().join("rbac/controller.yaml");
+    let cache = tempfile::tempdir().unwrap();
+    let output = trainyard(&["rbac"], cache.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        fs::write(&file, &printed).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        printed,
+        "UPDATE_EXPECTED=1 writes it anew"
+    );
+}
+
+#[test]
+fn json_is_a_list_of_the_same_roles() {
+    let cache = tempfile::tempdir().unwrap();
+    let output = trainyard(&["rbac", "-o", "json", "--namespace", "ml"], cache.path());
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut role = object("Role", NAME);
+    *role.pointer_mut("/metadata/namespace").unwrap() = json!("ml");
+    assert_eq!(
+        at(&list, "/items"),
+        &json!([object("ClusterRole", NAME), role])
+    );
+}
+
+#[test]
+fn no_roles_are_printed_for_plugins_that_do_not_load() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("broken.wasm"), "this is no component").unwrap();
+    fs::write(folder.path().join("notes.txt"), "this is no plugin").unwrap();
+    let plugins = folder.path().to_str().unwrap();
+    let output = trainyard(
+        &["rbac", "--plugin-dir", plugins],
+        &folder.path().join("cache"),
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(
+        said(&output).contains("broken.wasm") && !said(&output).contains("notes.txt"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn runtimes_and_definitions_are_what_the_server_takes() {
+    for file in listed(&deploy().join("runtimes")) {
+        if file.ends_with("kustomization.yaml") {
+            continue;
+        }
+        let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+            .args(["validate", "-f"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.stderr.is_empty(), "{}", said(&output));
+    }
+    let runtime = object("ClusterTrainingRuntime", "torch-distributed");
+    let label = at(&runtime, "/metadata/labels/trainer.kubeflow.org~1framework");
+    assert_eq!(label, "torch", "the SDK lists runtimes by it");
+}
+
+#[test]
+fn what_an_object_names_is_there() {
+    let all = objects();
+    for ((kind, name), object) in &all {
+        if let Some(role) = object.get("roleRef") {
+            let key = |field: &str| at(role, field).as_str().unwrap().to_owned();
+            assert!(
+                all.contains_key(&(key("/kind"), key("/name"))),
+                "{kind} {name}"
+            );
+            for subject in at(object, "/subjects").as_array().unwrap() {
+                let subject_of = |field: &str| at(subject, field).as_str().unwrap().to_owned();
+                let (kind, name) = (subject_of("/kind"), subject_of("/name"));
+                let is_everybody = kind == "Group" && name == "system:authenticated";
+                assert!(
+                    is_everybody || all.contains_key(&(kind, name.clone())),
+                    "{name}"
+                );
+            }
+        }
+    }
+    let deployment = object("Deployment", NAME);
+    let labels = at(&deployment, "/spec/template/metadata/labels");
+    assert_eq!(at(&deployment, "/spec/selector/matchLabels"), labels);
+    let service = object("Service", NAME);
+    assert_eq!(at(&service, "/spec/selector"), labels);
+    object(
+        "ServiceAccount",
+        at(&pod(), "/serviceAccountName").as_str().unwrap(),
+    );
+    let container = container();
+    let ports = at(&container, "/ports").as_array().unwrap();
+    let has = |name: &Value| ports.iter().any(|port| port.get("name") == Some(name));
+    assert!(has(at(&service, "/spec/ports/0/targetPort")));
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        assert!(
+            has(at(&container, &format!("/{probe}/httpGet/port"))),
+            "{probe}"
+        );
+    }
+    let kustomization = documents(&deploy().join("kustomization.yaml")).remove(0);
+    let config = at(&kustomization, "/configMapGenerator/0/name");
+    assert_eq!(at(&pod(), "/volumes/0/configMap/name"), config);
+    assert_eq!(
+        at(&kustomization, "/images/0/name"),
+        at(&container, "/image")
+    );
+    assert_eq!(
+        at(&kustomization, "/images/0/newTag"),
+        env!("CARGO_PKG_VERSION")
+    );
+}
+
+#[test]
+fn ports_are_those_that_the_configuration_serves() {
+    let config = documents(&deploy().join("controller.yaml")).remove(0);
+    let container = container();
+    let port = |name: &str| {
+        let ports = at(&container, "/ports").as_array().unwrap().iter();
+        let mut ports = ports.filter(|port| at(port, "/name") == name);
+        format!(":{}", at(ports.next().unwrap(), "/containerPort"))
+    };
+    assert_eq!(at(&config, "/metrics/bindAddress"), &json!(port("metrics")));
+    assert_eq!(
+        at(&config, "/health/healthProbeBindAddress"),
+        &json!(port("health"))
+    );
+}
+
+/// Pod Security's level `restricted`, and a file system that nobody writes to.
+#[test]
+fn the_pod_is_restricted() {
+    let (pod, container) = (pod(), container());
+    assert_eq!(at(&pod, "/securityContext/runAsNonRoot"), &json!(true));
+    assert_ne!(at(&pod, "/securityContext/runAsUser"), &json!(0));
+    assert_eq!(
+        at(&pod, "/securityContext/seccompProfile/type"),
+        "RuntimeDefault"
+    );
+    assert_eq!(
+        at(&container, "/securityContext"),
+        &json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        })
+    );
+    for host in ["hostNetwork", "hostPID", "hostIPC"] {
+        assert!(pod.get(host).is_none(), "{host}");
+    }
+    let volumes = at(&pod, "/volumes").as_array().unwrap();
+    assert!(
+        volumes
+            .iter()
+            .all(|volume| volume.get("hostPath").is_none())
+    );
+}
+
+/// With the Deployment's arguments and environment, in a home that can't be written to, as in a container from scratch, the program
+/// gets as far as looking for its cluster; and what it writes is below the writable mount.
+#[test]
+fn the_program_starts_as_the_deployment_starts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = folder.path().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let place = |text: &str| {
+        text.replace("/etc/trainyard", deploy().to_str().unwrap())
+            .replace("/var/trainyard", scratch.to_str().unwrap())
+    };
+    let container = container();
+    let kubeconfig = folder.path().join("none.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.env_clear().env("HOME", "/proc/none");
+    for variable in at(&container, "/env").as_array().unwrap() {
+        let text = |field: &str| at(variable, field).as_str().unwrap();
+        command.env(text("/name"), place(text("/value")));
+    }
+    let args = at(&container, "/args").as_array().unwrap();
+    command.args(args.iter().map(|arg| place(arg.as_str().unwrap())));
+    let output = command
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("none.yaml"), "{said}");
+    assert!(!said.contains("no compiled cache"), "{said}");
+    let written = |folder: &str| fs::read_dir(scratch.join(folder)).map(Iterator::count);
+    assert!(written("cache").unwrap() > 0, "{said}");
+    assert!(
+        scratch.join("state/trainyard/cache.key").is_file(),
+        "{said}"
+    );
+}
