@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use trainyard_cluster::{
-    Api, Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, run,
+    Api, Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, deploy, run,
 };
 use trainyard_schema::documents::Kind;
 
@@ -26,7 +26,10 @@ impl Shared for WithPlugins {
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
         let arguments = ["--plugin-dir".into(), folder.into_os_string()];
-        let controller = plane.block_on(Trainyard::start(plane, plane.kubeconfig(), arguments))?;
+        let controller = plane.block_on(async {
+            let account = deploy(plane).await?;
+            Trainyard::start(plane, &account, arguments).await
+        })?;
         Ok(Self {
             cluster,
             controller,

@@ -5,11 +5,11 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use trainyard_cluster::{
-    Api, Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, run,
+    Api, Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, deploy, run,
 };
 use trainyard_schema::documents::Kind;
 
-/// A cluster with the controller on it.
+/// A cluster with the controller on it, which has the account and the rights of deploy/ and no others.
 struct Controlled {
     cluster: Cluster,
     controller: Trainyard,
@@ -28,12 +28,8 @@ impl Shared for Controlled {
                 let api = cluster.api(&runtimes, "");
                 api.create(&runtime, &Write::strict()).await?.accepted()?;
             }
-            Trainyard::start(
-                cluster.plane(),
-                cluster.plane().kubeconfig(),
-                ["--leader-elect=false"],
-            )
-            .await
+            let account = deploy(cluster.plane()).await?;
+            Trainyard::start(cluster.plane(), &account, ["--leader-elect"]).await
         })?;
         Ok(Self {
             cluster,
