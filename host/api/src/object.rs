@@ -1,6 +1,7 @@
 //! Any Kubernetes object: where it came from, its header, and the whole of it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -123,6 +124,8 @@ pub struct Object {
     pub value: Value,
     /// What was rewritten of it: nothing before [`Object::modernize`].
     pub dialect: Modernized,
+    /// The fields that the schema of its kind filled in, and that its author did not write.
+    pub defaulted: Arc<[FieldPath]>,
 }
 
 impl Object {
@@ -175,6 +178,7 @@ impl Object {
                 metadata,
                 value,
                 dialect: Modernized::default(),
+                defaulted: Arc::default(),
             });
         }
         let named = !kind.is_empty() && !metadata.name.is_empty();

@@ -61,6 +61,8 @@ pub struct Runtime {
     pub template: Template,
     /// What was rewritten of it.
     pub dialect: Modernized,
+    /// The fields that its schema filled in.
+    pub defaulted: Arc<[FieldPath]>,
 }
 
 /// `spec.mlPolicy`: how many nodes, and at most one framework.
@@ -151,6 +153,7 @@ impl Runtime {
             plugins,
             template,
             dialect: object.dialect.clone(),
+            defaulted: object.defaulted.clone(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! TrainJob: what a person asks for.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::dialect::Modernized;
@@ -35,6 +37,8 @@ pub struct TrainJob {
     pub spec: Value,
     /// What was rewritten of it.
     pub dialect: Modernized,
+    /// The fields that its schema filled in.
+    pub defaulted: Arc<[FieldPath]>,
 }
 
 /// `spec.runtimeRef`, with its defaults.
@@ -180,6 +184,7 @@ impl Spec {
             managed_by: self.managed_by,
             spec: object.value.get("spec").cloned().unwrap_or_default(),
             dialect: object.dialect.clone(),
+            defaulted: object.defaulted.clone(),
         }
     }
 }

@@ -143,9 +143,11 @@ impl Plugin {
         })?;
         let mut operator_config = (*settings.operator_config).clone();
         let schema = manifest.operator_config_schema.as_ref();
-        complete(schema, &mut operator_config).map_err(|errors| PluginError::OperatorConfig {
-            id: id.clone(),
-            errors,
+        complete(schema, &mut operator_config, NO_OPERATOR_CONFIG).map_err(|errors| {
+            PluginError::OperatorConfig {
+                id: id.clone(),
+                errors,
+            }
         })?;
         settings.operator_config = Arc::new(operator_config);
         Ok(Self {
@@ -161,13 +163,20 @@ impl Plugin {
     /// # Errors
     /// All that is wrong with it, each with its pointer. A plugin without a schema takes no configuration.
     pub fn config(&self, mut config: Value) -> Result<Arc<Value>, Vec<ConfigError>> {
-        complete(self.manifest.config_schema.as_ref(), &mut config)?;
+        complete(self.manifest.config_schema.as_ref(), &mut config, NO_CONFIG)?;
         Ok(Arc::new(config))
     }
 }
 
+const NO_CONFIG: &str = "this plugin takes no configuration";
+const NO_OPERATOR_CONFIG: &str = "this plugin takes no configuration from the operator (its manifest has no operatorConfigSchema); what a runtime sets stands in its `config` there";
+
 /// Fills in defaults and validates; null is the empty object.
-fn complete(schema: Option<&Schema>, config: &mut Value) -> Result<(), Vec<ConfigError>> {
+fn complete(
+    schema: Option<&Schema>,
+    config: &mut Value,
+    none: &str,
+) -> Result<(), Vec<ConfigError>> {
     if config.is_null() {
         *config = Value::Object(serde_json::Map::new());
     }
@@ -176,7 +185,7 @@ fn complete(schema: Option<&Schema>, config: &mut Value) -> Result<(), Vec<Confi
         None if config.as_object().is_some_and(serde_json::Map::is_empty) => Ok(()),
         None => Err(vec![ConfigError {
             pointer: String::new(),
-            problem: "this plugin takes no configuration".to_owned(),
+            problem: none.to_owned(),
         }]),
     }
 }

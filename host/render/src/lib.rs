@@ -27,7 +27,12 @@ use trainyard_model::{
     session::Session,
 };
 
-use self::{assemble::InitOrder, explain::Origins, pipeline::Step, resolve::Resolved};
+use self::{
+    assemble::InitOrder,
+    explain::{Defaults, Origins},
+    pipeline::Step,
+    resolve::Resolved,
+};
 pub use self::{
     catalog::{Catalog, Job},
     explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
@@ -168,7 +173,12 @@ impl Renderer {
             pipeline::log(&session, namespace);
         }
         Ok(finish(
-            runtime, namespace, resolved, session, &active, &outcome?,
+            (job, runtime),
+            namespace,
+            resolved,
+            session,
+            &active,
+            &outcome?,
         ))
     }
 
@@ -266,7 +276,7 @@ impl Renderer {
 
 /// Writes down what a TrainJob became.
 fn finish(
-    runtime: &Runtime,
+    (job, runtime): (&TrainJob, &Runtime),
     namespace: &str,
     mut resolved: Resolved,
     session: Session,
@@ -277,7 +287,11 @@ fn finish(
     warnings.extend(session.warnings().iter().map(Warning::from));
     let patched = resolved.patched.take();
     let template = runtime.template.spec.clone();
-    let origins = Origins::new(template, resolved, session);
+    let defaults = Defaults {
+        job: job.defaulted.clone(),
+        runtime: runtime.defaulted.clone(),
+    };
+    let origins = Origins::new(template, resolved, session, defaults);
     let session = &origins.session;
     let record = session.record();
     let template = patched.as_ref().unwrap_or(&origins.template);

@@ -8,7 +8,7 @@ use trainyard_api::{
 };
 use trainyard_model::record::{Change, Field, Place, PlaceScope};
 
-use super::{Author, Origins, Provenance, Setter, Step, answer::value_at, setter};
+use super::{Author, Defaults, Origins, Provenance, Setter, Step, answer::value_at, setter};
 use crate::place::path_of;
 
 /// The numbers of a replicated job, where they stand in it, and why the host writes one that the runtime does not have.
@@ -42,7 +42,8 @@ impl Origins {
 
     fn suspend(&self, job_set: &Value) -> Provenance {
         let path = FieldPath::of(["spec", "suspend"]);
-        let by = if self.job.spec.get("suspend").is_some() {
+        let is_default = Defaults::hold(&self.defaults.job, &path);
+        let by = if self.job.spec.get("suspend").is_some() && !is_default {
             let field = path.to_string();
             Setter::TrainJob { field }
         } else {
@@ -77,7 +78,13 @@ impl Origins {
                 key: "".into(),
             };
             let below = FieldPath::of(*keys);
-            let from = template.and_then(|job| value_at(job, &below)).cloned();
+            let named = FieldPath::of(["spec", "replicatedJobs"])
+                .key(name)
+                .join(&below);
+            let from = template
+                .and_then(|job| value_at(job, &below))
+                .filter(|_| !self.is_default(&named))
+                .cloned();
             let by = match self.asked(&place) {
                 Some(change) => setter(Author::Host, change),
                 None if from.is_none() => Setter::Host {
@@ -87,9 +94,6 @@ impl Origins {
             };
             let to = Some(value_at(job, &below)?.clone());
             let steps = vec![Step { by, from, to }];
-            let named = FieldPath::of(["spec", "replicatedJobs"])
-                .key(name)
-                .join(&below);
             Some(if path_of(record, &place).as_ref() == Some(&named) {
                 let path = record.path(&place).to_string();
                 Provenance::new(path, Some(named), job_set, steps)
@@ -128,6 +132,9 @@ impl Origins {
                 field: FieldPath::of(["spec", "template"]).join(&named).to_string(),
             },
             _ => match self.in_template(&named) {
+                Some(path) if Defaults::hold(&self.defaults.runtime, &path) => {
+                    host("the runtime does not say it: the default of its schema")
+                }
                 Some(path) => Setter::Runtime {
                     field: path.to_string(),
                 },
@@ -137,6 +144,12 @@ impl Origins {
         let to = value_at(job_set, placed).cloned();
         let step = Step { by, from: None, to };
         vec![Provenance::beyond(named, job_set, vec![step])]
+    }
+
+    /// Whether the runtime does not say a field of the JobSet, by names, that it has all the same.
+    fn is_default(&self, named: &FieldPath) -> bool {
+        self.in_template(named)
+            .is_some_and(|path| Defaults::hold(&self.defaults.runtime, &path))
     }
 
     /// The runtime's field that a field of the JobSet, by names, was taken from.

@@ -127,16 +127,42 @@ pub(crate) struct Origins {
     pub(crate) changes: Vec<Change>,
     /// The record, with what plugins changed of it.
     pub(crate) session: Session,
+    pub(crate) defaults: Defaults,
+}
+
+/// The fields that nobody wrote, and that the schemas filled in.
+#[derive(Debug)]
+pub(crate) struct Defaults {
+    /// The TrainJob's.
+    pub(crate) job: Arc<[FieldPath]>,
+    /// The runtime's.
+    pub(crate) runtime: Arc<[FieldPath]>,
+}
+
+impl Defaults {
+    /// Whether nobody wrote the field, or what it stands in.
+    fn hold(paths: &[FieldPath], path: &FieldPath) -> bool {
+        let root = FieldPath::root();
+        paths
+            .iter()
+            .any(|default| path.moved(default, &root).is_some())
+    }
 }
 
 impl Origins {
-    pub(crate) fn new(template: Arc<Value>, resolved: Resolved, session: Session) -> Self {
+    pub(crate) fn new(
+        template: Arc<Value>,
+        resolved: Resolved,
+        session: Session,
+        defaults: Defaults,
+    ) -> Self {
         Self {
             template,
             job: resolved.job,
             patches: resolved.patches,
             changes: resolved.changes,
             session,
+            defaults,
         }
     }
 
