@@ -51,6 +51,8 @@ impl Launcher {
                 format!("--client-ca-file={}", file("serving/ca.crt")),
                 format!("--token-auth-file={}", file("tokens.csv")),
                 "--authorization-mode=RBAC".to_owned(),
+                // Who sets an owner must be allowed to hold up its deletion, as on some distributions.
+                "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
                 "--endpoint-reconciler-type=none".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!(
