@@ -3,18 +3,24 @@
 #![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trainyard_api::Inputs;
 use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
-    Write, run,
+    Write, client_of, deploy, eventually, run,
 };
 use trainyard_schema::documents::Kind;
 
-/// A cluster with the controller, the runtimes that come with it, and its users' clients.
+/// A cluster with all that deploy/ has, and its users' clients.
 struct Used {
     cluster: Cluster,
     controller: Trainyard,
+    /// The image of the runtime torch-distributed.
+    image: Value,
     kubeflow: PythonClient,
     nemo_run: PythonClient,
 }
@@ -24,13 +30,19 @@ impl Shared for Used {
         let (kubeflow, nemo_run) = (PythonClient::kubeflow()?, PythonClient::nemo_run()?);
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
+        let mut runtime = torch_distributed()?;
         let controller = plane.block_on(async {
-            deploy(&cluster).await?;
-            Trainyard::start(plane, plane.kubeconfig(), ["--leader-elect=false"]).await
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let runtimes = cluster.api(&runtimes, "");
+            create(&runtimes, &runtime).await?;
+            create(&runtimes, &without_retries(&runtime)).await?;
+            let account = deploy(plane).await?;
+            Trainyard::start(plane, &account, ["--leader-elect"]).await
         })?;
         Ok(Self {
             cluster,
             controller,
+            image: job_of(&mut runtime)["template"]["spec"]["containers"][0]["image"].clone(),
             kubeflow,
             nemo_run,
         })
@@ -46,44 +58,26 @@ impl Shared for Used {
     }
 }
 
-const IMAGE: &str = "example.com/pytorch:2.10";
-
-/// What clients look for: the version of the control plane, and runtimes.
-async fn deploy(cluster: &Cluster) -> Result<()> {
-    let namespaces = Resource::namespaces();
-    let system = json!({"metadata": {"name": "kubeflow-system"}});
-    create(&cluster.api(&namespaces, ""), &system).await?;
-    let maps = Resource::namespaced("/api/v1", "configmaps");
-    let public = json!({
-        "metadata": {"name": "kubeflow-trainer-public"},
-        "data": {"kubeflow_trainer_version": "v2.3.0"},
-    });
-    create(&cluster.api(&maps, "kubeflow-system"), &public).await?;
-    let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-    let runtimes = cluster.api(&runtimes, "");
-    create(&runtimes, &runtime("torch-distributed", &json!({}))).await?;
-    let once = runtime("torch-once", &json!({"backoffLimit": 0}));
-    create(&runtimes, &once).await
+/// The runtime of deploy/.
+fn torch_distributed() -> Result<Value> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes/torch-distributed.yaml");
+    let inputs = Inputs::read(&[file], std::io::empty()).into_result()?;
+    let runtime = inputs.objects.into_iter().next();
+    Ok(runtime.context("no runtime in deploy/")?.value)
 }
 
-fn runtime(name: &str, job: &Value) -> Value {
-    let mut job = job.clone();
-    job["template"] = json!({"spec": {"containers": [{"name": "node", "image": IMAGE}]}});
-    let node = json!({
-        "name": "node",
-        "template": {
-            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": job,
-        },
-    });
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": name, "labels": {"trainer.kubeflow.org/framework": "torch"}},
-        "spec": {
-            "mlPolicy": {"numNodes": 1, "torch": {}},
-            "template": {"spec": {"replicatedJobs": [node]}},
-        },
-    })
+/// The same runtime by another name, whose TrainJobs fail with the first pod that fails.
+fn without_retries(runtime: &Value) -> Value {
+    let mut runtime = runtime.clone();
+    runtime["metadata"]["name"] = json!("torch-once");
+    job_of(&mut runtime)["backoffLimit"] = json!(0);
+    runtime
+}
+
+/// The Job of a runtime that trains.
+fn job_of(runtime: &mut Value) -> &mut Value {
+    &mut runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
 }
 
 fn kind(kind: Kind) -> Result<Resource> {
@@ -95,19 +89,39 @@ async fn create(api: &Api<'_>, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A namespace, and who works in it.
+/// A namespace, and who may do in it what the role for users in deploy/ says.
 struct Place<'a> {
     shared: &'a Used,
     namespace: String,
+    user: PathBuf,
     pods: Resource,
 }
 
 impl<'a> Place<'a> {
     async fn new(shared: &'a Used) -> Result<Self> {
         let namespace = shared.cluster.new_namespace().await?;
+        let plane = shared.plane();
+        let binding = json!({
+            "metadata": {"name": "users"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeflow-trainer-edit",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+        });
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let bindings = Resource::namespaced(rbac, "rolebindings");
+        create(&plane.api(&bindings, &namespace), &binding).await?;
+        let user = plane.kubeconfig_for_service_account(&namespace, "default");
+        let user = user.await?;
+        let pods: kube::Api<Pod> = kube::Api::namespaced(client_of(&user).await?, &namespace);
+        eventually("the role holds", async || {
+            Ok(pods.list(&ListParams::default()).await.ok())
+        })
+        .await?;
         Ok(Self {
             shared,
             namespace,
+            user,
             pods: Resource::pods(),
         })
     }
@@ -146,11 +160,9 @@ impl<'a> Place<'a> {
     }
 
     async fn call(&self, client: &PythonClient, arguments: &[&str]) -> Result<Outcome> {
-        let plane = self.shared.plane();
+        let logs = self.shared.plane().folder();
         let arguments = arguments.iter().copied();
-        client
-            .call(plane.kubeconfig(), plane.folder(), arguments)
-            .await
+        client.call(&self.user, logs, arguments).await
     }
 
     /// Waits until nothing is left that the controller made.
@@ -191,7 +203,7 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     place.fate(Fate::Hold);
     let mut runtimes = place.kubeflow(&["runtimes"]).await?;
     let listed =
-        |name: &str| json!({"name": name, "framework": "torch", "image": IMAGE, "nodes": 1});
+        |name: &str| json!({"name": name, "framework": "torch", "image": shared.image, "nodes": 1});
     if let Some(runtimes) = runtimes.as_array_mut() {
         runtimes.sort_by_key(|runtime| runtime["name"].to_string());
     }
@@ -214,7 +226,7 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     for pod in &pods {
         let container = &pod["spec"]["containers"][0];
         let expected = json!({
-            "name": "node", "image": IMAGE,
+            "name": "node", "image": shared.image,
             "env": [
                 {"name": "GREETING", "value": "hello"},
                 {"name": "PET_NNODES", "value": "2"},
@@ -327,7 +339,7 @@ async fn make_claim(place: &Place<'_>) -> Result<()> {
 }
 
 /// What the options of [`options`] are to a pod of that job.
-fn pod(options: &Value, name: &str) -> Value {
+fn pod(options: &Value, image: &Value, name: &str) -> Value {
     let quantities = json!({"cpu": "4", "nvidia.com/gpu": "8"});
     json!({
         "metadata": {"labels": options["pod_labels"], "annotations": options["pod_annotations"]},
@@ -339,7 +351,7 @@ fn pod(options: &Value, name: &str) -> Value {
             "nodeSelector": options["pod_spec_overrides"]["nodeSelector"],
             "containers": [{
                 "name": "node",
-                "image": IMAGE,
+                "image": image,
                 "command": ["torchrun", "train.py"],
                 "volumeMounts": options["volume_mounts"],
                 "resources": {"requests": quantities, "limits": {"nvidia.com/gpu": "8"}},
@@ -367,7 +379,7 @@ async fn nemo_run_launches_follows_and_cancels(shared: &Used) -> Result<()> {
 
     let pods = place.pods().await?;
     ensure!(pods.len() == 2, "{pods:#?}");
-    let expected = pod(&options, name);
+    let expected = pod(&options, &shared.image, name);
     for pod in &pods {
         ensure!(holds(pod, &expected), "{pod:#} is to hold {expected:#}");
         let containers = pod["spec"]["containers"].as_array();
