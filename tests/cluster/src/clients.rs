@@ -1,10 +1,9 @@
 //! The reference's clients, as programs that read an object by their types and write it again.
 
-use crate::cache::Entry;
 use crate::go;
-use anyhow::{Context, Result, bail, ensure};
+use crate::python::Packages;
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
-use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,9 +63,7 @@ impl GoTypes {
 
 /// The models of the Python client.
 #[derive(Debug)]
-pub struct PythonModels {
-    packages: PathBuf,
-}
+pub struct PythonModels(Packages);
 
 impl PythonModels {
     /// Installs the client into the cache, once.
@@ -74,29 +71,7 @@ impl PythonModels {
     /// # Errors
     /// No Python, or what its installer said.
     pub fn install() -> Result<Self> {
-        let requirements = Path::new(FOLDER).join("requirements.txt");
-        let version = python(Command::new("python3").arg("--version"))?;
-        let entry = Entry::of(
-            "python-client",
-            std::slice::from_ref(&requirements),
-            &version,
-        )?;
-        let packages = entry.folder.join("packages");
-        if packages.is_dir() {
-            return Ok(Self { packages });
-        }
-        let _lock = entry.lock()?;
-        if !packages.is_dir() {
-            let scratch = tempfile::Builder::new()
-                .prefix(".installing-")
-                .tempdir_in(&entry.folder)?;
-            let target = scratch.path().join("packages");
-            let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "install", "--quiet", "--target"]);
-            python(pip.arg(&target).arg("--requirement").arg(&requirements))?;
-            fs::rename(&target, &packages)?;
-        }
-        Ok(Self { packages })
+        Ok(Self(Packages::kubeflow()?))
     }
 
     /// What the models make of each object, or why it does not decode.
@@ -104,25 +79,9 @@ impl PythonModels {
     /// # Errors
     /// The program failed.
     pub fn round(&self, objects: &[Value]) -> Result<Vec<Result<Round, String>>> {
-        let mut command = Command::new("python3");
-        command
-            .arg(Path::new(FOLDER).join("round.py"))
-            .env("PYTHONPATH", &self.packages)
-            .env("PYTHONDONTWRITEBYTECODE", "1");
+        let mut command = self.0.run(&Path::new(FOLDER).join("round.py"));
         rounds(converse(&mut command, objects)?, objects.len())
     }
-}
-
-fn python(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .context("cannot run python3: install Python 3.10 or newer, with pip")?;
-    ensure!(
-        output.status.success(),
-        "python3 failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Gives a program one object a line, and reads one value a line.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take until it is seen. Far more than it does: a machine may be busy, and no test measures time.
 pub(crate) const WITHIN: Duration = Duration::from_secs(180);
 /// How long it is not looked at in between.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Asks again and again until there is an answer.
 ///

@@ -1,0 +1,155 @@
+//! Python packages, and programs that use them.
+
+use crate::cache::Entry;
+use crate::process::Process;
+use crate::wait::PAUSE;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where the scripts of clients are.
+const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
+
+/// A folder with the packages of one file of requirements.
+#[derive(Debug)]
+pub(crate) struct Packages(PathBuf);
+
+impl Packages {
+    /// The Kubeflow SDK, with the models of Trainer's objects.
+    pub(crate) fn kubeflow() -> Result<Self> {
+        let requirements = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../reference/types/requirements.txt"
+        );
+        Self::install("python-client", Path::new(requirements), &[])
+    }
+
+    /// Installs them into the cache, once, with these options of pip.
+    fn install(name: &str, requirements: &Path, options: &[&str]) -> Result<Self> {
+        let version = output(Command::new("python3").arg("--version"))?;
+        let files = [requirements.to_owned()];
+        let entry = Entry::of(name, &files, &version)?;
+        let packages = entry.folder.join("packages");
+        if packages.is_dir() {
+            return Ok(Self(packages));
+        }
+        let _lock = entry.lock()?;
+        if !packages.is_dir() {
+            let scratch = tempfile::Builder::new()
+                .prefix(".installing-")
+                .tempdir_in(&entry.folder)?;
+            let target = scratch.path().join("packages");
+            let mut pip = Command::new("python3");
+            pip.args(["-m", "pip", "install", "--quiet"]).args(options);
+            pip.arg("--target").arg(&target);
+            output(pip.arg("--requirement").arg(requirements))?;
+            fs::rename(&target, &packages)?;
+        }
+        Ok(Self(packages))
+    }
+
+    /// The command that runs a script with these packages.
+    pub(crate) fn run(&self, script: &Path) -> Command {
+        let mut command = Command::new("python3");
+        command
+            .arg(script)
+            .env("PYTHONPATH", &self.0)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .context("cannot run python3: install Python 3.10 or newer, with pip")?;
+    ensure!(
+        output.status.success(),
+        "python3 failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A released client of the reference, called by a script in `clients/` that makes one call a run.
+#[derive(Debug)]
+pub struct PythonClient {
+    packages: Packages,
+    script: PathBuf,
+}
+
+/// What came of one call.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What the script tells of it.
+    pub result: Value,
+    /// What the client warned of on the way.
+    pub warnings: Vec<String>,
+}
+
+impl PythonClient {
+    /// The Kubeflow SDK, in the cache once.
+    ///
+    /// # Errors
+    /// No Python, or what its installer said.
+    pub fn kubeflow() -> Result<Self> {
+        Ok(Self {
+            packages: Packages::kubeflow()?,
+            script: Path::new(SCRIPTS).join("kubeflow_client.py"),
+        })
+    }
+
+    /// NeMo Run, in the cache once.
+    ///
+    /// # Errors
+    /// No Python, or what its installer said.
+    pub fn nemo_run() -> Result<Self> {
+        let scripts = Path::new(SCRIPTS);
+        Ok(Self {
+            packages: Packages::install("nemo-run", &scripts.join("nemo_run.txt"), &["--no-deps"])?,
+            script: scripts.join("nemo_run_client.py"),
+        })
+    }
+
+    /// Makes a call in the name of a kubeconfig file, with a log of its own in that folder.
+    ///
+    /// # Errors
+    /// The script failed, with the end of what it printed; or it told nothing.
+    pub async fn call<'a>(
+        &self,
+        kubeconfig: &Path,
+        logs: &Path,
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Outcome> {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let script = self.script.file_stem().context("a script without a name")?;
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", script.to_string_lossy());
+        let mut command = self.packages.run(&self.script);
+        command.env("KUBECONFIG", kubeconfig).args(arguments);
+        let process = Process::start(&name, &command, logs)?;
+        let status = loop {
+            match process.ended()? {
+                Some(status) => break status,
+                None => tokio::time::sleep(PAUSE).await,
+            }
+        };
+        ensure!(status.success(), "{status}: {}", process.last_words());
+        let words = process.last_words();
+        let told = words.lines().next_back().map(serde_json::from_str::<Value>);
+        let Some(Ok(mut told)) = told else {
+            bail!("it told nothing: {words}");
+        };
+        let warnings = told.get("warnings").and_then(Value::as_array);
+        let warnings = warnings.into_iter().flatten();
+        Ok(Outcome {
+            warnings: warnings
+                .filter_map(|text| Some(text.as_str()?.to_owned()))
+                .collect(),
+            result: told.get_mut("result").map(Value::take).unwrap_or_default(),
+        })
+    }
+}
