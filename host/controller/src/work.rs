@@ -42,7 +42,7 @@ impl Work {
     /// Watches until it is dropped.
     pub(crate) async fn watch(&self) {
         let client = || self.client.clone();
-        let woken = |runtime: &RuntimeKey| {
+        let woken = |runtime: &RuntimeKey, _| {
             for key in self.reconciler.woken_by(runtime) {
                 self.queue.add(key);
             }
@@ -53,7 +53,7 @@ impl Work {
                 Api::<TrainJobObject>::all(client()),
                 names::TRAIN_JOB,
                 &stores.jobs,
-                |key| {
+                |key, _| {
                     self.queue.add(key.clone());
                 },
             )
@@ -62,7 +62,10 @@ impl Work {
                 Api::<JobSetObject>::all(client()),
                 names::JOB_SET,
                 &stores.job_sets,
-                |key| {
+                |key, gone| {
+                    if let Some(gone) = gone {
+                        self.reconciler.ended(key, gone);
+                    }
                     self.queue.add_after(key.clone(), GATHER);
                 },
             )

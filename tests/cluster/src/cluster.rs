@@ -145,6 +145,19 @@ async fn start(
     Ok((kubelet, jobset, controllers))
 }
 
+/// Defines JobSets and Trainyard's own kinds on a control plane without controllers: for tests of many objects, of which nothing
+/// is to be made.
+///
+/// # Errors
+/// No binaries, or a definition that the API server refused.
+pub async fn define_kinds(plane: &ControlPlane) -> Result<()> {
+    let crds = definitions(&Binaries::of_a_cluster()?)?;
+    let installs = crds
+        .iter()
+        .map(|crd| install(plane, crd, Install::ServerSide));
+    try_join_all(installs).await.map(drop)
+}
+
 /// The definitions of JobSets and of our own kinds.
 fn definitions(binaries: &Binaries) -> Result<Vec<Value>> {
     let mut crds = vec![jobset::definition(binaries)?];

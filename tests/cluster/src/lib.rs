@@ -34,7 +34,7 @@ mod wait;
 pub use answer::{Answer, Cause, Refusal};
 pub use api::{Api, Validation, Write};
 pub use clients::{GoTypes, PythonModels, Round};
-pub use cluster::Cluster;
+pub use cluster::{Cluster, define_kinds};
 pub use control_plane::ControlPlane;
 pub use crds::{Install, install};
 pub use definitions::{Definition, Definitions};

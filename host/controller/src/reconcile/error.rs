@@ -126,6 +126,14 @@ impl ReconcileError {
         )
     }
 
+    /// Whether a TrainJob that comes now can't be made of what there is.
+    pub(crate) fn is_of_input(&self) -> bool {
+        matches!(
+            self,
+            Self::NoRuntime { .. } | Self::Runtime { .. } | Self::Render { .. } | Self::NoObject(_)
+        )
+    }
+
     /// An answer of the API server to what was to be done.
     pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
         let what = what.into();

@@ -79,6 +79,8 @@ pub struct Reconciler {
     write_defaults: bool,
     /// The suspended JobSets that are as their TrainJobs want them: UID and fingerprint of the TrainJob.
     applied: Mutex<HashMap<Key, (Box<str>, u64)>>,
+    /// JobSets that had ended when they went. Where a TrainJob does not say so yet, it would be made again, and run again.
+    ended: Mutex<HashMap<Key, Arc<JobSetState>>>,
     /// The TrainJobs whose runtime is missing or wrong.
     waiting: Mutex<HashMap<RuntimeKey, HashSet<Key>>>,
 }
@@ -143,6 +145,7 @@ impl Reconciler {
             plugins,
             write_defaults,
             applied: Mutex::default(),
+            ended: Mutex::default(),
             waiting: Mutex::default(),
         }
     }
@@ -152,6 +155,14 @@ impl Reconciler {
         self.waiting().remove(runtime).unwrap_or_default()
     }
 
+    /// Keeps the end of a JobSet that is gone, until its TrainJob says it.
+    pub(crate) fn ended(&self, key: &Key, gone: JobSetState) {
+        let was_told = |job: Arc<TrainJobState>| status::end(&job.status).is_some();
+        if gone.end.is_some() && !self.stores.jobs.get(key).is_none_or(was_told) {
+            self.ends().insert(key.clone(), Arc::new(gone));
+        }
+    }
+
     /// Brings a TrainJob to where it should be.
     ///
     /// # Errors
@@ -159,6 +170,7 @@ impl Reconciler {
     pub async fn reconcile(&self, key: &Key) -> Result<Done, ReconcileError> {
         let Some(state) = self.stores.jobs.get(key) else {
             self.applied().remove(key);
+            self.ends().remove(key);
             return Ok(Done::default());
         };
         let object = state.object().unwrap_or_default();
@@ -177,6 +189,9 @@ impl Reconciler {
         // What was made shows in the status at once.
         let status = self.status(key, &state, &wishes, now);
         self.write_status(key, &state, &status).await?;
+        if status::end(&status).is_some() {
+            self.ends().remove(key);
+        }
         self.end_overdue(key, &state, &status).await?;
         let warnings = made?;
         let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
@@ -194,6 +209,12 @@ impl Reconciler {
         (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
     }
 
+    /// The JobSet of a TrainJob that ended and went before the TrainJob said so.
+    fn end_of(&self, key: &Key, job: &TrainJobState) -> Option<Arc<JobSetState>> {
+        let ended = self.ends().get(key).cloned()?;
+        (ended.owner.as_ref() == Some(&job.uid)).then_some(ended)
+    }
+
     fn status(
         &self,
         key: &Key,
@@ -202,6 +223,7 @@ impl Reconciler {
         now: Timestamp,
     ) -> TrainJobStatus {
         let job_set = self.job_set(key, state);
+        let job_set = job_set.or_else(|| self.end_of(key, state));
         let status = status::next(&state.status, wishes.suspend, job_set.as_deref(), now);
         if status::end(&status).is_some() {
             return status;
@@ -293,6 +315,10 @@ impl Reconciler {
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<RuntimeKey, HashSet<Key>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn applied(&self) -> MutexGuard<'_, HashMap<Key, (Box<str>, u64)>> {

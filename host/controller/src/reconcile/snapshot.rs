@@ -117,8 +117,18 @@ pub struct Snapshot {
     config: Value,
     /// Whether the JobSet has run.
     pub started: bool,
-    /// `metadata.uid`; none before it is written.
-    pub uid: Option<String>,
+    /// How it stands in the cluster; none before it is written.
+    pub(crate) written: Option<Written>,
+}
+
+/// A snapshot's ConfigMap, as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
+    /// Whether its data can't change. What belongs to a suspended TrainJob can: where a plugin was renewed, it is renewed by one
+    /// write, so that there is never a time without it.
+    pub(crate) immutable: bool,
 }
 
 impl Snapshot {
@@ -139,7 +149,7 @@ impl Snapshot {
             lookups: Arc::default(),
             config: Value::Null,
             started: false,
-            uid: None,
+            written: None,
         })
     }
 
@@ -176,7 +186,7 @@ impl Snapshot {
                 ..ObjectMeta::default()
             },
             data: Some(data),
-            immutable: Some(true),
+            immutable: Some(!job.suspend),
             ..ConfigMap::default()
         }
     }
@@ -234,7 +244,11 @@ impl Snapshot {
         }
         let annotations = map.metadata.annotations.as_ref();
         snapshot.started = annotations.is_some_and(|all| all.contains_key(STARTED));
-        snapshot.uid = map.metadata.uid.clone();
+        snapshot.written = Some(Written {
+            uid: map.metadata.uid.clone(),
+            version: map.metadata.resource_version.clone(),
+            immutable: map.immutable == Some(true),
+        });
         Ok(snapshot)
     }
 }

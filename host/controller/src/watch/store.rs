@@ -70,6 +70,16 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         newer
     }
 
+    /// The newest version of all.
+    pub fn newest(&self) -> u64 {
+        let objects = self.read();
+        objects
+            .values()
+            .map(|state| state.version())
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Forgets the object that was deleted at this version, unless one of that name was made since.
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
@@ -81,19 +91,16 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         }
     }
 
-    /// Takes a whole list. Returns the keys of what is gone.
-    pub fn replace(&self, listed: Vec<(K, S)>) -> Vec<K> {
-        let last = listed
-            .iter()
-            .map(|(_, state)| state.version())
-            .max()
-            .unwrap_or(0);
+    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns the keys of what is gone.
+    pub fn replace(&self, listed: Vec<(K, S)>, before: u64) -> Vec<K> {
+        let listed_versions = listed.iter().map(|(_, state)| state.version());
+        let last = listed_versions.fold(before, u64::max);
         let keys: HashSet<K> = listed.iter().map(|(key, _)| key.clone()).collect();
         for (key, state) in listed {
             self.put(key, state);
         }
         let mut gone = Vec::new();
-        // What was written after the list was made is in no list yet.
+        // What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
         self.write().retain(|key, state| {
             let stays = keys.contains(key) || state.version() > last;
             if !stays {
@@ -163,14 +170,26 @@ mod tests {
         let store = Store::default();
         store.put("gone", At(1));
         store.put("stays", At(2));
+        let before = store.newest();
         store.put("written since", At(9));
         assert!(!store.is_synced());
         assert_eq!(
-            store.replace(vec![("stays", At(3)), ("new", At(4))]),
+            store.replace(vec![("stays", At(3)), ("new", At(4))], before),
             ["gone"]
         );
         assert!(store.is_synced());
         assert_eq!(*store.get(&"stays").unwrap(), At(3));
         assert_eq!(store.len(), 3);
+    }
+
+    #[test]
+    fn what_went_while_nobody_watched_goes_even_where_it_was_the_newest() {
+        let store = Store::default();
+        store.put("stays", At(2));
+        store.put("gone", At(7));
+        let listed = vec![("stays", At(2))];
+        assert_eq!(store.replace(listed, store.newest()), ["gone"]);
+        assert_eq!(store.replace(Vec::new(), store.newest()), ["stays"]);
+        assert!(store.is_empty());
     }
 }

@@ -24,37 +24,40 @@ pub trait Watched: Resource + Clone + DeserializeOwned + Debug + Send + 'static 
 /// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
 const WATCH_SECONDS: u32 = 60;
 
-/// Watches a kind for good, and calls `changed` for each object that appeared, changed or went. An error is logged and waited
-/// out; no other watch feels it.
+/// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last of it where it was
+/// seen to go. An error is logged and waited out; no other watch feels it.
 pub async fn follow<W: Watched>(
     api: Api<W>,
     kind: &str,
     store: &Store<W::Key, W::State>,
-    changed: impl Fn(&W::Key),
+    changed: impl Fn(&W::Key, Option<W::State>),
 ) {
     let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
     pin_mut!(events);
-    let mut listed = Vec::new();
+    let (mut listed, mut before) = (Vec::new(), 0);
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::Init) => listed.clear(),
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                before = store.newest();
+            }
             Ok(watcher::Event::InitApply(object)) => listed.extend(object.slim()),
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut listed);
                 let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
-                let gone = store.replace(listed);
-                keys.iter().chain(&gone).for_each(&changed);
+                let gone = store.replace(listed, before);
+                keys.iter().chain(&gone).for_each(|key| changed(key, None));
             }
             Ok(watcher::Event::Apply(object)) => {
                 if let Some((key, state)) = object.slim() {
                     store.put(key.clone(), state);
-                    changed(&key);
+                    changed(&key, None);
                 }
             }
             Ok(watcher::Event::Delete(object)) => {
                 if let Some((key, state)) = object.slim() {
                     store.remove(&key, state.version());
-                    changed(&key);
+                    changed(&key, Some(state));
                 }
             }
             Err(error) => tracing::warn!(kind, %error, "a watch failed; it starts again"),

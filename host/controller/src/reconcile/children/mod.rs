@@ -1,24 +1,26 @@
 //! What a TrainJob owns: its snapshot, the objects beside the JobSet, and the JobSet.
 
+mod beside;
+mod snapshots;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
-};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Object, Source, TrainJob, merge, names, runtime::RuntimeKind};
 use trainyard_model::lookup::Lookups;
-use trainyard_model::object::ApplyMode;
-use trainyard_render::{Problem, Rendered, RenderedObject, Warning};
+use trainyard_render::{Problem, Rendered, Warning};
 
 use super::error::{ReconcileError, code};
 use super::snapshot::{Plan, STARTED, Snapshot};
 use super::{MANAGER, Reconciler, defaults, job_set, owner};
 use crate::queue::Key;
-use crate::watch::{JobSetObject, JobSetState, RuntimeKey, TrainJobState, Watched as _};
+use crate::watch::{
+    JobSetObject, JobSetState, RuntimeKey, TrainJobObject, TrainJobState, Watched as _,
+};
 
 /// A TrainJob that was read, on its way.
 struct Pass<'a> {
@@ -56,7 +58,8 @@ impl Reconciler {
             Some(found) if !found.suspended => Ok(Vec::new()),
             found => {
                 let now = (state.uid.clone(), state.fingerprint());
-                if found.is_some() && self.applied().get(key) == Some(&now) {
+                // One that should run is let go, whoever suspended it.
+                if found.is_some() && suspend && self.applied().get(key) == Some(&now) {
                     return Ok(Vec::new());
                 }
                 let pass = Pass {
@@ -65,8 +68,14 @@ impl Reconciler {
                     job: Arc::new(read(object)?),
                 };
                 let warnings = match found {
-                    None => pass.make().await?,
                     Some(found) => pass.change(found).await?,
+                    None => {
+                        let had_one = !state.status.jobs_status.is_empty();
+                        if had_one {
+                            self.confirm(key, state).await?;
+                        }
+                        pass.make().await?
+                    }
                 };
                 self.applied().insert(key.clone(), now);
                 Ok(warnings)
@@ -74,10 +83,31 @@ impl Reconciler {
         }
     }
 
+    /// Fails where the TrainJob is not what is known of it any more. Of two watches one may be behind: the JobSet of a TrainJob
+    /// that was deleted, or has ended, would be made again.
+    async fn confirm(&self, key: &Key, known: &TrainJobState) -> Result<(), ReconcileError> {
+        let what = format!("TrainJob `{}`", key.name);
+        let api: Api<TrainJobObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = api.get_opt(&key.name).await;
+        let found = found.map_err(|error| ReconcileError::api(format!("reading {what}"), error))?;
+        match found.and_then(TrainJobObject::slim) {
+            Some((_, now))
+                if now.uid == known.uid && now.resource_version() == known.resource_version() =>
+            {
+                Ok(())
+            }
+            Some((key, now)) => {
+                self.stores.jobs.put(key, now);
+                Err(ReconcileError::Conflict { what })
+            }
+            None => Err(ReconcileError::Conflict { what }),
+        }
+    }
+
     /// Suspends a running JobSet: nothing else of it changes. Before that, its snapshot says that it has run.
     async fn suspend(&self, key: &Key, job_set: &JobSetState) -> Result<(), ReconcileError> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.namespace);
-        let started = json!({"metadata": {"annotations": {STARTED: "true"}}});
+        let started = json!({"metadata": {"annotations": {STARTED: "true"}}, "immutable": true});
         let name = Snapshot::name(&key.name);
         match maps.patch(&name, &manager(), &Patch::Merge(&started)).await {
             Ok(_) => {}
@@ -129,10 +159,14 @@ impl Reconciler {
 impl Pass<'_> {
     /// Makes everything of a TrainJob that has no JobSet.
     async fn make(&self) -> Result<Vec<Warning>, ReconcileError> {
-        let made = self.render(self.fresh_snapshot()?).await?;
-        let made = match self.post_snapshot(&made.snapshot).await {
-            Ok(()) => made,
-            Err(ReconcileError::Conflict { .. }) => self.remade().await?,
+        let made = match self.made_now().await {
+            Ok(made) => match self.post_snapshot(&made.snapshot).await {
+                Ok(()) => made,
+                Err(error @ ReconcileError::Conflict { .. }) => self.remade(error).await?,
+                Err(error) => return Err(error),
+            },
+            // It came when its runtime was another one, or was there.
+            Err(error) if error.is_of_input() => self.remade(error).await?,
             Err(error) => return Err(error),
         };
         self.apply_beside(&made.rendered.objects).await?;
@@ -153,23 +187,27 @@ impl Pass<'_> {
         applied.map(|()| made.rendered.warnings)
     }
 
-    /// The same from the snapshot that is already there.
-    async fn remade(&self) -> Result<Made, ReconcileError> {
+    /// A TrainJob that comes now.
+    async fn made_now(&self) -> Result<Made, ReconcileError> {
+        let (made, _) = self.render(self.fresh_snapshot()?).await?;
+        Ok(made)
+    }
+
+    /// The same from the snapshot that is already there; the error where there is none.
+    async fn remade(&self, error: ReconcileError) -> Result<Made, ReconcileError> {
         let Some(snapshot) = self.read_snapshot().await? else {
-            let what = format!("ConfigMap `{}`", Snapshot::name(&self.key.name));
-            return Err(ReconcileError::Conflict { what });
+            return Err(error);
         };
         let before = snapshot.plan.clone();
         let started = snapshot.started;
-        let uid = snapshot.uid.clone();
-        let (made, same) = self.render_again(snapshot).await?;
+        let (made, same) = self.render(snapshot).await?;
         if same {
             return Ok(made);
         }
         if started {
             return Err(pinned(before.as_ref(), made.snapshot.plan.as_ref()));
         }
-        self.replace_snapshot(&made.snapshot, uid).await?;
+        self.replace_snapshot(&made.snapshot).await?;
         Ok(made)
     }
 
@@ -184,10 +222,9 @@ impl Pass<'_> {
             self.resume(found, snapshot).await?;
             return Ok(Vec::new());
         }
-        let uid = snapshot.uid.clone();
-        let (made, same) = self.render_again(snapshot).await?;
+        let (made, same) = self.render(snapshot).await?;
         if !same {
-            self.replace_snapshot(&made.snapshot, uid).await?;
+            self.replace_snapshot(&made.snapshot).await?;
         }
         self.apply_beside(&made.rendered.objects).await?;
         let mut job_set = self.owned(made.rendered.job_set);
@@ -228,7 +265,7 @@ impl Pass<'_> {
         })?;
         let version = live.metadata.resource_version.clone().unwrap_or_default();
         let spec = live.data.get("spec").cloned().unwrap_or_default();
-        let wanted = match self.render_again(snapshot).await {
+        let wanted = match self.render(snapshot).await {
             Ok((made, true)) => made
                 .rendered
                 .job_set
@@ -274,14 +311,10 @@ impl Pass<'_> {
         Err(error)
     }
 
-    async fn render(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
-        self.render_again(snapshot).await.map(|(made, _)| made)
-    }
-
     /// Renders the TrainJob on the snapshot's runtime. Says whether it went the way that the snapshot holds.
     ///
     /// What a started TrainJob's plugins looked up is pinned; for any other it is asked for anew.
-    async fn render_again(&self, mut snapshot: Snapshot) -> Result<(Made, bool), ReconcileError> {
+    async fn render(&self, mut snapshot: Snapshot) -> Result<(Made, bool), ReconcileError> {
         let mut lookups = if snapshot.started {
             snapshot.lookups.clone()
         } else {
@@ -347,100 +380,6 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn post_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
-        let map = snapshot.to_config_map(&self.job, &self.key.namespace);
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
-        let created = self.config_maps().create(&params, &map).await;
-        created
-            .map(drop)
-            .map_err(|error| ReconcileError::api(what(), error))
-    }
-
-    async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
-        let name = Snapshot::name(&self.key.name);
-        let found = self.config_maps().get_opt(&name).await;
-        let found = found
-            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
-        let Some(map) = found else {
-            return Ok(None);
-        };
-        if !owner::owns(&self.job, &map.metadata) {
-            return Err(owner::foreign("ConfigMap".to_owned(), name, &map.metadata));
-        }
-        Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
-    }
-
-    /// Puts a snapshot in the place of the one of that UID.
-    async fn replace_snapshot(
-        &self,
-        snapshot: &Snapshot,
-        uid: Option<String>,
-    ) -> Result<(), ReconcileError> {
-        let name = Snapshot::name(&self.key.name);
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid,
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        match self.config_maps().delete(&name, &params).await {
-            Ok(_) => {}
-            Err(error) if code(&error) == Some(404) => {}
-            Err(error) => {
-                return Err(ReconcileError::api(
-                    format!("replacing ConfigMap `{name}`"),
-                    error,
-                ));
-            }
-        }
-        self.post_snapshot(snapshot).await
-    }
-
-    /// Applies the objects beside a JobSet that may change.
-    async fn apply_beside(&self, objects: &[RenderedObject]) -> Result<(), ReconcileError> {
-        for object in objects {
-            let value = self.owned(object.value.clone());
-            let text = |pointer: &str| {
-                value
-                    .pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let (kind, name) = (text("/kind"), text("/metadata/name"));
-            let api: Api<DynamicObject> = Api::namespaced_with(
-                self.reconciler.client.clone(),
-                &self.key.namespace,
-                &resource(&text("/apiVersion"), &kind),
-            );
-            let found = api.get_metadata_opt(&name).await;
-            let found = found
-                .map_err(|error| ReconcileError::api(format!("reading {kind} `{name}`"), error))?;
-            match &found {
-                Some(found) if !owner::owns(&self.job, &found.metadata) => {
-                    return Err(owner::foreign(kind, name, &found.metadata));
-                }
-                Some(_) if object.apply == ApplyMode::Once => continue,
-                _ => {}
-            }
-            let params = PatchParams::apply(MANAGER);
-            let params = if found.is_some() {
-                params.force()
-            } else {
-                params
-            };
-            let applied = api.patch(&name, &params, &Patch::Apply(&value)).await;
-            applied
-                .map_err(|error| ReconcileError::api(format!("writing {kind} `{name}`"), error))?;
-        }
-        Ok(())
-    }
-
     /// The object with its owner.
     fn owned(&self, mut object: Value) -> Value {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -463,10 +402,6 @@ impl Pass<'_> {
             }
             _ => Err(error),
         }
-    }
-
-    fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
     }
 }
 

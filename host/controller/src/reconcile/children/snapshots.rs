@@ -1,0 +1,73 @@
+//! The snapshot of a TrainJob in the cluster.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+
+use super::{Pass, manager};
+use crate::reconcile::error::{ReconcileError, code};
+use crate::reconcile::snapshot::Snapshot;
+use crate::reconcile::{MANAGER, owner};
+
+impl Pass<'_> {
+    pub(super) async fn post_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
+        let map = snapshot.to_config_map(&self.job, &self.key.namespace);
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
+        let created = self.config_maps().create(&params, &map).await;
+        created
+            .map(drop)
+            .map_err(|error| ReconcileError::api(what(), error))
+    }
+
+    pub(super) async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
+        let name = Snapshot::name(&self.key.name);
+        let found = self.config_maps().get_opt(&name).await;
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let Some(map) = found else {
+            return Ok(None);
+        };
+        if !owner::owns(&self.job, &map.metadata) {
+            return Err(owner::foreign("ConfigMap".to_owned(), name, &map.metadata));
+        }
+        Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
+    }
+
+    /// Puts a snapshot in the place of the one that it was made from.
+    pub(super) async fn replace_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
+        let name = Snapshot::name(&self.key.name);
+        let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
+        let Some(written) = &snapshot.written else {
+            return self.post_snapshot(snapshot).await;
+        };
+        if !written.immutable {
+            let mut map = snapshot.to_config_map(&self.job, &self.key.namespace);
+            map.metadata.uid.clone_from(&written.uid);
+            map.metadata.resource_version.clone_from(&written.version);
+            let patch = Patch::Merge(&map);
+            let replaced = self.config_maps().patch(&name, &manager(), &patch).await;
+            return replaced.map(drop).map_err(failed);
+        }
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: written.uid.clone(),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match self.config_maps().delete(&name, &params).await {
+            Ok(_) => {}
+            Err(error) if code(&error) == Some(404) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        self.post_snapshot(snapshot).await
+    }
+
+    fn config_maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
+    }
+}

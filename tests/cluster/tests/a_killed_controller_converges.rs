@@ -1,0 +1,191 @@
+//! Killed before or after any API call of a reconcile, the controller's next start brings every TrainJob to where it would be had
+//! nothing happened: the same objects, none twice, and none left over.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use common::{Case, Disturbed, Place};
+use serde_json::Value;
+use trainyard_cluster::{Act, Call, Test, Trainyard, eventually, run};
+
+/// How long the TrainJob with a deadline has: enough to run before.
+const DEADLINE: Duration = Duration::from_secs(6);
+
+/// When the controller is killed: around the call of that number.
+#[derive(Clone, Copy, Debug)]
+struct Kill {
+    call: usize,
+    answered: bool,
+}
+
+/// The TrainJobs of one case, each in a namespace of its own.
+struct Rounds<'a> {
+    shared: &'a Disturbed,
+    case: Case,
+    controller: Arc<Trainyard>,
+}
+
+/// What an undisturbed controller does, and what comes of it.
+struct Undisturbed {
+    calls: Vec<String>,
+    objects: Value,
+}
+
+impl<'a> Rounds<'a> {
+    async fn undisturbed(&mut self) -> Result<Undisturbed> {
+        let place = self.prepared().await?;
+        self.shared.proxy.forget().await;
+        self.happen(&place).await?;
+        let objects = place.settled(&[self.case]).await?;
+        place.seen.made_once()?;
+        Ok(Undisturbed {
+            calls: self.calls(&place).await,
+            objects,
+        })
+    }
+
+    /// Kills the controller there, starts it again, and waits until all is as undisturbed. Says around which call it was; none
+    /// where there was no call of that number this time.
+    async fn killed(&mut self, kill: Kill, undisturbed: &Value) -> Result<Option<String>> {
+        let place = self.prepared().await?;
+        let killed = Arc::new(AtomicBool::new(false));
+        self.shared.proxy.forget().await;
+        self.happen_with(&place, Some((kill, Arc::clone(&killed))))
+            .await?;
+        let done = "the controller is killed, or at its end";
+        eventually(done, async || {
+            let over = killed.load(Ordering::Relaxed) || place.is(undisturbed).await?;
+            Ok(over.then_some(()))
+        })
+        .await?;
+        let around = if killed.load(Ordering::Relaxed) {
+            let calls = self.calls(&place).await;
+            self.shared.proxy.forget().await;
+            self.controller = self.shared.controller().await?;
+            calls.last().cloned()
+        } else {
+            None
+        };
+        place.until_it_is(undisturbed).await?;
+        place.seen.made_once()?;
+        Ok(around)
+    }
+
+    /// A place with a TrainJob to which nothing has happened yet.
+    async fn prepared(&self) -> Result<Place<'a>> {
+        let place = Place::new(&self.shared.cluster, DEADLINE).await?;
+        self.case.prepare(&place).await?;
+        // No call about what was before is to be counted.
+        place.unchanged_for(Duration::from_millis(700)).await?;
+        Ok(place)
+    }
+
+    async fn happen(&mut self, place: &Place<'_>) -> Result<()> {
+        self.happen_with(place, None).await
+    }
+
+    async fn happen_with(
+        &mut self,
+        place: &Place<'_>,
+        kill: Option<(Kill, Arc<AtomicBool>)>,
+    ) -> Result<()> {
+        if self.case == Case::Overdue {
+            // The clock can't be stopped: its deadline passes while there is no controller.
+            self.controller.kill()?;
+            tokio::time::sleep(place.deadline).await;
+            self.controller = self.shared.starting_controller()?;
+        }
+        if let Some((kill, killed)) = kill {
+            let rule = rule(kill, &place.namespace, &self.controller, killed);
+            self.shared.proxy.set_rule(rule).await;
+        }
+        self.case.happen(place).await
+    }
+
+    /// The calls about this place, without what differs from run to run.
+    async fn calls(&self, place: &Place<'_>) -> Vec<String> {
+        let calls = self.shared.proxy.calls().await;
+        let calls = calls.iter().filter(|call| is_in(call, &place.namespace));
+        let text = |call: &Call| {
+            let path = call.path.replace(&place.namespace, "NAMESPACE");
+            format!("{} {path}", call.method)
+        };
+        calls.map(text).collect()
+    }
+}
+
+/// Whether a call is about an object of that namespace. Watches and lists are about those of all.
+fn is_in(call: &Call, namespace: &str) -> bool {
+    call.path.contains(&format!("/namespaces/{namespace}/"))
+}
+
+fn rule(
+    kill: Kill,
+    namespace: &str,
+    controller: &Arc<Trainyard>,
+    killed: Arc<AtomicBool>,
+) -> impl FnMut(&Call) -> Act + Send + 'static {
+    let (namespace, controller) = (namespace.to_owned(), Arc::clone(controller));
+    let mut calls = 0;
+    move |call| {
+        calls += usize::from(is_in(call, &namespace));
+        if calls != kill.call || !is_in(call, &namespace) {
+            return Act::Forward;
+        }
+        let (controller, killed) = (Arc::clone(&controller), Arc::clone(&killed));
+        let end = move || {
+            // What it was, the next start shows.
+            let _ = controller.kill();
+            killed.store(true, Ordering::Relaxed);
+        };
+        if kill.answered {
+            Act::cut_after(end)
+        } else {
+            Act::cut_before(end)
+        }
+    }
+}
+
+async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let mut rounds = Rounds {
+        controller: shared.controller().await?,
+        shared,
+        case,
+    };
+    let undisturbed = rounds.undisturbed().await?;
+    ensure!(!undisturbed.calls.is_empty(), "{case:?}: no call");
+    for answered in [false, true] {
+        let mut around = BTreeSet::new();
+        for call in 1..=undisturbed.calls.len() {
+            let kill = Kill { call, answered };
+            let round = rounds.killed(kill, &undisturbed.objects).await;
+            let round = round.map_err(|error| {
+                let calls = &undisturbed.calls;
+                error.context(format!("{case:?}, {kill:?} of {calls:#?}"))
+            })?;
+            around.extend(round);
+        }
+        // How often the status is written differs from run to run; each kind of call was there.
+        let all: BTreeSet<_> = undisturbed.calls.iter().cloned().collect();
+        ensure!(all.is_subset(&around), "{case:?}: {around:#?} of {all:#?}");
+    }
+    rounds.controller.kill()?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let test = |case: Case| {
+        let name = format!("a_train_job_that_is_{}", case.name());
+        Test::new(name, async move |shared: &Disturbed| {
+            converges(shared, case).await
+        })
+    };
+    run(Case::ALL.map(test).into())
+}

@@ -1,0 +1,163 @@
+//! Whatever the API server does for a while, and whoever else works on the same objects: in the end there are the objects that
+//! there would be anyhow, and none was made twice.
+//!
+//! It kills the API server, which is why these tests share no program with others.
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use common::{Case, Disturbed, Place};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use trainyard_cluster::{Act, Test, run};
+
+/// How long the TrainJob with a deadline has: it passes while the API server is away.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// How long the API server is not to be reached.
+const AWAY: Duration = Duration::from_secs(30);
+/// How long every write is refused.
+const STORM: Duration = Duration::from_secs(15);
+
+/// What there is when nothing is shaken.
+static UNDISTURBED: OnceCell<Value> = OnceCell::const_new();
+
+async fn undisturbed(shared: &Disturbed) -> Result<&'static Value> {
+    let objects = async || {
+        let controller = shared.controller().await?;
+        let place = prepared(shared).await?;
+        happen(&place).await?;
+        let objects = place.settled(&Case::ALL).await?;
+        controller.kill()?;
+        Ok(objects)
+    };
+    UNDISTURBED.get_or_try_init(objects).await
+}
+
+/// A place with one TrainJob of each case.
+async fn prepared(shared: &Disturbed) -> Result<Place<'_>> {
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    // The one with a deadline comes last: it has the least time.
+    for case in Case::ALL.into_iter().filter(|case| *case != Case::Overdue) {
+        case.prepare(&place).await?;
+    }
+    Case::Overdue.prepare(&place).await?;
+    Ok(place)
+}
+
+async fn happen(place: &Place<'_>) -> Result<()> {
+    for case in Case::ALL {
+        case.happen(place).await?;
+    }
+    Ok(())
+}
+
+/// Has every case happen by way of `shake`, and waits until all is as undisturbed.
+async fn waited_out(
+    shared: &Disturbed,
+    shake: impl AsyncFnOnce(&Place<'_>) -> Result<()>,
+) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let expected = undisturbed(shared).await?;
+    let controller = shared.controller().await?;
+    shared.proxy.forget().await;
+    let place = prepared(shared).await?;
+    shake(&place).await?;
+    place.until_it_is(expected).await?;
+    place.seen.made_once()?;
+    controller.process().still_runs()?;
+    controller.kill()?;
+    Ok(())
+}
+
+async fn an_api_server_that_starts_again(shared: &Disturbed) -> Result<()> {
+    waited_out(shared, async |place| {
+        happen(place).await?;
+        shared.cluster.plane().kill_api_server()?;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        shared.cluster.plane().start_api_server().await
+    })
+    .await
+}
+
+async fn refused_connections(shared: &Disturbed) -> Result<()> {
+    waited_out(shared, async |place| {
+        shared.proxy.refuse().await;
+        happen(place).await?;
+        tokio::time::sleep(AWAY).await;
+        shared.proxy.serve().await
+    })
+    .await
+}
+
+async fn hanging_connections(shared: &Disturbed) -> Result<()> {
+    waited_out(shared, async |place| {
+        shared.proxy.hang();
+        happen(place).await?;
+        tokio::time::sleep(AWAY).await;
+        shared.proxy.serve().await
+    })
+    .await
+}
+
+/// Answers every write like this for a while.
+async fn storm(shared: &Disturbed, answer: fn() -> Act) -> Result<()> {
+    waited_out(shared, async |place| {
+        shared.proxy.next_writes(usize::MAX, answer).await;
+        happen(place).await?;
+        tokio::time::sleep(STORM).await;
+        let calls = shared.proxy.calls().await;
+        let code = |answer: Act| match answer {
+            Act::Answer(status) => Some(status.code),
+            _ => None,
+        };
+        let code = code(answer());
+        let refused = calls
+            .iter()
+            .filter(|call| call.answer.map(|status| status.as_u16()) == code);
+        let refused = refused.count();
+        ensure!(
+            refused >= Case::ALL.len(),
+            "only {refused} writes were refused"
+        );
+        shared.proxy.forget().await;
+        Ok(())
+    })
+    .await
+}
+
+async fn a_storm_of_conflicts(shared: &Disturbed) -> Result<()> {
+    storm(shared, Act::conflict).await
+}
+
+async fn a_storm_of_too_many_requests(shared: &Disturbed) -> Result<()> {
+    storm(shared, || Act::too_many_requests(1)).await
+}
+
+async fn a_second_controller(shared: &Disturbed) -> Result<()> {
+    waited_out(shared, async |place| {
+        let second = shared.direct_controller().await?;
+        happen(place).await?;
+        place.settled(&Case::ALL).await?;
+        second.process().still_runs()?;
+        second.kill()?;
+        Ok(())
+    })
+    .await
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "an_api_server_that_starts_again",
+            an_api_server_that_starts_again,
+        ),
+        Test::new("refused_connections", refused_connections),
+        Test::new("hanging_connections", hanging_connections),
+        Test::new("a_storm_of_conflicts", a_storm_of_conflicts),
+        Test::new("a_storm_of_too_many_requests", a_storm_of_too_many_requests),
+        Test::new("a_second_controller", a_second_controller),
+    ])
+}
