@@ -55,3 +55,7 @@ pub const OVERRIDES_MANAGER: &str = "trainer.kubeflow.org/pod-template-overrides
 
 /// The keys of `mlPolicy` that are its union's members, beside `plugin`.
 pub const ML_POLICY_KEYS: [&str; 5] = ["torch", "mpi", "flux", "jax", "xgboost"];
+/// Name of the replicated job, and of the container, that trains.
+pub const NODE: &str = "node";
+/// Name of the volume that initializers fill and the trainer reads.
+pub const INITIALIZER_VOLUME: &str = "initializer";

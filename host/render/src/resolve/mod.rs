@@ -87,13 +87,13 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
     let mut template = Template::new(spec);
     template.load(&mut record);
     let mut problems = template.problems;
-    problems.extend(one_pod_set_a_step(&record));
+    problems.extend(steps_are_whole(&record));
     (record, problems)
 }
 
 /// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
-/// `numNodes` would count some pods twice.
-fn one_pod_set_a_step(record: &Record) -> Vec<Problem> {
+/// `numNodes` would count some pods twice. And it has the container that the step runs in.
+fn steps_are_whole(record: &Record) -> Vec<Problem> {
     let path = template::replicated_jobs();
     let mut seen: Vec<&str> = Vec::new();
     let mut problems = Vec::new();
@@ -115,9 +115,29 @@ fn one_pod_set_a_step(record: &Record) -> Vec<Problem> {
             );
             problems.push(Problem::runtime(path.index(at), message));
         }
+        if let Some(name) = container_of_step(ancestor) {
+            let position = record.pod_set_named(&set.name);
+            if position.is_none_or(|set| record.container_named(set, name).is_none()) {
+                let pods = ["template", "spec", "template", "spec", "containers"];
+                let message =
+                    format!("needs a container `{name}`, which the step {ancestor} runs in");
+                problems.push(Problem::runtime(path.index(at).fields(pods), message));
+            }
+        }
         seen.push(ancestor);
     }
     problems
+}
+
+/// The container that a step of a TrainJob runs in.
+fn container_of_step(ancestor: &str) -> Option<&str> {
+    match ancestor {
+        well_known::ANCESTOR_TRAINER => Some(well_known::NODE),
+        well_known::ANCESTOR_DATASET_INITIALIZER | well_known::ANCESTOR_MODEL_INITIALIZER => {
+            Some(ancestor)
+        }
+        _ => None,
+    }
 }
 
 /// Applies the TrainJob's wishes and the runtime's policy to the loaded record.

@@ -203,6 +203,17 @@ impl Overrides<'_> {
     }
 
     /// The dataset and model initializers: what to fetch, and with which secret.
+    fn mounts(&self, id: ContainerId, volume: &str) -> bool {
+        let fields = self.record.fields(PlaceScope::Container(id));
+        let mut mounts = fields
+            .into_iter()
+            .flat_map(|fields| fields.all(Field::Mounts));
+        mounts.any(|mount| {
+            let name = mount.datum.as_json().and_then(|json| json.get("name"));
+            name.is_some_and(|name| name == volume)
+        })
+    }
+
     pub(super) fn initializers(&mut self, initializer: &trainjob::Initializer) {
         let path = FieldPath::of(["spec", "initializer"]);
         for (name, ancestor, wish) in [
@@ -222,6 +233,13 @@ impl Overrides<'_> {
             let Some(id) = self.container_of(ancestor, ancestor, &path) else {
                 continue;
             };
+            if !self.mounts(id, names::INITIALIZER_VOLUME) {
+                let message = format!(
+                    "the runtime's container `{ancestor}` does not mount the volume `{}`: what it fetches would be lost",
+                    names::INITIALIZER_VOLUME
+                );
+                self.problems.push(Problem::job(path.clone(), message));
+            }
             if let Some(uri) = &wish.storage_uri {
                 let from = path.field("storageUri");
                 self.set(

@@ -52,7 +52,15 @@ pub(super) fn apply(
 ) -> Result<Patched, Vec<Problem>> {
     let mut patched = Patched::default();
     let mut problems = Vec::new();
-    for patch in &job.runtime_patches {
+    for (at, patch) in job.runtime_patches.iter().enumerate() {
+        if !is_domain_path(&patch.manager) {
+            let path = FieldPath::of(["spec", "runtimePatches"]);
+            let message = format!(
+                "must be a domain and a path, as example.com/queue, is `{}`",
+                patch.manager
+            );
+            problems.push(Problem::job(path.index(at).field("manager"), message));
+        }
         let mut changes = PatchChanges {
             manager: patch.manager.clone(),
             changes: metadata(job, patch, record),
@@ -83,6 +91,16 @@ pub(super) fn apply(
     } else {
         Err(problems)
     }
+}
+
+/// Whether a manager is a domain and a path, as the reference demands of it, so that two of them can't meet by accident.
+fn is_domain_path(manager: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:/".contains(c);
+    manager.split_once('/').is_some_and(|(domain, path)| {
+        trainyard_model::names::is_dns_subdomain(domain)
+            && !path.is_empty()
+            && path.chars().all(allowed)
+    })
 }
 
 /// The template with one more patch.
