@@ -4,7 +4,8 @@
 
 mod common;
 
-use trainyard_schema::structural::Structural;
+use serde_json::json;
+use trainyard_schema::{documents::DocumentError, structural::Structural};
 
 #[test]
 fn what_a_server_refuses_is_refused() {
@@ -18,5 +19,18 @@ fn what_a_server_refuses_is_refused() {
             Structural::compile(schema).is_err(),
             "{schema}\nis refused by a server: {theirs:?}"
         );
+    }
+}
+
+#[test]
+fn a_rule_that_does_not_compile_is_named_with_its_document_and_place() {
+    let schema = json!({"type": "object", "properties": {"spec": {
+        "type": "object", "x-kubernetes-validations": [{"rule": "self.nodes >"}],
+    }}});
+    let problem = Structural::compile(&schema).unwrap_err();
+    let name = "train-job".to_owned();
+    let text = DocumentError::Schema { name, problem }.to_string();
+    for part in ["train-job", "spec", "self.nodes >"] {
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
