@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use common::{Case, Disturbed, Place};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use trainyard_cluster::{Act, Test, run};
+use trainyard_cluster::{Act, Test, eventually, run};
 
 /// How long the TrainJob with a deadline has: it passes while the API server is away.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -77,7 +77,10 @@ async fn an_api_server_that_starts_again(shared: &Disturbed) -> Result<()> {
         happen(place).await?;
         shared.cluster.plane().kill_api_server()?;
         tokio::time::sleep(Duration::from_secs(5)).await;
-        shared.cluster.plane().start_api_server().await
+        shared.cluster.plane().start_api_server().await?;
+        // It is ready before it answers of every kind.
+        let served = async || Ok(place.objects().await.ok());
+        eventually("all kinds are served", served).await.map(drop)
     })
     .await
 }

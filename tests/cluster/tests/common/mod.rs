@@ -235,7 +235,7 @@ pub struct Place<'a> {
     pub deadline: Duration,
     cluster: &'a Cluster,
     completes: Arc<AtomicBool>,
-    jobs: Resource,
+    pub jobs: Resource,
 }
 
 impl<'a> Place<'a> {
@@ -277,7 +277,12 @@ impl<'a> Place<'a> {
         self.decide();
     }
 
-    async fn until(&self, case: Case, what: &str, holds: impl Fn(&Value) -> bool) -> Result<()> {
+    pub async fn until(
+        &self,
+        case: Case,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
         let api = self.api(&self.jobs);
         api.until(case.name(), what, holds).await.map(drop)
     }
@@ -408,7 +413,7 @@ fn conditions(job: &Value) -> Vec<[String; 3]> {
         .collect()
 }
 
-fn is(job: &Value, kind: &str, status: &str) -> bool {
+pub fn is(job: &Value, kind: &str, status: &str) -> bool {
     conditions(job)
         .iter()
         .any(|c| c[0] == kind && c[1] == status)
@@ -421,7 +426,7 @@ fn counts(job: &Value) -> BTreeMap<String, &Value> {
     jobs.map(|job| (job["name"].to_string(), job)).collect()
 }
 
-fn is_running(job: &Value) -> bool {
+pub fn is_running(job: &Value) -> bool {
     counts(job).values().all(|job| job["ready"] == 1) && !counts(job).is_empty()
 }
 

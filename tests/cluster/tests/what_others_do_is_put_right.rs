@@ -1,0 +1,179 @@
+//! Whoever deletes, suspends or makes anew what belongs to a TrainJob: it comes to where it should be, and what has ended never
+//! runs again.
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use common::{Case, Disturbed, Place, is, is_running, kind, runtime};
+use http::Method;
+use serde_json::{Value, json};
+use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually, run};
+use trainyard_schema::documents::Kind;
+
+const DEADLINE: Duration = Duration::from_secs(3600);
+
+async fn a_job_set_that_somebody_suspends_is_let_go(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    Case::Suspended.prepare(&place).await?;
+    let job_sets = Resource::jobsets();
+    let (job_sets, name) = (place.api(&job_sets), Case::Suspended.name());
+    let suspended = json!({"spec": {"suspend": true}});
+    let suspended = job_sets.merge(name, &suspended, &Write::strict()).await?;
+    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
+    let goes_on = |job_set: &Value| {
+        job_set["spec"]["suspend"] == false
+            && job_set["metadata"]["generation"].as_u64() > suspended
+    };
+    job_sets.until(name, "it goes on", goes_on).await?;
+    place.until(Case::Suspended, "it runs", is_running).await?;
+    place.seen.made_once()?;
+    controller.kill().map(drop)
+}
+
+async fn a_job_that_ended_never_runs_again(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let case = Case::Completes;
+    case.prepare(&place).await?;
+    // Its status can't be written while its JobSet ends and is collected, as it is where it may not stay for long.
+    let refused = Arc::new(AtomicBool::new(false));
+    let (path, seen) = (format!("/namespaces/{}/", place.namespace), refused.clone());
+    let rule = move |call: &Call| {
+        if call.method != Method::PATCH || !call.path.contains(&path) {
+            return Act::Forward;
+        }
+        seen.store(true, Ordering::Relaxed);
+        Act::conflict()
+    };
+    shared.proxy.set_rule(rule).await;
+    case.happen(&place).await?;
+    let job_sets = Resource::jobsets();
+    let job_sets = place.api(&job_sets);
+    let ended = |job_set: &Value| job_set["status"]["terminalState"] == "Completed";
+    job_sets.until(case.name(), "it ended", ended).await?;
+    job_sets.delete(case.name()).await?.accepted()?;
+    job_sets
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await?;
+    eventually("the status could not be written", async || {
+        Ok(refused.load(Ordering::Relaxed).then_some(()))
+    })
+    .await?;
+    shared.proxy.forget().await;
+    let complete = |job: &Value| is(job, "Complete", "True");
+    place.until(case, "it is complete", complete).await?;
+    place.unchanged_for(Duration::from_secs(2)).await?;
+    ensure!(job_sets.items().await?.is_empty(), "it runs again");
+    place.seen.made_once()?;
+    controller.kill().map(drop)
+}
+
+async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let case = Case::Suspended;
+    case.prepare(&place).await?;
+    let expected = place.unchanged_for(Duration::from_secs(2)).await?;
+    let job_sets = Resource::jobsets();
+    let job_sets = place.api(&job_sets);
+    let before = job_sets.get(case.name()).await?.accepted()?;
+    job_sets.delete(case.name()).await?.accepted()?;
+    let another = |job_set: &Value| {
+        job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
+    };
+    job_sets
+        .until(case.name(), "it is made again", another)
+        .await?;
+    place.until_it_is(&expected).await?;
+    controller.kill().map(drop)
+}
+
+async fn a_job_that_is_made_anew_at_once_has_objects_of_its_own(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let case = Case::Created;
+    case.happen(&place).await?;
+    // With its owners: those of an object that is left over would be gone.
+    let expected = place.settled(&[case]).await?;
+    let jobs = place.api(&place.jobs);
+    jobs.delete(case.name()).await?.accepted()?;
+    case.happen(&place).await?;
+    place.until_it_is(&expected).await?;
+    controller.kill().map(drop)
+}
+
+async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let runtimes = kind(Kind::TrainingRuntime)?;
+    let runtimes = place.api(&runtimes);
+    let mut own = runtime();
+    own["kind"] = json!("TrainingRuntime");
+    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    let killed = Arc::new(AtomicBool::new(false));
+    let (path, seen) = (format!("/namespaces/{}/", place.namespace), killed.clone());
+    let mut kill = Some(move || {
+        let _ = controller.kill();
+        seen.store(true, Ordering::Relaxed);
+    });
+    // The first write is the snapshot's.
+    let rule = move |call: &Call| match kill.take_if(|_| call.path.contains(&path)) {
+        Some(kill) => Act::cut_after(kill),
+        None => Act::Forward,
+    };
+    shared.proxy.set_rule(rule).await;
+    let spec = json!({"runtimeRef": {"kind": "TrainingRuntime", "name": "torch"}});
+    let job = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": Case::Created.name()}, "spec": spec,
+    });
+    let jobs = place.api(&place.jobs);
+    jobs.create(&job, &Write::strict()).await?.accepted()?;
+    eventually("the controller is killed", async || {
+        Ok(killed.load(Ordering::Relaxed).then_some(()))
+    })
+    .await?;
+    shared.proxy.forget().await;
+    runtimes.delete("torch").await?.accepted()?;
+    let controller = shared.controller().await?;
+    place.until(Case::Created, "it runs", is_running).await?;
+    place.seen.made_once()?;
+    controller.kill().map(drop)
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "a_job_set_that_somebody_suspends_is_let_go",
+            a_job_set_that_somebody_suspends_is_let_go,
+        ),
+        Test::new(
+            "a_job_that_ended_never_runs_again",
+            a_job_that_ended_never_runs_again,
+        ),
+        Test::new(
+            "a_job_set_that_somebody_deletes_is_made_again",
+            a_job_set_that_somebody_deletes_is_made_again,
+        ),
+        Test::new(
+            "a_job_that_is_made_anew_at_once_has_objects_of_its_own",
+            a_job_that_is_made_anew_at_once_has_objects_of_its_own,
+        ),
+        Test::new(
+            "a_job_whose_runtime_went_after_its_snapshot_runs",
+            a_job_whose_runtime_went_after_its_snapshot_runs,
+        ),
+    ])
+}
