@@ -15,7 +15,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Api, Cluster, ControlPlane, Fate, Proxy, Resource, Shared, Trainyard, Write,
+    Api, Cluster, ControlPlane, Fate, Proxy, Resource, Shared, Trainyard, Write, deploy,
 };
 use trainyard_schema::documents::Kind;
 
@@ -31,6 +31,8 @@ pub struct Disturbed {
     pub cluster: Cluster,
     pub proxy: Proxy,
     pub turn: Mutex<()>,
+    /// The kubeconfig file of the account that deploy/ gives the controller, and the same by way of the proxy.
+    direct: PathBuf,
     by_proxy: PathBuf,
 }
 
@@ -38,14 +40,15 @@ impl Shared for Disturbed {
     fn start() -> Result<Self> {
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
-        let proxy = plane.block_on(async {
+        let (proxy, direct) = plane.block_on(async {
             let runtimes = kind(Kind::ClusterTrainingRuntime)?;
             let api = cluster.api(&runtimes, "");
             api.create(&runtime(), &Write::strict()).await?.accepted()?;
-            Proxy::start(plane).await
+            anyhow::Ok((Proxy::start(plane).await?, deploy(plane).await?))
         })?;
         Ok(Self {
-            by_proxy: proxy.kubeconfig(plane.kubeconfig())?,
+            by_proxy: proxy.kubeconfig(&direct)?,
+            direct,
             turn: Mutex::default(),
             cluster,
             proxy,
@@ -72,8 +75,7 @@ impl Disturbed {
 
     /// One that calls the API server itself.
     pub async fn direct_controller(&self) -> Result<Trainyard> {
-        let plane = self.plane();
-        Trainyard::start(plane, plane.kubeconfig(), ["--leader-elect=false"]).await
+        Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await
     }
 
     /// The controller that calls by way of the proxy, before it is ready.
