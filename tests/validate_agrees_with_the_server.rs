@@ -42,6 +42,10 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
         // FILE.json: document 1: KIND NAME: SENTENCE
         let (file, rest) = error.split_once(".json: document 1: ").unwrap();
         let sentence = rest.split_once(": ").unwrap().1;
+        // The table gives one name to many objects, each for a server that holds no other.
+        if sentence.starts_with("is there twice; ") {
+            continue;
+        }
         said.entry(file.to_owned())
             .or_default()
             .insert(sentence.to_owned());

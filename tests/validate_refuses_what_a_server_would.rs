@@ -1,6 +1,6 @@
 //! `validate` refuses what an API server would, with its field paths, all at once; and what it lets in, `render` can read.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     fs,
@@ -89,4 +89,81 @@ fn what_renders_is_valid() {
         count += 1;
     }
     assert!(count > 40, "only {count} cases were found");
+}
+
+const JOB: &str = "apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bert}
+spec: {runtimeRef: {name: x}}
+";
+
+/// What is said of an input that is refused.
+fn refused(input: &str) -> Vec<String> {
+    let output = trainyard(&["validate", "-f", "-"], input);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{input}\n{error}");
+    assert!(output.stdout.is_empty());
+    let lines = error
+        .lines()
+        .map(|line| line.strip_prefix("error: ").unwrap());
+    lines.map(str::to_owned).collect()
+}
+
+/// A mistyped object is not one of another kind; the others are judged all the same.
+#[test]
+fn a_kind_or_version_of_ours_that_nobody_knows_is_refused() {
+    for (written, mistyped) in [
+        ("kind: TrainJob", "kind: Trainjob"),
+        (
+            "trainer.kubeflow.org/v1alpha1",
+            "trainer.kubeflow.org/v1alpha11",
+        ),
+        ("trainer.kubeflow.org/v1alpha1", "kubeflow.org/v1"),
+        ("trainer.kubeflow.org/v1alpha1", "trainyard.dev/v1alpha1"),
+        ("trainer.kubeflow.org/v1alpha1", "trainer.kubeflow.org"),
+    ] {
+        let faulty = JOB
+            .replace("bert", "other")
+            .replace("name: x", "name: x, nam: y");
+        let input = format!("{}---\n{faulty}", JOB.replace(written, mistyped));
+        let errors = refused(&input);
+        let [unknown, field] = &errors[..] else {
+            unreachable!("{errors:#?}")
+        };
+        assert!(
+            unknown.starts_with("standard input: document 1: ")
+                && unknown.contains(" default/bert: kind: `")
+                && unknown.contains("` is not known; known are TrainJob, TrainingRuntime and "),
+            "{unknown}"
+        );
+        assert!(field.contains("spec.runtimeRef.nam"), "{field}");
+    }
+}
+
+#[test]
+fn two_objects_of_one_name_are_refused_and_both_are_checked() {
+    let faulty = JOB.replace("name: x", "name: x, nam: y");
+    let map = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: bert}}\n";
+    let errors = refused(&format!("{JOB}---\n{faulty}{map}{map}"));
+    let double = |document, kind, first| {
+        format!(
+            "standard input: document {document}: {kind} default/bert: is there twice; the first stands in standard input: document {first}: {kind} default/bert"
+        )
+    };
+    assert_eq!(errors.len(), 3, "{errors:#?}");
+    assert_eq!(errors[0], double(2, "TrainJob", 1));
+    assert!(errors[1].contains("unknown field \"spec.runtimeRef.nam\""));
+    assert_eq!(errors[2], double(4, "ConfigMap", 3));
+}
+
+#[test]
+fn where_nothing_is_checked_nothing_is_valid() {
+    assert_eq!(
+        refused(""),
+        ["there is no TrainJob and no runtime in the input"]
+    );
+    assert_eq!(
+        refused("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
+        ["there is no TrainJob and no runtime in the input; 1 of other kinds were not checked"]
+    );
 }

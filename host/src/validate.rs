@@ -1,8 +1,7 @@
 //! `trainyard validate`.
 
 use clap::Args;
-use trainyard_api::{Admitted, Runtime, TrainJob};
-use trainyard_schema::Admission;
+use trainyard_api::{Admitted, FirstPlaces, Known, Runtime, TrainJob};
 
 use crate::{
     cli::InputArgs,
@@ -23,22 +22,33 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
         return Err(["give what to check with -f"].into_iter().collect());
     }
     let (objects, mut failure) = run::admit(&args.input)?;
-    let (ours, others): (Vec<_>, Vec<_>) = objects
-        .into_iter()
-        .partition(|admitted| Admission::knows(&admitted.object));
-    let checked = ours.len();
-    for mut admitted in ours {
-        admitted.warnings.iter().for_each(report::warn);
-        read(&mut admitted);
-        admitted
-            .errors
-            .into_iter()
-            .for_each(|error| failure.add(error));
+    let mut first_places = FirstPlaces::default();
+    let (mut checked, mut others) = (0, 0);
+    for mut admitted in objects {
+        if let Err(double) = first_places.add(&admitted) {
+            failure.add(double);
+        }
+        match Known::of(&admitted) {
+            Ok(Known::Foreign) => others += 1,
+            Ok(known) => {
+                checked += 1;
+                admitted.warnings.iter().for_each(report::warn);
+                read(&mut admitted, known);
+                let errors = admitted.errors.into_iter();
+                errors.for_each(|error| failure.add(error));
+            }
+            Err(unknown) => failure.add(unknown),
+        }
     }
-    let others = match others.len() {
+    let others = match others {
         0 => String::new(),
         n => format!("; {n} of other kinds were not checked"),
     };
+    if checked == 0 && failure.is_empty() {
+        failure.add(format!(
+            "there is no TrainJob and no runtime in the input{others}"
+        ));
+    }
     failure.or_ok(())?;
     output::print(&format!(
         "valid: {checked} TrainJobs and runtimes{others}\n"
@@ -46,15 +56,15 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
 }
 
 /// What an API server lets in is read as `render` reads it.
-fn read(admitted: &mut Admitted) {
+fn read(admitted: &mut Admitted, known: Known) {
     if !admitted.errors.is_empty() {
         return;
     }
     let object = &admitted.object;
-    let read = if TrainJob::is(object) {
-        TrainJob::read(object).map(drop)
-    } else {
-        Runtime::read(object).map(drop)
+    let read = match known {
+        Known::TrainJob => TrainJob::read(object).map(drop),
+        Known::Runtime(_) => Runtime::read(object).map(drop),
+        Known::Foreign => return,
     };
     if let Err(errors) = read {
         admitted.refuse(&errors.0);

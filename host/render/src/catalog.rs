@@ -1,13 +1,10 @@
 //! The objects of one run: TrainJobs with their runtimes, and what plugins may look up.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::{
-    Admitted, FieldPath, Located, ObjectId, Place, Runtime, TrainJob, names, path::PathError,
+    Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob, path::PathError,
     runtime::RuntimeKind,
 };
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
@@ -146,60 +143,29 @@ struct Reader {
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
     broken_runtimes: Vec<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
-    /// The first place of each object, by group, kind, namespace and name.
-    seen: BTreeMap<(String, ObjectId), Place>,
+    first_places: FirstPlaces,
     warnings: Vec<Located>,
     errors: Vec<Located>,
 }
 
 impl Reader {
     fn add(&mut self, admitted: Admitted) {
-        let place = admitted.place();
-        if !self.is_first(&admitted, &place) {
-            return;
+        if let Err(double) = self.first_places.add(&admitted) {
+            return self.errors.push(double);
         }
         self.warnings.extend(admitted.warnings.iter().cloned());
-        let object = &admitted.object;
-        if TrainJob::is(object) {
-            self.add_job(admitted, place);
-        } else if let Some(kind) = RuntimeKind::of(object) {
-            self.add_runtime(admitted, kind, place);
-        } else if is_ours(&object.api_version) {
-            let message = format!(
-                "`{}` of `{}` is not known; known are {}, {} and {} of {}, and objects that plugins look up",
-                object.kind,
-                object.api_version,
-                names::TRAIN_JOB,
-                names::TRAINING_RUNTIME,
-                names::CLUSTER_TRAINING_RUNTIME,
-                names::TRAINER_API_VERSION
-            );
-            let place = place.at(FieldPath::root().field("kind"));
-            self.errors.push(Located { place, message });
-        } else {
-            let name = object.metadata.name.clone();
-            let given = object.metadata.namespace.clone();
-            let key = (object.api_version.clone(), object.kind.clone(), given, name);
-            self.objects.insert(key, Arc::new(admitted.object.value));
-        }
-    }
-
-    /// Whether no earlier object has its kind, namespace and name.
-    fn is_first(&mut self, admitted: &Admitted, place: &Place) -> bool {
-        let Some(id) = place.object.clone() else {
-            return true;
-        };
-        match self.seen.entry((admitted.object.group().to_owned(), id)) {
-            Entry::Vacant(seen) => {
-                seen.insert(place.clone());
-                true
+        let place = admitted.place();
+        match Known::of(&admitted) {
+            Ok(Known::TrainJob) => self.add_job(admitted, place),
+            Ok(Known::Runtime(kind)) => self.add_runtime(admitted, kind, place),
+            Ok(Known::Foreign) => {
+                let object = admitted.object;
+                let name = object.metadata.name.clone();
+                let given = object.metadata.namespace.clone();
+                let key = (object.api_version, object.kind, given, name);
+                self.objects.insert(key, Arc::new(object.value));
             }
-            Entry::Occupied(first) => {
-                let message = format!("is there twice; the first stands in {}", first.get());
-                let place = place.clone();
-                self.errors.push(Located { place, message });
-                false
-            }
+            Err(unknown) => self.errors.push(unknown),
         }
     }
 
@@ -294,12 +260,4 @@ fn missing_runtime<'k>(
             "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
         ),
     }
-}
-
-fn is_ours(api_version: &str) -> bool {
-    let group = api_version.split('/').next().unwrap_or_default();
-    matches!(
-        group,
-        names::TRAINER_GROUP | names::TRAINYARD_GROUP | names::OLD_GROUP
-    )
 }

@@ -52,11 +52,6 @@ impl Admission {
         Ok(admitted)
     }
 
-    /// Whether the object is of a kind that has a schema here.
-    pub fn knows(object: &Object) -> bool {
-        kind_of(object).is_some()
-    }
-
     fn schema(&self, object: &Object) -> Result<Option<(Kind, &Structural)>, Arc<DocumentError>> {
         let mut slots = self.schemas.iter().zip(Kind::ALL);
         let Some((slot, kind)) =
