@@ -1,6 +1,6 @@
 //! What the policy file says of a plugin holds for built-in ones too, and is told beside everything else that is wrong.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{fs, process::Command};
 
@@ -147,4 +147,90 @@ fn two_plugins_of_one_name_are_told_by_their_files() {
         "error: the plugin file {torch} has the name `torch`, as the built-in plugin has: a run has one plugin of a name"
     );
     assert!(said.lines().any(|line| line == wanted), "{said}");
+}
+
+#[test]
+fn names_that_no_plugin_has_are_warned_of_wherever_they_stand() {
+    let said = refused(
+        "plan",
+        policy("after: [torhc, torch], before: [tracer, torhc]"),
+        NO_JOB,
+    );
+    let warnings: Vec<_> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning: "))
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            "the policy file speaks of the plugin `torhc`, which is not loaded",
+            "the policy file speaks of the plugin `tracer`, which is not loaded",
+        ]
+    );
+}
+
+/// No fault hides another: those of the schema, of paths and limits, of names, and doubles come in one run.
+#[test]
+fn faults_of_every_sort_are_told_in_one_run() {
+    let long = "a".repeat(64);
+    let file = format!(
+        "apiVersion: trainyard.dev/v1alpha1
+kind: PolicyFile
+clusterDomian: x
+clusterDomain: cluster.{long}
+accelerators: [nvidia.com/gpu, nvidia.com/mig-*, example.com/*, gpu, 'nvidia.com/g pu', '*', 'Example.com/gpu', 5]
+plugins:
+- {{name: a, grants: ['labels[team]', 'pod-sets['], limits: {{fuel: 1e30, wallClockMs: 1}}}}
+- {{name: b, grants: ['pod-sets[', 7], limits: {{feul: 1, handles: 1e30}}, digest: x}}
+- {{name: a}}
+"
+    );
+    let mut found = errors(file);
+    found.sort();
+    let wanted = [
+        "(root): Additional properties are not allowed ('clusterDomian' was unexpected)",
+        "accelerators[3]: `gpu` is no name of a device's resource: write one as `example.com/gpu`, ",
+        "accelerators[4]: `nvidia.com/g pu` is no name ",
+        "accelerators[5]: `*` is no name ",
+        "accelerators[6]: `Example.com/gpu` is no name ",
+        "accelerators[7]: 5 is not of type \"string\"",
+        "clusterDomain: `cluster.aaaa",
+        "plugins[0].grants[1]: ",
+        "plugins[0].limits.fuel: ",
+        "plugins[0].limits.wallClockMs: 1 is less than the minimum of 10",
+        "plugins[1].digest: ",
+        "plugins[1].grants[0]: ",
+        "plugins[1].grants[1]: 7 is not of type \"string\"",
+        "plugins[1].limits.handles: ",
+        "plugins[1].limits: Additional properties are not allowed ('feul' was unexpected)",
+        "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
+    ];
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert!(found.starts_with(wanted), "{found}\n{wanted}");
+    }
+}
+
+#[test]
+fn a_cluster_domain_is_labels_with_dots_between_them() {
+    let with = |domain: &str| {
+        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nclusterDomain: {domain:?}")
+    };
+    for good in ["cluster.local", "k8s", "a-1.b"] {
+        assert_eq!(errors(with(good)), [""; 0], "{good}");
+    }
+    for bad in [
+        "cluster.local.",
+        ".local",
+        "a..b",
+        "-a.b",
+        "A.b",
+        "a_b",
+        "a b",
+        "",
+    ] {
+        let errors = errors(with(bad));
+        assert_eq!(errors.len(), 1, "{bad}: {errors:?}");
+        assert!(errors[0].starts_with("clusterDomain: "), "{errors:?}");
+    }
 }

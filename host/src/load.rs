@@ -138,10 +138,9 @@ impl Plugins {
             let mut policies = self.policies.iter();
             policies.any(|policy| *policy.plugin().id.name == *name)
         };
-        policy
-            .names()
-            .filter(|name| !loaded(name) && !refused.contains(name))
-            .collect()
+        let mut names = policy.names();
+        names.retain(|name| !loaded(name) && !refused.contains(name));
+        names
     }
 }
 

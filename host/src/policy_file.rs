@@ -1,15 +1,14 @@
 //! The policy file: what the operator allows, limits and sets for plugins, without a cluster.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    path::Path,
-};
+mod check;
+
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_api::{FieldPath, error::InputProblem, inputs::read_file, yaml};
+use trainyard_api::{error::InputProblem, inputs::read_file, yaml};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     limits::Limits,
@@ -19,6 +18,7 @@ use trainyard_model::{
 };
 use trainyard_render::ClusterFacts;
 
+use self::check::Fault;
 use crate::{output, report::Failure};
 
 /// The most bytes that a policy file may have.
@@ -36,7 +36,8 @@ pub(crate) struct PolicyFile {
     #[serde(rename = "kind")]
     #[schemars(extend("const" = "PolicyFile"))]
     _kind: String,
-    /// Resource names that count as accelerators, instead of the shipped list; a trailing `*` stands for any ending.
+    /// Resource names with their domain that count as accelerators, instead of the shipped list; a trailing `*` stands for any
+    /// ending.
     #[serde(default)]
     accelerators: Option<Vec<String>>,
     /// The cluster's DNS domain. Default `cluster.local`.
@@ -104,41 +105,24 @@ impl PolicyFile {
         let file = path.display().to_string();
         let mut value = read_document(path, &file)?;
         trainyard_api::nulls::drop_nulls(&mut value);
-        check(&file, &value)?;
-        let policy: Self = serde_path_to_error::deserialize(value).map_err(|error| {
-            vec![PolicyFileError::Field {
+        let refuse = |faults: Vec<Fault>| {
+            let error = |fault: Fault| PolicyFileError::Field {
                 file: file.clone(),
+                field: fault.field,
+                problem: fault.problem,
+            };
+            faults.into_iter().map(error).collect::<Vec<_>>()
+        };
+        let faults = check::faults(&schema(), &value);
+        if !faults.is_empty() {
+            return Err(refuse(faults));
+        }
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            refuse(vec![Fault {
                 field: error.path().to_string(),
                 problem: clean(&error.inner().to_string()),
-            }]
-        })?;
-        let twice = policy.twice(&file);
-        if twice.is_empty() {
-            Ok(policy)
-        } else {
-            Err(twice)
-        }
-    }
-
-    /// An error for each plugin that an earlier entry speaks of.
-    fn twice(&self, file: &str) -> Vec<PolicyFileError> {
-        let mut first = BTreeMap::new();
-        let mut errors = Vec::new();
-        for (at, plugin) in self.plugins.iter().enumerate() {
-            match first.entry(&plugin.name) {
-                Entry::Vacant(entry) => _ = entry.insert(at),
-                Entry::Occupied(first) => errors.push(PolicyFileError::Field {
-                    file: file.to_owned(),
-                    field: format!("plugins[{at}].name"),
-                    problem: format!(
-                        "`{}` is there twice, in plugins[{}] first: make one entry of the two",
-                        plugin.name,
-                        first.get()
-                    ),
-                }),
-            }
-        }
-        errors
+            }])
+        })
     }
 
     /// What it says of all TrainJobs.
@@ -171,9 +155,18 @@ impl PolicyFile {
         defaults
     }
 
-    /// The names that it speaks of.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.plugins.iter().map(|plugin| plugin.name.as_str())
+    /// The names that it speaks of, each once.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for plugin in &self.plugins {
+            let order = plugin.after.iter().chain(&plugin.before);
+            for name in std::iter::once(&plugin.name).chain(order) {
+                if !names.contains(&name.as_str()) {
+                    names.push(name.as_str());
+                }
+            }
+        }
+        names
     }
 }
 
@@ -200,38 +193,6 @@ fn read_document(path: &Path, file: &str) -> Result<Value, Vec<PolicyFileError>>
             file: file(),
             documents,
         }]),
-    }
-}
-
-/// Checks by the JSON Schema: all that is wrong at once, each with its field.
-fn check(file: &str, value: &Value) -> Result<(), Vec<PolicyFileError>> {
-    let schema = schema();
-    let validator = match jsonschema::validator_for(&schema) {
-        Ok(validator) => validator,
-        Err(error) => {
-            let (field, problem) = ("(schema)".to_owned(), error.to_string());
-            return Err(vec![PolicyFileError::Field {
-                file: file.to_owned(),
-                field,
-                problem,
-            }]);
-        }
-    };
-    let errors: Vec<_> = validator
-        .iter_errors(value)
-        .map(|error| PolicyFileError::Field {
-            file: file.to_owned(),
-            field: match FieldPath::root().below_pointer(error.instance_path().as_str()) {
-                path if path.is_root() => "(root)".to_owned(),
-                path => path.to_string(),
-            },
-            problem: clean(&error.to_string()),
-        })
-        .collect();
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
     }
 }
 

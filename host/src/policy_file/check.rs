@@ -1,0 +1,154 @@
+//! What is wrong with a policy file, all at once: by its JSON Schema, and by what no schema says.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use serde_json::{Value, json};
+use trainyard_api::FieldPath;
+use trainyard_model::{
+    claims::ClaimPath,
+    limits::Limits,
+    names::{is_dns_label, is_dns_subdomain},
+    text::clean,
+};
+
+/// One thing that is wrong with a policy file.
+pub(super) struct Fault {
+    pub(super) field: String,
+    pub(super) problem: String,
+}
+
+/// Everything that is wrong with a policy file. Of a field that the schema refuses nothing more is said.
+pub(super) fn faults(schema: &Value, policy: &Value) -> Vec<Fault> {
+    let mut faults = by_schema(schema, policy);
+    let mut found = Vec::new();
+    check_domain(policy, &mut found);
+    check_accelerators(policy, &mut found);
+    check_plugins(policy, &mut found);
+    let told: Vec<_> = faults.iter().map(|fault| fault.field.clone()).collect();
+    found.retain(|fault| !told.contains(&fault.field));
+    faults.extend(found);
+    faults
+}
+
+fn by_schema(schema: &Value, policy: &Value) -> Vec<Fault> {
+    let validator = match jsonschema::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(error) => {
+            return vec![Fault {
+                field: "(schema)".to_owned(),
+                problem: error.to_string(),
+            }];
+        }
+    };
+    let errors = validator.iter_errors(policy);
+    let faults = errors.map(|error| Fault {
+        field: match FieldPath::root().below_pointer(error.instance_path().as_str()) {
+            path if path.is_root() => "(root)".to_owned(),
+            path => path.to_string(),
+        },
+        problem: clean(&error.to_string()),
+    });
+    faults.collect()
+}
+
+fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
+    let Some(domain) = policy.get("clusterDomain").and_then(Value::as_str) else {
+        return;
+    };
+    if !is_dns_subdomain(domain) || !domain.split('.').all(is_dns_label) {
+        faults.push(Fault {
+            field: "clusterDomain".to_owned(),
+            problem: format!(
+                "`{}` is no DNS domain: write labels with dots between them, each of 1 to 63 of a-z, 0-9 and -, with no - at either end",
+                clean(domain)
+            ),
+        });
+    }
+}
+
+fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
+    for (at, name) in texts(policy, "accelerators") {
+        // What stands for the `*` may be anything that a name may end in.
+        let whole = match name.strip_suffix('*') {
+            Some(prefix) => format!("{prefix}x"),
+            None => name.to_owned(),
+        };
+        if !is_resource_name(&whole) {
+            faults.push(Fault {
+                field: format!("accelerators[{at}]"),
+                problem: format!(
+                    "`{}` is no name of a device's resource: write one as `example.com/gpu`, or `example.com/mig-*` for all that begin so",
+                    clean(name)
+                ),
+            });
+        }
+    }
+}
+
+/// Whether a device plugin may offer a resource of that name: a domain, and a name as labels have it.
+fn is_resource_name(text: &str) -> bool {
+    let Some((domain, name)) = text.split_once('/') else {
+        return false;
+    };
+    let (first, last) = (name.chars().next(), name.chars().next_back());
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    is_dns_subdomain(domain)
+        && name.len() <= 63
+        && name.chars().all(is_inner)
+        && [first, last]
+            .iter()
+            .all(|end| end.is_some_and(|c| c.is_ascii_alphanumeric()))
+}
+
+fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
+    let mut first = BTreeMap::new();
+    let plugins = policy.get("plugins").and_then(Value::as_array);
+    for (at, plugin) in plugins.into_iter().flatten().enumerate() {
+        if let Some(name) = plugin.get("name").and_then(Value::as_str) {
+            match first.entry(name) {
+                Entry::Vacant(entry) => _ = entry.insert(at),
+                Entry::Occupied(first) => faults.push(Fault {
+                    field: format!("plugins[{at}].name"),
+                    problem: format!(
+                        "`{}` is there twice, in plugins[{}] first: make one entry of the two",
+                        clean(name),
+                        first.get()
+                    ),
+                }),
+            }
+        }
+        for (of, grant) in texts(plugin, "grants") {
+            if let Err(error) = grant.parse::<ClaimPath>() {
+                faults.push(Fault {
+                    field: format!("plugins[{at}].grants[{of}]"),
+                    problem: clean(&error.to_string()),
+                });
+            }
+        }
+        check_limits(plugin, at, faults);
+    }
+}
+
+/// A limit may be a number that the schema lets pass and that no limit can hold.
+fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+    let limits = plugin.get("limits").and_then(Value::as_object);
+    let known = json!(Limits::default());
+    for (limit, value) in limits.into_iter().flatten() {
+        if known.get(limit).is_none() {
+            continue;
+        }
+        if let Err(error) = serde_json::from_value::<Limits>(json!({ limit: value })) {
+            faults.push(Fault {
+                field: format!("plugins[{at}].limits.{limit}"),
+                problem: clean(&error.to_string()),
+            });
+        }
+    }
+}
+
+/// The texts of a list, with their places.
+fn texts<'v>(value: &'v Value, list: &str) -> impl Iterator<Item = (usize, &'v str)> {
+    let items = value.get(list).and_then(Value::as_array);
+    let items = items.into_iter().flatten().enumerate();
+    items.filter_map(|(at, item)| Some((at, item.as_str()?)))
+}
