@@ -14,6 +14,8 @@ pub struct PluginUse {
     pub name: String,
     /// Its configuration; an empty object where none is given.
     pub config: Value,
+    /// Where the name stands in the runtime.
+    pub name_path: FieldPath,
     /// Where the configuration stands in the runtime, for errors of the plugin's schema.
     pub config_path: FieldPath,
 }
@@ -26,6 +28,7 @@ impl PluginUse {
             config: fields
                 .opaque_object("config")
                 .unwrap_or_else(|| Value::Object(Map::new())),
+            name_path: fields.path().field("name"),
             config_path: fields.path().field("config"),
         }
     }

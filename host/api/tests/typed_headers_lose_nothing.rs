@@ -103,6 +103,10 @@ spec: {mlPolicy: {torch: null, plugin: {name: own}}, template: {spec: {}}}
         ("a", &json!({"x": 1}))
     );
     assert_eq!(
+        runtime.plugins[0].name_path.to_string(),
+        "metadata.annotations[trainyard.dev/plugins][0].name"
+    );
+    assert_eq!(
         runtime.plugins[0].config_path.to_string(),
         "metadata.annotations[trainyard.dev/plugins][0].config"
     );

@@ -43,13 +43,12 @@ pub(crate) fn select(
     {
         selection.ml_policy(member);
     }
-    for (at, used) in runtime.plugins.iter().enumerate() {
-        let path = FieldPath::of(["spec", "plugins"]).index(at).field("name");
+    for used in &runtime.plugins {
         selection.named(
             &ActiveWhen::Plugins,
             &used.name,
             &used.config,
-            &path,
+            &used.name_path,
             &used.config_path,
         );
     }
@@ -76,7 +75,7 @@ impl Selection<'_> {
                     &ActiveWhen::MlPolicyPlugin,
                     &used.name,
                     &used.config,
-                    &path.field("name"),
+                    &used.name_path,
                     &used.config_path,
                 );
             }

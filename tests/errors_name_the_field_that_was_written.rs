@@ -1,0 +1,61 @@
+//! An error about a runtime names the field in which its author wrote what is wrong.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fs, process::Command};
+
+/// What `render` says of a TrainJob of a runtime with those fields, which it must refuse.
+fn refused(annotations: &str, of_spec: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let input = format!(
+        "apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: r, annotations: {annotations}}}
+spec: {{{of_spec} template: {{spec: {{replicatedJobs: [{{name: node, template: {{metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}, spec: {{template: {{spec: {{containers: [{{name: node, image: x}}]}}}}}}}}}}]}}}}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: bert}}
+spec: {{runtimeRef: {{name: r}}}}
+"
+    );
+    fs::write(folder.path().join("input.yaml"), input).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["render", "-f", "input.yaml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_plugin_that_is_not_loaded() {
+    let listed = r#"plugins: [{name: gone}],"#;
+    let annotated = r#"{trainyard.dev/plugins: '[{"name": "gone"}]'}"#;
+    for (annotations, of_spec, field) in [
+        (
+            annotated,
+            "",
+            "metadata.annotations[trainyard.dev/plugins][0].name",
+        ),
+        ("{}", listed, "spec.plugins[0].name"),
+        // Where both say the same, the list is what counts.
+        (annotated, listed, "spec.plugins[0].name"),
+        (
+            "{}",
+            "mlPolicy: {plugin: {name: gone}},",
+            "spec.mlPolicy.plugin.name",
+        ),
+    ] {
+        let error = refused(annotations, of_spec);
+        let wanted = format!(
+            "error: input.yaml: document 1: ClusterTrainingRuntime r: {field}: no loaded plugin has the name `gone`; "
+        );
+        assert!(
+            error.lines().count() == 1 && error.starts_with(&wanted),
+            "{error}\n{wanted}"
+        );
+    }
+}
