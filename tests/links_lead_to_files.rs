@@ -1,0 +1,61 @@
+//! What the documents link to inside of the repository is there.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let docs = fs::read_dir(root.join("docs")).unwrap();
+    let docs = docs.map(|entry| entry.unwrap().path());
+    let mut documents: Vec<_> = docs
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .collect();
+    assert!(documents.len() >= 5, "{documents:?}");
+    for document in [
+        "README.md",
+        "RATIONALE.md",
+        "deploy/README.md",
+        "tests/cluster/README.md",
+    ] {
+        documents.push(root.join(document));
+    }
+    documents
+}
+
+/// The targets of a document's links that are no addresses: a file or folder, without the heading in it.
+fn targets(text: &str) -> Vec<&str> {
+    let links = text.split("](").skip(1);
+    let targets = links.filter_map(|rest| Some(rest.split_once(')')?.0));
+    targets
+        .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        .filter_map(|target| target.split('#').next())
+        .filter(|file| !file.is_empty())
+        .collect()
+}
+
+#[test]
+fn every_relative_link_of_the_documents() {
+    let (mut count, mut broken) = (0, Vec::new());
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for target in targets(&text) {
+            count += 1;
+            if !document.parent().unwrap().join(target).exists() {
+                broken.push(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(count > 40, "only {count} links were found");
+}
+
+#[test]
+fn a_link_is_found_wherever_it_stands() {
+    let text =
+        "[a](x/y.md) and ([b](../z.md#part)), [c](https://example.com/a.md),\n[d](#here) [e](f)\n";
+    assert_eq!(targets(text), ["x/y.md", "../z.md", "f"]);
+}
