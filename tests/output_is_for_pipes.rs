@@ -140,3 +140,25 @@ fn the_cache_folder_is_used_without_a_home() {
     assert!(compiled.count() > 0);
     assert!(folder.path().join("cache.key").is_file());
 }
+
+/// The terminals of some CI systems have no size.
+#[test]
+fn a_terminal_without_a_width_gets_whole_columns() {
+    let command = format!(
+        "stty cols 0 && {} explain -f input.yaml",
+        env!("CARGO_BIN_EXE_trainyard")
+    );
+    let output = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/torch-two-jobs"))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = text(output.stdout);
+    assert!(output.status.success(), "{said}");
+    let header = said.lines().find(|line| line.starts_with("FIELD "));
+    assert!(
+        header.is_some_and(|line| line.contains(" SET BY ") && line.trim_end().ends_with("WHY")),
+        "{said}"
+    );
+}

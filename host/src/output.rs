@@ -43,7 +43,8 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 pub(crate) fn table(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    if std::io::stdout().is_terminal() {
+    // A terminal that nobody gave a size, as those of some CI systems, says 0.
+    if std::io::stdout().is_terminal() && table.width() != Some(0) {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     }
     table.set_header(columns.iter().map(|column| column.to_uppercase()));
