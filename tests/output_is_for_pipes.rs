@@ -141,6 +141,26 @@ fn the_cache_folder_is_used_without_a_home() {
     assert!(folder.path().join("cache.key").is_file());
 }
 
+/// A cache that can't be used is said as every other warning is, and nothing else changes.
+#[test]
+fn a_cache_folder_that_cannot_be_used_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let output = trainyard(
+        "torch-two-jobs",
+        &["plan", "--cache-dir", file.to_str().unwrap()],
+    );
+    let said = text(output.stderr);
+    assert!(output.status.success() && !output.stdout.is_empty());
+    let wanted = format!(
+        "warning: no compiled cache; plugins are compiled each time (folder: {}, error: ",
+        file.display()
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with(&wanted), "{said}");
+}
+
 /// The terminals of some CI systems have no size.
 #[test]
 fn a_terminal_without_a_width_gets_whole_columns() {

@@ -1,9 +1,15 @@
 //! How a command ends: what it says on standard error, and its exit code.
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{fmt, io::IsTerminal, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{Layer, layer::Context};
 use trainyard_controller::settings::{LogFormat, Logging};
+use trainyard_model::text::clean;
 
 /// Everything that is wrong with a run, a line each.
 #[derive(Debug, Default)]
@@ -60,17 +66,63 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Sends what the libraries log to standard error: warnings and errors, or what `TRAINYARD_LOG` names.
+/// Says what the libraries log as the command says its own: warnings and errors, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_to_stderr() {
-    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::{EnvFilter, prelude::*};
     let filter =
         EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .without_time()
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(Said)
         .init();
+}
+
+/// Prints each line of the log as a sentence: what happened, then the fields in brackets.
+struct Said;
+
+impl<S: Subscriber> Layer<S> for Said {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut sentence = Sentence::default();
+        event.record(&mut sentence);
+        let (level, color) = match *event.metadata().level() {
+            Level::ERROR => ("error", AnsiColor::Red),
+            Level::WARN => ("warning", AnsiColor::Yellow),
+            Level::INFO => ("info", AnsiColor::Cyan),
+            Level::DEBUG => ("debug", AnsiColor::Cyan),
+            Level::TRACE => ("trace", AnsiColor::Cyan),
+        };
+        say(level, color, sentence.text());
+    }
+}
+
+/// The message of a line of the log and its fields.
+#[derive(Default)]
+struct Sentence {
+    message: String,
+    fields: Vec<String>,
+}
+
+impl Sentence {
+    fn text(self) -> String {
+        let text = match self.fields.as_slice() {
+            [] => self.message,
+            fields => format!("{} ({})", self.message, fields.join(", ")),
+        };
+        clean(&text)
+    }
+}
+
+impl Visit for Sentence {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => self.fields.push(format!("{name}: {value:?}")),
+        }
+    }
 }
 
 /// Writes the controller's log to standard error: what its settings say, or what `TRAINYARD_LOG` names.
