@@ -150,6 +150,31 @@ fn two_plugins_of_one_name_are_told_by_their_files() {
 }
 
 #[test]
+fn a_plugin_file_is_given_once() {
+    let torch = concat!(env!("OUT_DIR"), "/torch.wasm");
+    for (first, second) in [
+        (torch.to_owned(), torch.to_owned()),
+        (
+            torch.to_owned(),
+            torch.replace("/torch.wasm", "/./torch.wasm"),
+        ),
+        ("gone.wasm".to_owned(), "gone.wasm".to_owned()),
+    ] {
+        let arguments = ["plan", "--plugin", &first, "--plugin", &second];
+        let said = refused_with(&arguments, policy("limits: {}"), NO_JOB);
+        let wanted = format!("error: the plugin file {second} is given twice: give it once");
+        assert_eq!(
+            said.lines().filter(|line| **line == wanted).count(),
+            1,
+            "{said}"
+        );
+        // What is wrong with the input, and with the file itself, is said once.
+        let errors = said.lines().filter(|line| line.starts_with("error: "));
+        assert_eq!(errors.count(), 3, "{said}");
+    }
+}
+
+#[test]
 fn names_that_no_plugin_has_are_warned_of_wherever_they_stand() {
     let said = refused(
         "plan",

@@ -1,6 +1,7 @@
 //! Loads plugins: the built-in ones and those given as files, each under what the operator sets for it.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -130,7 +131,12 @@ impl Plugins {
     /// The names that the policy file speaks of, and that nothing has. Of a plugin that is refused there is something better to
     /// say, and a refused file may be any of them where its name is not known.
     fn not_loaded<'p>(&self, policy: &'p PolicyFile) -> Vec<&'p str> {
-        let refused: Option<Vec<&str>> = self.refused.iter().map(Refused::plugin).collect();
+        let refused = self.refused.iter();
+        // The first of a file that is given twice is judged by itself.
+        let refused: Option<Vec<&str>> = refused
+            .filter(|refused| !matches!(refused, Refused::GivenTwice(_)))
+            .map(Refused::plugin)
+            .collect();
         let Some(refused) = refused else {
             return Vec::new();
         };
@@ -165,6 +171,9 @@ pub(crate) enum Refused {
         /// Where this one comes from.
         second: Origin,
     },
+    /// The same file was given before.
+    #[error("the plugin file {} is given twice: give it once", .0.display())]
+    GivenTwice(PathBuf),
 }
 
 impl Refused {
@@ -173,6 +182,7 @@ impl Refused {
         match self {
             Self::Load { error, .. } => error.file.clone(),
             Self::Twice { second, .. } => second.to_string(),
+            Self::GivenTwice(file) => file.display().to_string(),
         }
     }
 
@@ -181,6 +191,7 @@ impl Refused {
         match self {
             Self::Load { name, .. } => name.as_deref(),
             Self::Twice { name, .. } => Some(name),
+            Self::GivenTwice(_) => None,
         }
     }
 }
@@ -217,7 +228,13 @@ pub(crate) fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> P
             loader.load_built_in(name, component, settings)
         });
     }
+    let mut given = BTreeSet::new();
     for path in files {
+        let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !given.insert(file) {
+            loading.refused.push(Refused::GivenTwice(path.clone()));
+            continue;
+        }
         let origin = Origin::File(path.clone());
         loading.add(origin, Settings::default(), |settings| {
             loader.load_file(path, settings)
