@@ -74,16 +74,6 @@ fn no_crate_knows_what_its_layer_must_not() {
             &["trainyard-model"],
             KUBERNETES.to_vec(),
         ),
-        (
-            "trainyard-controller",
-            &[
-                "trainyard-api",
-                "trainyard-model",
-                "trainyard-render",
-                "trainyard-schema",
-            ],
-            WASM.to_vec(),
-        ),
     ] {
         for name in built_from(package) {
             let is_other = name.starts_with("trainyard") && name != package;
