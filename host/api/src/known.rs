@@ -26,7 +26,7 @@ impl Known {
     ///
     /// # Errors
     /// It is of a group of Trainyard's and of no kind or version that Trainyard knows: a mistyped one.
-    pub fn of(admitted: &Admitted) -> Result<Self, Located> {
+    pub fn of(admitted: &Admitted) -> Result<Self, Box<Located>> {
         let object = &admitted.object;
         if TrainJob::is(object) {
             return Ok(Self::TrainJob);
@@ -44,7 +44,7 @@ impl Known {
         if !ours.contains(&group) {
             return Ok(Self::Foreign);
         }
-        Err(Located {
+        Err(Box::new(Located {
             place: admitted.place().at(FieldPath::root().field("kind")),
             message: format!(
                 "`{}` of `{}` is not known; known are {}, {} and {} of {}, and objects that plugins look up",
@@ -55,7 +55,7 @@ impl Known {
                 names::CLUSTER_TRAINING_RUNTIME,
                 names::TRAINER_API_VERSION
             ),
-        })
+        }))
     }
 }
 
@@ -68,7 +68,7 @@ impl FirstPlaces {
     ///
     /// # Errors
     /// An earlier one has its group, kind, namespace and name.
-    pub fn add(&mut self, admitted: &Admitted) -> Result<(), Located> {
+    pub fn add(&mut self, admitted: &Admitted) -> Result<(), Box<Located>> {
         let place = admitted.place();
         let Some(id) = place.object.clone() else {
             return Ok(());
@@ -78,10 +78,10 @@ impl FirstPlaces {
                 first.insert(place);
                 Ok(())
             }
-            Entry::Occupied(first) => Err(Located {
+            Entry::Occupied(first) => Err(Box::new(Located {
                 message: format!("is there twice; the first stands in {}", first.get()),
                 place,
-            }),
+            })),
         }
     }
 }

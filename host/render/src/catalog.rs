@@ -151,7 +151,7 @@ struct Reader {
 impl Reader {
     fn add(&mut self, admitted: Admitted) {
         if let Err(double) = self.first_places.add(&admitted) {
-            return self.errors.push(double);
+            return self.errors.push(*double);
         }
         self.warnings.extend(admitted.warnings.iter().cloned());
         let place = admitted.place();
@@ -165,7 +165,7 @@ impl Reader {
                 let key = (object.api_version, object.kind, given, name);
                 self.objects.insert(key, Arc::new(object.value));
             }
-            Err(unknown) => self.errors.push(unknown),
+            Err(unknown) => self.errors.push(*unknown),
         }
     }
 
