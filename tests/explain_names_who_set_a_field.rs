@@ -180,7 +180,7 @@ fn what_the_record_does_not_hold_is_answered_too() {
     for (field, wanted) in [
         (
             "spec.suspend",
-            "spec.suspend TrainJob false - spec.suspend".to_owned(),
+            "spec.suspend trainyard false - the TrainJob does not say it: it runs".to_owned(),
         ),
         (
             "spec.replicatedJobs[0].template.spec.completions",
