@@ -2,12 +2,14 @@
 
 use crate::answer::{Answer, warning};
 use crate::resource::Resource;
+use crate::wait::WITHIN;
 use anyhow::{Context, Result, bail};
-use http::{Method, Request, header};
+use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// What an API server does about fields that it does not know, or that stand there twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,7 +182,25 @@ impl<'a> Api<'a> {
         format!("{}/{name}", self.resource.collection(self.namespace))
     }
 
+    /// Calls, and reads again what a server that has just started is not ready to show.
     async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Answer> {
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            let answer = self.call_once(method.clone(), path, body).await?;
+            let is_starting = answer.status == StatusCode::TOO_MANY_REQUESTS;
+            if method != Method::GET || !is_starting || Instant::now() > deadline {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn call_once(
         &self,
         method: Method,
         path: &str,

@@ -230,7 +230,7 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
             "env": [
                 {"name": "GREETING", "value": "hello"},
                 {"name": "PET_NNODES", "value": "2"},
-                {"name": "PET_NPROC_PER_NODE", "value": "4"},
+                {"name": "PET_NPROC_PER_NODE", "value": "auto"},
                 {"name": "PET_MASTER_ADDR", "value": format!("{name}-node-0-0.{name}")},
             ],
             "resources": {"requests": {"cpu": "2", "nvidia.com/gpu": "4"}},
