@@ -32,7 +32,7 @@ const BASE: [(&str, &str, &[&str]); 8] = [
     ),
     (TRAINER_GROUP, "clustertrainingruntimes", &["list", "watch"]),
     (TRAINER_GROUP, "trainingruntimes", &["list", "watch"]),
-    (TRAINER_GROUP, "trainjobs", &["list", "watch"]),
+    (TRAINER_GROUP, "trainjobs", &["get", "list", "watch"]),
     (TRAINER_GROUP, "trainjobs/finalizers", &["update"]),
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
 ];
