@@ -165,6 +165,24 @@ impl<'a> Place<'a> {
         client.call(&self.user, logs, arguments).await
     }
 
+    /// Writes the Event that a kubelet writes when a pod starts; the fake one writes none.
+    async fn record_start(&self, pod: &Value) -> Result<()> {
+        let metadata = &pod["metadata"];
+        let event = json!({
+            "metadata": {"generateName": "started-"},
+            "involvedObject": {
+                "apiVersion": "v1", "kind": "Pod",
+                "namespace": self.namespace, "name": metadata["name"], "uid": metadata["uid"],
+            },
+            "type": "Normal", "reason": "Started", "message": "Container started",
+            "firstTimestamp": metadata["creationTimestamp"],
+            "lastTimestamp": metadata["creationTimestamp"],
+            "count": 1,
+        });
+        let events = Resource::namespaced("/api/v1", "events");
+        create(&self.api(&events), &event).await
+    }
+
     /// Waits until nothing is left that the controller made.
     async fn until_empty(&self) -> Result<()> {
         let (jobs, job_sets) = (kind(Kind::TrainJob)?, Resource::jobsets());
@@ -230,7 +248,7 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
             "env": [
                 {"name": "GREETING", "value": "hello"},
                 {"name": "PET_NNODES", "value": "2"},
-                {"name": "PET_NPROC_PER_NODE", "value": "4"},
+                {"name": "PET_NPROC_PER_NODE", "value": "auto"},
                 {"name": "PET_MASTER_ADDR", "value": format!("{name}-node-0-0.{name}")},
             ],
             "resources": {"requests": {"cpu": "2", "nvidia.com/gpu": "4"}},
@@ -243,9 +261,16 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     place.fate(Fate::Succeed);
     let complete = place.kubeflow(&["wait", name, "Complete"]).await?;
     ensure!(complete["status"] == "Complete", "{complete:#}");
+    for pod in &pods {
+        place.record_start(pod).await?;
+    }
     let events = place.kubeflow(&["events", name]).await?;
-    let of_job_set = json!([{"kind": "JobSet", "name": name}]);
-    ensure!(holds(&events, &of_job_set), "{events:#}");
+    let started = |pod: &Value| {
+        let name = &pod["metadata"]["name"];
+        let event = json!({"kind": "Pod", "name": name, "reason": "Started"});
+        holds(&events, &json!([event]))
+    };
+    ensure!(pods.iter().all(started), "{events:#}");
     let jobs = place.kubeflow(&["list_jobs"]).await?;
     let listed = json!([{"name": name, "status": "Complete"}]);
     ensure!(holds(&jobs, &listed), "{jobs:#}");
