@@ -4,9 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
+use trainyard_api::FieldPath;
 use trainyard_model::record::{Change, ContainerId, Entry, Field, Owner, PlaceScope, Record};
 
-use crate::problem::Problem;
+use crate::{problem::Problem, resolve::PatchChanges};
 
 /// Names the owner of an entry, as a problem speaks of it.
 pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
@@ -16,6 +17,7 @@ pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
 pub(crate) fn check<'c>(
     record: &Record,
     changes: impl Iterator<Item = &'c Change>,
+    patches: &[PatchChanges],
     who: Who<'_>,
 ) -> Vec<Problem> {
     let removed: Removed = changes
@@ -27,6 +29,7 @@ pub(crate) fn check<'c>(
         let mut pod = Pod {
             record,
             removed: &removed,
+            patches,
             place: format!("pod-sets[{}]", set.name),
             who,
             problems: &mut problems,
@@ -48,6 +51,7 @@ type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
 struct Pod<'a> {
     record: &'a Record,
     removed: &'a Removed,
+    patches: &'a [PatchChanges],
     place: String,
     who: Who<'a>,
     problems: &'a mut Vec<Problem>,
@@ -141,12 +145,27 @@ impl Pod<'_> {
                     "{owner} mounts the volume `{volume}` at {}, {end}",
                     entry.key
                 );
-                self.problems.push(Problem::Invariant {
-                    place: self.place.clone(),
-                    message,
+                self.problems.push(match self.patched(id, &entry) {
+                    Some(path) => Problem::job(path, message),
+                    None => Problem::Invariant {
+                        place: self.place.clone(),
+                        message,
+                    },
                 });
             }
         }
+    }
+
+    /// The TrainJob's field by which a patch set a mount.
+    fn patched(&self, id: ContainerId, mount: &Entry) -> Option<FieldPath> {
+        let changes = self.patches.iter().flat_map(|patch| &patch.changes);
+        let mut ours = changes.filter(|change| {
+            let place = &change.place;
+            place.scope == PlaceScope::Container(id)
+                && place.field == Field::Mounts
+                && place.key == mount.key
+        });
+        ours.next_back()?.reason.as_deref()?.parse().ok()
     }
 
     fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {

@@ -31,7 +31,7 @@ use self::{
     assemble::InitOrder,
     explain::{Defaults, Origins},
     pipeline::Step,
-    resolve::Resolved,
+    resolve::{PatchChanges, Resolved},
 };
 pub use self::{
     catalog::{Catalog, Job},
@@ -167,7 +167,7 @@ impl Renderer {
         let plan = self.steps(&active);
         let mut session =
             Session::new(resolved.job.clone(), resolved.record.clone()).knowing(lookups.clone());
-        let outcome = self.run(&mut session, &plan, namespace);
+        let outcome = self.run(&mut session, &plan, &resolved.patches, namespace);
         let again = |problems: &Vec<Problem>| problems.iter().any(|p| p.missing().is_some());
         if !outcome.as_ref().is_err_and(again) {
             pipeline::log(&session, namespace);
@@ -187,10 +187,11 @@ impl Renderer {
         &self,
         session: &mut Session,
         plan: &[Step<'_>],
+        patches: &[PatchChanges],
         namespace: &str,
     ) -> Result<InitOrder, Vec<Problem>> {
         pipeline::run(session, Phase::Transform, plan, namespace)?;
-        let init_order = self.freeze(session, plan)?;
+        let init_order = self.freeze(session, plan, patches)?;
         pipeline::run(session, Phase::Build, plan, namespace)?;
         pipeline::run(session, Phase::Check, plan, namespace)?;
         Ok(init_order)
@@ -239,7 +240,12 @@ impl Renderer {
     }
 
     /// Checks the record that no plugin changes any more, and solves what asked for a place.
-    fn freeze(&self, session: &Session, plan: &[Step<'_>]) -> Result<InitOrder, Vec<Problem>> {
+    fn freeze(
+        &self,
+        session: &Session,
+        plan: &[Step<'_>],
+        patches: &[PatchChanges],
+    ) -> Result<InitOrder, Vec<Problem>> {
         let record = session.record();
         let who = |owner: Owner| match owner {
             Owner::Runtime => "the runtime".to_owned(),
@@ -251,7 +257,7 @@ impl Renderer {
             ),
         };
         let changes = session.committed().iter().flat_map(|c| &c.changes);
-        let mut problems = invariants::check(record, changes, &who);
+        let mut problems = invariants::check(record, changes, patches, &who);
         let mut order = InitOrder::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {
