@@ -5,12 +5,12 @@ use std::fmt;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::api::{ApiResource, ObjectMeta};
-use kube::core::GroupVersionKind;
 use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
 use trainyard_model::claims::{ClaimPath, Claims, Key};
 use trainyard_model::record::Field;
 
 use crate::lease::LEASE_NAME;
+use crate::reconcile::kind_of;
 
 /// The name of both roles, and of the ServiceAccount that has them; it is the reference's.
 pub const NAME: &str = "kubeflow-trainer-controller-manager";
@@ -218,8 +218,9 @@ impl Rules {
             kind,
             names,
         } = Claimed::of(path.key.as_ref()).ok_or(Refusal::NoKind)?;
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)).plural;
+        let served = kind_of(api_version, kind);
+        let group = served.group.as_str();
+        let resource = ApiResource::from_gvk(&served).plural;
         if path.field == Field::Objects {
             self.allow(group, &resource, &EMIT);
         } else if group.is_empty() && resource == "secrets" {
@@ -512,7 +513,7 @@ mod tests {
     #[test]
     fn kinds_of_kubernetes_itself_have_their_own_names() {
         fn check<K: Resource>() {
-            let kind = GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
+            let kind = kube::core::GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
             assert_eq!(ApiResource::from_gvk(&kind).plural, K::URL_PATH_SEGMENT);
             assert!(
                 !K::GROUP.contains('.') || BUILT_IN_GROUPS.contains(&K::GROUP),

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{ClientError, ClientOptions, client};
 use crate::events::{Reporter, recorder};
-use crate::lease::{Candidate, LeaseOptions};
+use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::plugins::Plugins;
 use crate::queue::Queue;
@@ -86,16 +86,15 @@ pub async fn run(
         metrics: metrics.clone(),
         recorder,
     };
-    let candidate = match lease {
-        Some(lease) => Some(candidate(
-            lease,
-            client_of(ClientOptions::default())?,
-            &metrics,
-        )),
-        None => None,
-    };
+    // A client of its own, so that nothing else delays its calls.
+    let candidate = lease.map(|lease| {
+        let client = client_of(ClientOptions::default())?;
+        Ok::<_, ClientError>(Candidate::new(client, lease, metrics.clone()))
+    });
+    let candidate = candidate.transpose()?;
     let lead = async {
-        work.synced().await;
+        // A TrainJob whose JobSet is not known yet would be made again.
+        work.stores.synced().await;
         readiness.set(WATCHES, true);
         tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
         lead(&work, candidate, settings.concurrency.get(), &stop).await
@@ -112,10 +111,6 @@ pub async fn run(
     let _ = events.await;
     servers.ended().await?;
     ended
-}
-
-fn candidate(lease: LeaseOptions, client: kube::Client, metrics: &Arc<Metrics>) -> Candidate {
-    Candidate::new(client, lease, metrics.clone())
 }
 
 /// Ends where the process is told to stop before it has begun to work.

@@ -88,11 +88,6 @@ impl Work {
         select_all(watches).await;
     }
 
-    /// Waits until every store is whole: a TrainJob whose JobSet is not known yet would be made again.
-    pub(crate) async fn synced(&self) {
-        self.stores.synced().await;
-    }
-
     /// Reconciles until `stop`; what runs then runs to its end.
     pub(crate) async fn run(&self, workers: usize, stop: &CancellationToken) {
         let workers = (0..workers.max(1)).map(|_| async {

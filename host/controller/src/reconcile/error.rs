@@ -155,6 +155,15 @@ pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
+/// The answer, or none where the object is gone.
+pub(crate) fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if code(&error) == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn sentences(problems: &[Problem]) -> String {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     problems.join("; ")

@@ -11,6 +11,7 @@ use serde_json::Value;
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
 use super::error::{ReconcileError, code};
+use super::kind_of;
 
 /// Asks the API server, and remembers which kinds it serves.
 pub(crate) struct Fetcher {
@@ -84,8 +85,7 @@ impl Fetcher {
         api_version: &str,
         kind: &str,
     ) -> Result<Option<(ApiResource, Scope)>, ReconcileError> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let wanted = GroupVersionKind::gvk(group, version, kind);
+        let wanted = kind_of(api_version, kind);
         let known = self.known().get(&wanted).cloned();
         if known.is_some() {
             return Ok(known);

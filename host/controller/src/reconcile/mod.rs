@@ -19,13 +19,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{GroupVersionKind, NamespaceResourceScope};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 use trainyard_api::names;
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
+use error::unless_gone;
 pub use live::{LiveError, live};
 pub use snapshot::{Plan, Planned, Snapshot, SnapshotError};
 
@@ -95,7 +97,8 @@ pub struct Done {
 }
 
 /// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
-struct Wishes {
+#[derive(Clone, Debug)]
+pub(crate) struct Wishes {
     suspend: bool,
     deadline: Option<i64>,
     managed_by_us: bool,
@@ -103,7 +106,8 @@ struct Wishes {
 }
 
 impl Wishes {
-    fn of(object: &Value) -> Self {
+    /// Those of the whole object.
+    pub(crate) fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool);
         let group = text("/spec/runtimeRef/apiGroup").unwrap_or(names::TRAINER_GROUP);
@@ -173,21 +177,20 @@ impl Reconciler {
             self.ends().remove(key);
             return Ok(Done::default());
         };
-        let object = state.object().unwrap_or_default();
-        let wishes = Wishes::of(&object);
+        let wishes = &state.wishes;
         if state.deleting || !wishes.managed_by_us {
             return Ok(Done::default());
         }
         let now = Timestamp::now();
-        let status = self.status(key, &state, &wishes, now);
+        let status = self.status(key, &state, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
             Ok(Vec::new())
         } else {
-            self.children(key, &state, object, wishes.suspend).await
+            self.children(key, &state, wishes.suspend).await
         };
         // What was made shows in the status at once.
-        let status = self.status(key, &state, &wishes, now);
+        let status = self.status(key, &state, now);
         self.write_status(key, &state, &status).await?;
         if status::end(&status).is_some() {
             self.ends().remove(key);
@@ -215,13 +218,8 @@ impl Reconciler {
         (ended.owner.as_ref() == Some(&job.uid)).then_some(ended)
     }
 
-    fn status(
-        &self,
-        key: &Key,
-        state: &TrainJobState,
-        wishes: &Wishes,
-        now: Timestamp,
-    ) -> TrainJobStatus {
+    fn status(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> TrainJobStatus {
+        let wishes = &state.wishes;
         let job_set = self.job_set(key, state);
         let job_set = job_set.or_else(|| self.end_of(key, state));
         let status = status::next(&state.status, wishes.suspend, job_set.as_deref(), now);
@@ -250,25 +248,17 @@ impl Reconciler {
             "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
             "status": {"conditions": status.conditions, "jobsStatus": status.jobs_status},
         });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let api: Api<TrainJobObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<TrainJobObject> = self.api(key);
         let written = api
-            .patch_status(&key.name, &params, &Patch::Merge(&patch))
+            .patch_status(&key.name, &merging(), &Patch::Merge(&patch))
             .await;
-        match written {
-            Ok(written) => {
-                if let Some((key, state)) = written.slim() {
-                    self.stores.jobs.put(key, state);
-                }
-                Ok(())
-            }
-            // It was deleted meanwhile: there is nothing to say any more.
-            Err(error) if error::code(&error) == Some(404) => Ok(()),
-            Err(error) => Err(ReconcileError::api("writing the TrainJob's status", error)),
+        // Where it was deleted meanwhile, there is nothing to say any more.
+        let written = unless_gone(written)
+            .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
+        if let Some((key, state)) = written.and_then(TrainJobObject::slim) {
+            self.stores.jobs.put(key, state);
         }
+        Ok(())
     }
 
     /// Deletes the JobSet of a TrainJob that took too long, once its status says so.
@@ -302,15 +292,18 @@ impl Reconciler {
             }),
             ..DeleteParams::background()
         };
-        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
-        match api.delete(&key.name, &params).await {
-            Ok(_) => Ok(()),
-            Err(error) if error::code(&error) == Some(404) => Ok(()),
-            Err(error) => Err(ReconcileError::api(
-                format!("deleting JobSet `{}`", key.name),
-                error,
-            )),
-        }
+        let api: Api<JobSetObject> = self.api(key);
+        let deleted = unless_gone(api.delete(&key.name, &params).await);
+        let failed = |error| ReconcileError::api(format!("deleting JobSet `{}`", key.name), error);
+        deleted.map(drop).map_err(failed)
+    }
+
+    /// The objects of a kind in the TrainJob's namespace.
+    fn api<K>(&self, key: &Key) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &key.namespace)
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<RuntimeKey, HashSet<Key>>> {
@@ -324,4 +317,26 @@ impl Reconciler {
     fn applied(&self) -> MutexGuard<'_, HashMap<Key, (Box<str>, u64)>> {
         self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How objects are patched.
+fn merging() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// How objects are created.
+fn creating() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+/// A kind by its `apiVersion`, which for the core group is a version alone.
+pub(crate) fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    GroupVersionKind::gvk(group, version, kind)
 }

@@ -41,14 +41,17 @@ fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Why an object that the TrainJob does not own can't be its own: an earlier TrainJob's goes by itself.
-pub(crate) fn foreign(kind: String, name: String, object: &ObjectMeta) -> ReconcileError {
+pub(crate) fn foreign(kind: &str, name: &str, object: &ObjectMeta) -> ReconcileError {
     match controller(object) {
         Some(owner) if owner.kind == names::TRAIN_JOB && name.starts_with(&owner.name) => {
-            ReconcileError::Stale { kind, name }
+            ReconcileError::Stale {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+            }
         }
         _ => ReconcileError::Foreign {
-            kind,
-            name,
+            kind: kind.to_owned(),
+            name: name.to_owned(),
             owner: describe(object),
         },
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trainyard_api::names;
 
 use crate::queue::Key;
-use crate::reconcile::Snapshot;
+use crate::reconcile::{Snapshot, Wishes};
 
 use super::store::State;
 use super::stream::Watched;
@@ -70,14 +70,14 @@ pub struct TrainJobState {
     /// `metadata.uid`.
     pub uid: Box<str>,
     version: u64,
-    /// `metadata.generation`.
-    pub generation: i64,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// Its status.
     pub status: TrainJobStatus,
+    /// What it says of itself, so that the text is read only where something is made of it.
+    pub(crate) wishes: Wishes,
     /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much.
     object: Box<str>,
 }
@@ -322,10 +322,10 @@ impl Watched for TrainJobObject {
         let state = TrainJobState {
             uid: self.metadata.uid?.into(),
             version,
-            generation: self.metadata.generation.unwrap_or_default(),
             created,
             deleting: self.metadata.deletion_timestamp.is_some(),
             status: self.status,
+            wishes: Wishes::of(&object),
             object: object.to_string().into(),
         };
         Some((key, state))

@@ -38,16 +38,6 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         self.read().get(key).cloned()
     }
 
-    /// All keys.
-    pub fn keys(&self) -> Vec<K> {
-        self.read().keys().cloned().collect()
-    }
-
-    /// All objects.
-    pub fn all(&self) -> Vec<Arc<S>> {
-        self.read().values().cloned().collect()
-    }
-
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().len()

@@ -1,14 +1,14 @@
 //! The objects beside a JobSet.
 
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
 use trainyard_render::RenderedObject;
 
 use super::{Pass, resource};
 use crate::reconcile::error::{ReconcileError, code};
-use crate::reconcile::{MANAGER, owner};
+use crate::reconcile::{MANAGER, creating, owner};
 
 /// An object beside a JobSet, on its way.
 struct Beside {
@@ -59,11 +59,7 @@ impl Pass<'_> {
         let failed = |error| ReconcileError::api(beside.what("creating"), error);
         let object = serde_json::from_value(beside.value.clone());
         let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        match beside.api.create(&params, &object).await {
+        match beside.api.create(&creating(), &object).await {
             Ok(_) => Ok(()),
             Err(error) if code(&error) == Some(409) => match self.there(&beside).await? {
                 true => Ok(()),
@@ -90,8 +86,7 @@ impl Pass<'_> {
         let found = beside.api.get_metadata_opt(&beside.name).await;
         match found.map_err(|error| ReconcileError::api(beside.what("reading"), error))? {
             Some(found) if !owner::owns(&self.job, &found.metadata) => {
-                let (kind, name) = (beside.kind.clone(), beside.name.clone());
-                Err(owner::foreign(kind, name, &found.metadata))
+                Err(owner::foreign(&beside.kind, &beside.name, &found.metadata))
             }
             found => Ok(found.is_some()),
         }

@@ -6,17 +6,16 @@ mod snapshots;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Object, Source, TrainJob, merge, names, runtime::RuntimeKind};
 use trainyard_model::lookup::Lookups;
 use trainyard_render::{Problem, Rendered, Warning};
 
-use super::error::{ReconcileError, code};
+use super::error::{ReconcileError, code, unless_gone};
 use super::snapshot::{Plan, STARTED, Snapshot};
-use super::{MANAGER, Reconciler, defaults, job_set, owner};
+use super::{MANAGER, Reconciler, defaults, job_set, kind_of, merging, owner};
 use crate::queue::Key;
 use crate::watch::{
     JobSetObject, JobSetState, RuntimeKey, TrainJobObject, TrainJobState, Watched as _,
@@ -41,7 +40,6 @@ impl Reconciler {
         &self,
         key: &Key,
         state: &TrainJobState,
-        object: Value,
         suspend: bool,
     ) -> Result<Vec<Warning>, ReconcileError> {
         let job_set = self.stores.job_sets.get(key);
@@ -65,7 +63,7 @@ impl Reconciler {
                 let pass = Pass {
                     reconciler: self,
                     key,
-                    job: Arc::new(read(object)?),
+                    job: Arc::new(read(state.object().unwrap_or_default())?),
                 };
                 let warnings = match found {
                     Some(found) => pass.change(found).await?,
@@ -87,7 +85,7 @@ impl Reconciler {
     /// that was deleted, or has ended, would be made again.
     async fn confirm(&self, key: &Key, known: &TrainJobState) -> Result<(), ReconcileError> {
         let what = format!("TrainJob `{}`", key.name);
-        let api: Api<TrainJobObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<TrainJobObject> = self.api(key);
         let found = api.get_opt(&key.name).await;
         let found = found.map_err(|error| ReconcileError::api(format!("reading {what}"), error))?;
         match found.and_then(TrainJobObject::slim) {
@@ -106,22 +104,15 @@ impl Reconciler {
 
     /// Suspends a running JobSet: nothing else of it changes. Before that, its snapshot says that it has run.
     async fn suspend(&self, key: &Key, job_set: &JobSetState) -> Result<(), ReconcileError> {
-        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.namespace);
+        let maps: Api<ConfigMap> = self.api(key);
         let started = json!({"metadata": {"annotations": {STARTED: "true"}}, "immutable": true});
         let name = Snapshot::name(&key.name);
-        match maps.patch(&name, &manager(), &Patch::Merge(&started)).await {
-            Ok(_) => {}
-            // The JobSet is older than snapshots are, or somebody deleted it.
-            Err(error) if code(&error) == Some(404) => {}
-            Err(error) => {
-                return Err(ReconcileError::api(
-                    format!("marking ConfigMap `{name}`"),
-                    error,
-                ));
-            }
-        }
+        let marked = maps.patch(&name, &merging(), &Patch::Merge(&started)).await;
+        // There is none where the JobSet is older than snapshots are, or somebody deleted it.
+        unless_gone(marked)
+            .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))?;
         let patch = job_set::suspension(&job_set.uid);
-        self.patch_job_set(key, &Patch::Merge(&patch), &manager())
+        self.patch_job_set(key, &Patch::Merge(&patch), &merging())
             .await
     }
 
@@ -131,7 +122,7 @@ impl Reconciler {
         patch: &Patch<&Value>,
         params: &PatchParams,
     ) -> Result<(), ReconcileError> {
-        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api: Api<JobSetObject> = self.api(key);
         let written = api.patch(&key.name, params, patch).await;
         let written = written.map_err(|error| {
             ReconcileError::api(format!("writing JobSet `{}`", key.name), error)
@@ -144,15 +135,18 @@ impl Reconciler {
 
     /// Why a JobSet of the TrainJob's name is none of its own.
     async fn foreign_job_set(&self, key: &Key) -> Result<ReconcileError, ReconcileError> {
-        let (kind, name) = (names::JOB_SET.to_owned(), key.name.to_string());
-        let api: Api<JobSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
-        let found = api.get_opt(&key.name).await;
-        let found = found
-            .map_err(|error| ReconcileError::api(format!("reading JobSet `{name}`"), error))?;
-        Ok(match found {
-            Some(found) => owner::foreign(kind, name, kube::Resource::meta(&found)),
-            None => ReconcileError::Stale { kind, name },
+        Ok(match self.live_job_set(key).await? {
+            Some(found) => owner::foreign(names::JOB_SET, &key.name, found.meta()),
+            None => ReconcileError::Stale {
+                kind: names::JOB_SET.to_owned(),
+                name: key.name.to_string(),
+            },
         })
+    }
+
+    async fn live_job_set(&self, key: &Key) -> Result<Option<JobSetObject>, ReconcileError> {
+        let found = self.api(key).get_opt(&key.name).await;
+        found.map_err(|error| ReconcileError::api(format!("reading JobSet `{}`", key.name), error))
     }
 }
 
@@ -279,7 +273,7 @@ impl Pass<'_> {
         let jobs = job_set::rescheduled(&spec, &wanted);
         let patch = job_set::resumption(&found.uid, &version, jobs);
         self.reconciler
-            .patch_job_set(self.key, &Patch::Merge(&patch), &manager())
+            .patch_job_set(self.key, &Patch::Merge(&patch), &merging())
             .await
     }
 
@@ -393,12 +387,9 @@ impl Pass<'_> {
 
     /// The error, or whose the JobSet of this name is.
     async fn taken(&self, error: ReconcileError) -> Result<(), ReconcileError> {
-        let api: Api<JobSetObject> =
-            Api::namespaced(self.reconciler.client.clone(), &self.key.namespace);
-        match api.get_opt(&self.key.name).await {
-            Ok(Some(found)) if !owner::owns(&self.job, kube::Resource::meta(&found)) => {
-                let (kind, name) = (names::JOB_SET.to_owned(), self.key.name.to_string());
-                Err(owner::foreign(kind, name, kube::Resource::meta(&found)))
+        match self.reconciler.live_job_set(self.key).await {
+            Ok(Some(found)) if !owner::owns(&self.job, found.meta()) => {
+                Err(owner::foreign(names::JOB_SET, &self.key.name, found.meta()))
             }
             _ => Err(error),
         }
@@ -462,15 +453,7 @@ fn is_refused(error: &kube::Error) -> bool {
     matches!(code(error), Some(400 | 403 | 422))
 }
 
-fn manager() -> PatchParams {
-    PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
-}
-
 /// A kind that plugins may emit, or JobSet; its name in addresses is made as Kubernetes' own kinds make theirs.
 fn resource(api_version: &str, kind: &str) -> ApiResource {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+    ApiResource::from_gvk(&kind_of(api_version, kind))
 }

@@ -2,22 +2,18 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, Preconditions};
 
-use super::{Pass, manager};
-use crate::reconcile::error::{ReconcileError, code};
+use super::Pass;
+use crate::reconcile::error::{ReconcileError, unless_gone};
 use crate::reconcile::snapshot::Snapshot;
-use crate::reconcile::{MANAGER, owner};
+use crate::reconcile::{creating, merging, owner};
 
 impl Pass<'_> {
     pub(super) async fn post_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
         let map = snapshot.to_config_map(&self.job, &self.key.namespace);
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
         let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
-        let created = self.config_maps().create(&params, &map).await;
+        let created = self.config_maps().create(&creating(), &map).await;
         created
             .map(drop)
             .map_err(|error| ReconcileError::api(what(), error))
@@ -32,7 +28,7 @@ impl Pass<'_> {
             return Ok(None);
         };
         if !owner::owns(&self.job, &map.metadata) {
-            return Err(owner::foreign("ConfigMap".to_owned(), name, &map.metadata));
+            return Err(owner::foreign("ConfigMap", &name, &map.metadata));
         }
         Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
     }
@@ -49,7 +45,7 @@ impl Pass<'_> {
             map.metadata.uid.clone_from(&written.uid);
             map.metadata.resource_version.clone_from(&written.version);
             let patch = Patch::Merge(&map);
-            let replaced = self.config_maps().patch(&name, &manager(), &patch).await;
+            let replaced = self.config_maps().patch(&name, &merging(), &patch).await;
             return replaced.map(drop).map_err(failed);
         }
         let params = DeleteParams {
@@ -59,15 +55,12 @@ impl Pass<'_> {
             }),
             ..DeleteParams::background()
         };
-        match self.config_maps().delete(&name, &params).await {
-            Ok(_) => {}
-            Err(error) if code(&error) == Some(404) => {}
-            Err(error) => return Err(failed(error)),
-        }
+        let deleted = self.config_maps().delete(&name, &params).await;
+        unless_gone(deleted).map_err(failed)?;
         self.post_snapshot(snapshot).await
     }
 
     fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
+        self.reconciler.api(self.key)
     }
 }
