@@ -1,0 +1,96 @@
+//! What is measured: one runtime, and TrainJobs of it.
+
+use anyhow::Result;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::AT_ONCE;
+
+/// Group, version and kind.
+type Kind = (&'static str, &'static str, &'static str);
+
+pub(crate) const JOB_SET: Kind = ("jobset.x-k8s.io", "v1alpha2", "JobSet");
+const TRAIN_JOB: Kind = ("trainer.kubeflow.org", "v1alpha1", "TrainJob");
+const RUNTIME: Kind = ("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime");
+
+/// The objects of a kind in a namespace.
+pub(crate) fn api(client: &Client, namespace: &str, kind: Kind) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), namespace, &resource(kind))
+}
+
+/// The name of a TrainJob.
+pub(crate) fn job(number: usize) -> String {
+    format!("job-{number}")
+}
+
+/// Makes the runtime of all TrainJobs.
+pub(crate) async fn create_runtime(client: &Client) -> Result<()> {
+    let runtimes: Api<DynamicObject> = Api::all_with(client.clone(), &resource(RUNTIME));
+    let runtime = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": "torch"},
+        "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [{
+            "name": "node",
+            "template": {
+                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                "spec": {"template": {"spec": {"containers": [{
+                    "name": "node", "image": "example.com/torch", "command": ["torchrun", "train.py"],
+                    "resources": {"limits": {"nvidia.com/gpu": 8}},
+                }]}}},
+            },
+        }]}}},
+    });
+    runtimes
+        .create(&PostParams::default(), &serde_json::from_value(runtime)?)
+        .await?;
+    Ok(())
+}
+
+/// Makes so many TrainJobs.
+pub(crate) async fn create_jobs(client: &Client, namespace: &str, count: usize) -> Result<()> {
+    let jobs = api(client, namespace, TRAIN_JOB);
+    let create = |number: usize| {
+        let jobs = jobs.clone();
+        async move {
+            let job = json!({
+                "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": job(number)},
+                "spec": {"runtimeRef": {"name": "torch"}, "trainer": {
+                    "numNodes": 4, "image": "example.com/mine", "env": [{"name": "LEARNING_RATE", "value": "1e-4"}],
+                }},
+            });
+            jobs.create(&PostParams::default(), &serde_json::from_value(job)?)
+                .await?;
+            anyhow::Ok(())
+        }
+    };
+    stream::iter(0..count)
+        .map(create)
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// JobSet's kind with any content: its controller does not run here, and its own schema would be the server's cost.
+pub(crate) fn job_set_definition() -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+            "name": "jobsets.jobset.x-k8s.io",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for measuring"},
+        },
+        "spec": {
+            "group": "jobset.x-k8s.io", "scope": "Namespaced",
+            "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets", "singular": "jobset"},
+            "versions": [{
+                "name": "v1alpha2", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
+            }],
+        },
+    })
+}
+
+fn resource((group, version, kind): Kind) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
