@@ -1,7 +1,10 @@
 //! Metrics carry the names and labels that dashboards of the reference read, and tell what each plugin did.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant, SystemTime},
+};
 
 use trainyard_controller::{
     metrics::{Metrics, Outcome, PluginCall},
@@ -56,30 +59,37 @@ fn dashboards_of_the_reference_find_their_series() {
     has(&metrics.text().unwrap(), "trainyard_leader 0");
 }
 
-#[test]
-fn each_plugin_and_phase_is_counted_apart() {
-    let metrics = Metrics::new(&Queue::new(Backoff::default()));
-    let torch = PluginId {
+fn torch() -> PluginId {
+    PluginId {
         name: "torch".into(),
         version: "1.0.0".into(),
         digest: "sha256:12".into(),
-    };
+    }
+}
+
+fn call(metrics: &Metrics, phase: Phase, error: Option<&Ended>) {
+    metrics.plugin_called(&PluginCall {
+        plugin: &torch(),
+        phase,
+        took: Duration::from_micros(20),
+        fuel: Some(1_000),
+        writes: 7,
+        error,
+    });
+}
+
+#[test]
+fn each_plugin_and_phase_is_counted_apart() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let busy = Ended::Busy(Busy::Pool);
     for (phase, error) in [
         (Phase::Transform, None),
         (Phase::Transform, Some(&busy)),
         (Phase::Check, None),
     ] {
-        metrics.plugin_called(&PluginCall {
-            plugin: &torch,
-            phase,
-            took: Duration::from_micros(20),
-            fuel: Some(1_000),
-            writes: 7,
-            error,
-        });
+        call(&metrics, phase, error);
     }
-    metrics.plugin_loaded(&torch);
+    metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
     let text = metrics.text().unwrap();
     for line in [
@@ -93,4 +103,99 @@ fn each_plugin_and_phase_is_counted_apart() {
     ] {
         has(&text, line);
     }
+}
+
+#[cfg(target_os = "linux")]
+fn value(text: &str, name: &str) -> f64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.expect(name).parse().expect(name)
+}
+
+/// In the units that their names say: each follows what the test does.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_process_is_measured_under_the_usual_names() {
+    const SIZE: f64 = 64.0 * 1024.0 * 1024.0;
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    let before = metrics.text().unwrap();
+    let rise = |name: &str, after: &str| value(after, name) - value(&before, name);
+
+    let files: Vec<_> = (0..100)
+        .map(|_| std::fs::File::open("/proc/self/exe").unwrap())
+        .collect();
+    let memory = std::hint::black_box(vec![1_u8; SIZE as usize]);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(50) {
+        std::hint::black_box(memory.iter().copied().map(u64::from).sum::<u64>());
+    }
+    let after = metrics.text().unwrap();
+    drop((files, memory));
+
+    for (name, kind) in [
+        ("process_cpu_seconds", "counter"),
+        ("process_resident_memory_bytes", "gauge"),
+        ("process_virtual_memory_bytes", "gauge"),
+        ("process_open_fds", "gauge"),
+        ("process_max_fds", "gauge"),
+        ("process_start_time_seconds", "gauge"),
+    ] {
+        has(&after, &format!("# TYPE {name} {kind}"));
+    }
+    let cpu = rise("process_cpu_seconds_total", &after);
+    assert!((0.01..600.0).contains(&cpu), "{cpu}");
+    // Other tests of this process give memory and files back meanwhile.
+    for memory in [
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+    ] {
+        let rise = rise(memory, &after);
+        assert!((SIZE * 0.7..SIZE * 16.0).contains(&rise), "{memory} {rise}");
+    }
+    let open = rise("process_open_fds", &after);
+    assert!((80.0..400.0).contains(&open), "{open}");
+    assert!(value(&after, "process_max_fds") >= value(&after, "process_open_fds"));
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    let age = now - value(&after, "process_start_time_seconds");
+    assert!((-60.0..3600.0).contains(&age), "{age}");
+}
+
+/// Of docs/metrics.md, a name in each row of a table.
+#[test]
+fn the_list_of_metrics_is_whole() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let listed: BTreeSet<_> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
+        .map(str::to_owned)
+        .collect();
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    metrics.reconciled(Outcome::Error("PluginFailed"), Duration::ZERO);
+    call(&metrics, Phase::Transform, Some(&Ended::Busy(Busy::Pool)));
+    metrics.plugin_loaded(&torch());
+    metrics.plugin_refused("broken.wasm");
+    let text = metrics.text().unwrap();
+    let served: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, kind)| match kind {
+            "counter" => format!("{name}_total"),
+            _ => name.to_owned(),
+        })
+        .collect();
+    // Those that are there only once an API server is called.
+    let later = [
+        "trainyard_api_calls_total",
+        "trainyard_events_dropped_total",
+    ];
+    let missing = |name: &&String| {
+        let elsewhere = !cfg!(target_os = "linux") && name.starts_with("process_");
+        !elsewhere && !later.contains(&name.as_str())
+    };
+    assert_eq!(
+        listed.iter().filter(missing).collect::<Vec<_>>(),
+        served.iter().collect::<Vec<_>>()
+    );
 }

@@ -3,6 +3,9 @@
 //! Names start with `trainyard_`. Those of controller-runtime that dashboards of the reference read
 //! (kubeflow/trainer#3653) keep their names and labels.
 
+#[cfg(target_os = "linux")]
+mod process;
+
 use std::{fmt, time::Duration};
 
 use prometheus_client::{
@@ -36,7 +39,7 @@ const CALL_SECONDS: [f64; 12] = [
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0,
 ];
 
-/// All metrics of a process.
+/// All metrics of a process: docs/metrics.md lists them.
 pub struct Metrics {
     registry: Registry,
     reconcile_results: Family<ResultLabels, Counter>,
@@ -189,6 +192,10 @@ impl Metrics {
         metrics
             .registry
             .register_collector(Box::new(QueueDepth(queue.clone())));
+        #[cfg(target_os = "linux")]
+        metrics
+            .registry
+            .register_collector(Box::new(process::ProcessMetrics));
         // Present from the start: a rate over a series that does not exist yet shows nothing.
         for result in ["success", "requeue_after", "error"] {
             let _ = metrics.reconcile_results.get_or_create(&ResultLabels {
@@ -244,7 +251,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_errors",
-            "Plugin calls that count for nothing: refused, fault, trap, limit, busy",
+            "Plugin calls that count for nothing, by why: refused, broke, trap, limit, missing, busy",
             self.plugin_errors.clone(),
         );
         registry.register(
