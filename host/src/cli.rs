@@ -66,7 +66,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args),
             Command::Validate(args) => validate::run(&args),
             Command::Controller(args) => controller::run(&args),
-            Command::Rbac(args) => rbac::run(args),
+            Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
             Command::PolicySchema => policy_file::print_schema(),
@@ -88,9 +88,16 @@ pub(crate) struct InputArgs {
     /// that plugins look up, in any mix. Can be given again.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
     pub(crate) filename: Vec<PathBuf>,
+    /// The namespace of objects that name none [default: default].
+    #[arg(short, long, value_parser = namespace)]
+    pub(crate) namespace: Option<String>,
+}
+
+impl InputArgs {
     /// The namespace of objects that name none.
-    #[arg(short, long, default_value = "default", value_parser = namespace)]
-    pub(crate) namespace: String,
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
 }
 
 pub(crate) fn namespace(text: &str) -> Result<String, String> {
@@ -107,6 +114,9 @@ pub(crate) struct LoadArgs {
     /// A plugin file to load beside the built-in ones. Can be given again.
     #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     pub(crate) plugin: Vec<PathBuf>,
+    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) plugin_dir: Option<PathBuf>,
     /// The policy file: grants, limits and configuration of plugins.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) policy: Option<PathBuf>,

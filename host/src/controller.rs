@@ -15,7 +15,7 @@ use trainyard_controller::{
 
 use crate::{
     cli::LoadArgs,
-    cluster,
+    cluster::ClusterArgs,
     load::{self, Fitting},
     policy_file::PolicyFile,
     report::{self, Failure},
@@ -28,14 +28,11 @@ pub(crate) struct ControllerArgs {
     /// config.trainer.kubeflow.org/v1alpha1.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// The kubeconfig file of the cluster [default: $KUBECONFIG, then ~/.kube/config, then the pod's own account].
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    // A plugin that is refused is left out, by whichever of the flags it comes.
     #[command(flatten)]
     load: LoadArgs,
-    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins. One that is refused is left out.
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    plugin_dir: Option<PathBuf>,
     /// Whether one of several processes leads, by the Lease trainer.kubeflow.org, and the others wait.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -48,7 +45,7 @@ pub(crate) struct ControllerArgs {
     /// How many TrainJobs are reconciled at once [default: 16].
     #[arg(long, value_name = "N")]
     concurrency: Option<NonZeroUsize>,
-    /// The most calls a second to the API server, on average [default: no limit].
+    /// The most calls a second to the API server, on average; 0 is no limit [default: no limit].
     #[arg(long, value_name = "N", value_parser = qps)]
     kube_api_qps: Option<f64>,
     /// The most calls at once, after a pause; counts with --kube-api-qps [default: twice that].
@@ -64,8 +61,8 @@ pub(crate) struct ControllerArgs {
 
 fn qps(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(qps) if qps > 0.0 && f64::is_finite(qps) => Ok(qps),
-        _ => Err("must be a number above 0; leave the flag out for no limit".to_owned()),
+        Ok(qps) if qps >= 0.0 && f64::is_finite(qps) => Ok(qps),
+        _ => Err("must be a number from 0, which is no limit".to_owned()),
     }
 }
 
@@ -80,7 +77,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
         .build()?;
     runtime.block_on(async {
         let options = Options {
-            cluster: cluster::config(args.kubeconfig.as_deref()).await?,
+            cluster: args.cluster.config().await?,
             settings,
             instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned()),
         };
@@ -102,10 +99,7 @@ fn plugins(
         Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
         None => PolicyFile::default(),
     };
-    let mut files = args.load.plugin.clone();
-    if let Some(folder) = &settings.plugin_dir {
-        files.extend(load::files_in(folder)?);
-    }
+    let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
     let observe = |policy| trainyard_controller::observed(policy, metrics);
     let fitting = Fitting::load(&files, &policy, args.load.cache_dir.as_deref(), observe)?;
     for plugin in fitting.renderer.generation().plugins() {
@@ -146,7 +140,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,
         policy_file: args.load.policy.clone(),
-        plugin_dir: args.plugin_dir.clone(),
+        plugin_dir: args.load.plugin_dir.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
     }))

@@ -1,17 +1,15 @@
 //! `trainyard explain`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
 use trainyard_controller::reconcile::{Plan, live};
-use trainyard_render::{NotThere, Provenance, Setter};
+use trainyard_render::{NotThere, Provenance, Rendered, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
-    cluster,
+    cluster::ClusterArgs,
     load::Loaded,
     output,
     report::{self, Failure},
@@ -25,10 +23,10 @@ pub(crate) struct ExplainArgs {
     input: InputArgs,
     #[command(flatten)]
     load: LoadArgs,
-    /// The kubeconfig file of the cluster with `trainjob/NAME` [default: $KUBECONFIG, then ~/.kube/config].
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
-    /// `trainjob/NAME`: a live TrainJob of the namespace that -n gives, from its snapshot, instead of files. `FIELD`: only
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// `trainjob/NAME`: a live TrainJob, from its snapshot, instead of files; it is in the namespace that -n gives, or else in
+    /// that of the kubeconfig file. `FIELD`: only
     /// this field and what is below it, as the JobSet spells it (`spec.replicatedJobs[0].template`, or
     /// `spec.replicatedJobs[node].template`) or as the record does (`pod-sets[node].containers[node].env`).
     #[arg(value_name = "trainjob/NAME|FIELD", num_args = 0..=2, value_parser = subject)]
@@ -129,17 +127,19 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
     }
     let failed = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
     let loaded = Loaded::load(&args.load)?;
-    let namespace = &args.input.namespace;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (job, snapshot) = runtime.block_on(async {
-        let config = cluster::config(args.kubeconfig.as_deref()).await?;
+    let (namespace, job, snapshot) = runtime.block_on(async {
+        let config = args.cluster.config().await?;
+        let given = args.input.namespace.clone();
+        let namespace = given.unwrap_or_else(|| config.default_namespace.clone());
         let client = kube::Client::try_from(config).map_err(|error| failed(&error))?;
-        live(client, namespace, name)
-            .await
-            .map_err(|error| failed(&error))
+        let live = live(client, &namespace, name).await;
+        let (job, snapshot) = live.map_err(|error| failed(&error))?;
+        Ok::<_, Failure>((namespace, job, snapshot))
     })?;
+    let namespace = &*namespace;
     let rendered = loaded
         .renderer
         .render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
@@ -149,28 +149,28 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
             "TrainJob {namespace}/{name} was rendered by another plan than the one of the plugins that are loaded here; --plugin and --policy load more"
         ));
     }
-    let fields = match field {
-        Some(field) => rendered.explain(field).map_err(|error| failed(&error))?,
-        None => rendered.provenance(),
-    };
     let explained = Explained {
         train_job: name,
         namespace,
-        fields,
+        fields: fields(&rendered, field).map_err(|error| failed(&error))?,
     };
     print(args, &[explained])
 }
 
 fn explain<'a>(done: &'a Done<'_>, field: Option<&FieldPath>) -> Result<Explained<'a>, NotThere> {
-    let fields = match field {
-        Some(field) => done.rendered.explain(field)?,
-        None => done.rendered.provenance(),
-    };
     Ok(Explained {
         train_job: &done.job.job.metadata.name,
         namespace: &done.job.namespace,
-        fields,
+        fields: fields(&done.rendered, field)?,
     })
+}
+
+/// What is known of that field and what is below it, or of all.
+fn fields(rendered: &Rendered, field: Option<&FieldPath>) -> Result<Vec<Provenance>, NotThere> {
+    match field {
+        Some(field) => rendered.explain(field),
+        None => Ok(rendered.provenance()),
+    }
 }
 
 fn tables(explained: &[Explained<'_>]) -> String {

@@ -1,7 +1,5 @@
 //! `trainyard rbac`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +8,7 @@ use trainyard_controller::rbac::{self, NAMESPACE};
 
 use crate::{
     cli::{self, LoadArgs, ObjectFormat},
-    load::{self, Loaded},
+    load::Loaded,
     output,
     report::{self, Failure},
 };
@@ -20,9 +18,6 @@ use crate::{
 pub(crate) struct RbacArgs {
     #[command(flatten)]
     load: LoadArgs,
-    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins.
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    plugin_dir: Option<PathBuf>,
     /// The namespace that the controller runs in.
     #[arg(short, long, default_value = NAMESPACE, value_parser = cli::namespace)]
     namespace: String,
@@ -31,12 +26,8 @@ pub(crate) struct RbacArgs {
     output: ObjectFormat,
 }
 
-pub(crate) fn run(args: RbacArgs) -> Result<(), Failure> {
-    let mut load = args.load;
-    if let Some(folder) = &args.plugin_dir {
-        load.plugin.extend(load::files_in(folder)?);
-    }
-    let loaded = Loaded::load(&load)?;
+pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
+    let loaded = Loaded::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
     let roles = rbac::roles(claims, &args.namespace);

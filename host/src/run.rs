@@ -71,7 +71,7 @@ pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failur
     for object in inputs.objects {
         admitted.push(
             admission
-                .admit(object, None, &args.namespace)
+                .admit(object, None, args.namespace())
                 .map_err(|error| Failure::from_iter([error]))?,
         );
         progress.step();

@@ -4,12 +4,7 @@
 //! of client-go, and the Lease is the reference's, so that the two controllers never work side by side.
 //! Nothing but the number of writers rests on it: two at once do no harm.
 
-use std::{
-    fmt,
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -46,8 +41,7 @@ pub struct LeaseOptions {
 /// A name for this process that no other one has, not even its own next start.
 #[must_use]
 pub fn identity(process: &str) -> String {
-    let random = RandomState::new().hash_one((std::process::id(), Timestamp::now()));
-    format!("{process}_{random:016x}")
+    format!("{process}_{:016x}", fastrand::u64(..))
 }
 
 /// A candidate for the Lease.
@@ -305,9 +299,9 @@ impl Candidate {
 
     /// The pause between two tries of candidates: up to a fifth longer than asked for, so that they do not meet.
     fn pause(&self) -> Duration {
-        let random = RandomState::new().hash_one(0) % 1_000;
-        let jitter = self.options.retry_period.mul_f64(random as f64 / 5_000.0);
-        self.options.retry_period + jitter
+        self.options
+            .retry_period
+            .mul_f64(1.0 + fastrand::f64() / 5.0)
     }
 }
 

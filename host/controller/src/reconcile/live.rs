@@ -7,7 +7,7 @@ use trainyard_api::TrainJob;
 
 use super::children;
 use super::error::ReconcileError;
-use super::snapshot::{Snapshot, SnapshotError};
+use super::snapshot::Snapshot;
 use crate::watch::{TrainJobObject, Watched as _};
 
 /// Why a live TrainJob can't be read.
@@ -27,20 +27,9 @@ pub enum LiveError {
         /// The name.
         name: String,
     },
-    /// Its snapshot can't be used.
+    /// It is refused, its snapshot can't be used, or the API server does not answer, or not this user.
     #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// It is refused, or the API server does not answer.
-    #[error(transparent)]
-    TrainJob(#[from] ReconcileError),
-    /// The API server does not answer, or not this user.
-    #[error("reading {what}: {problem}")]
-    Api {
-        /// What was to be read.
-        what: String,
-        /// What it said.
-        problem: Box<kube::Error>,
-    },
+    Reconcile(#[from] ReconcileError),
 }
 
 /// Reads a live TrainJob with the snapshot that it was rendered from.
@@ -52,15 +41,10 @@ pub async fn live(
     namespace: &str,
     name: &str,
 ) -> Result<(TrainJob, Snapshot), LiveError> {
-    let api = |what: String| {
-        move |problem| LiveError::Api {
-            what,
-            problem: Box::new(problem),
-        }
-    };
+    let failed = |what: String| move |problem| ReconcileError::api(what, problem);
     let jobs: Api<TrainJobObject> = Api::namespaced(client.clone(), namespace);
     let found = jobs.get_opt(name).await;
-    let found = found.map_err(api(format!("TrainJob `{name}`")))?;
+    let found = found.map_err(failed(format!("reading TrainJob `{name}`")))?;
     let Some((_, state)) = found.and_then(TrainJobObject::slim) else {
         return Err(LiveError::NoTrainJob {
             namespace: namespace.to_owned(),
@@ -71,12 +55,12 @@ pub async fn live(
     let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
     let map = Snapshot::name(name);
     let found = maps.get_opt(&map).await;
-    let found = found.map_err(api(format!("ConfigMap `{map}`")))?;
+    let found = found.map_err(failed(format!("reading ConfigMap `{map}`")))?;
     let Some(map) = found else {
         return Err(LiveError::NoSnapshot {
             name: name.to_owned(),
         });
     };
-    let snapshot = Snapshot::from_config_map(&map, &job)?;
+    let snapshot = Snapshot::from_config_map(&map, &job).map_err(ReconcileError::from)?;
     Ok((job, snapshot))
 }

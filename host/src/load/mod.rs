@@ -1,14 +1,15 @@
 //! Loads plugins: the built-in ones and those given as files, each under what the operator sets for it.
 
+mod fitting;
+mod refused;
+
 use std::{
     collections::BTreeSet,
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use thiserror::Error;
-use trainyard_model::{manifest::Manifest, plan::PlanError, plugin::Settings, policy::Policy};
+use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::{
     CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy,
@@ -18,6 +19,8 @@ use crate::{
     built_ins::BUILT_INS, cli::LoadArgs, plugin::COMPILE_WORKER, policy_file::PolicyFile, report,
     report::Failure,
 };
+pub(crate) use fitting::Fitting;
+use refused::{Origin, Refused};
 
 /// The plugins of one run of a command.
 pub(crate) struct Loaded {
@@ -34,14 +37,16 @@ impl Loaded {
             None => PolicyFile::default(),
         };
         let loader = loader(args.cache_dir.as_deref())?;
-        let plugins = load(&loader, &args.plugin, &policy);
+        let files = files(&args.plugin, args.plugin_dir.as_deref())?;
+        let plugins = load(&loader, &files, &policy);
         for name in plugins.not_loaded(&policy) {
             report::warn(format!(
                 "the policy file speaks of the plugin `{name}`, which is not loaded"
             ));
         }
         Failure::from_iter(&plugins.refused).or_ok(())?;
-        Renderer::new(plugins.policies, policy.facts())
+        let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
+        Renderer::new(policies, policy.facts())
             .map(|renderer| Self { renderer, loader })
             .map_err(Failure::from_iter)
     }
@@ -56,78 +61,14 @@ impl Loaded {
     }
 }
 
-/// Plugins for a process that goes on without those that are refused.
-pub(crate) struct Fitting {
-    pub(crate) renderer: Renderer,
-    pub(crate) loader: Loader,
-    /// What was left out: the file or plugin, and why.
-    pub(crate) refused: Vec<(String, String)>,
+/// What became of the plugins of one run, in the order in which they were given.
+struct Read {
+    /// Those that are in order, with where they come from.
+    policies: Vec<(Arc<dyn Policy>, Origin)>,
+    refused: Vec<Refused>,
 }
 
-impl Fitting {
-    /// Loads the built-in plugins and those files. One that can't run beside the others is left out as one that does not load.
-    pub(crate) fn load(
-        files: &[PathBuf],
-        policy: &PolicyFile,
-        cache_dir: Option<&Path>,
-        wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
-    ) -> Result<Self, Failure> {
-        let loader = loader(cache_dir)?;
-        let plugins = load(&loader, files, policy);
-        for name in plugins.not_loaded(policy) {
-            tracing::warn!(
-                plugin = name,
-                "the policy file speaks of a plugin that is not loaded"
-            );
-        }
-        let refused = plugins.refused.iter();
-        let mut refused: Vec<_> = refused
-            .map(|refused| (refused.file(), refused.to_string()))
-            .collect();
-        let mut policies = plugins.policies;
-        let renderer = loop {
-            let wrapped = policies.iter().cloned().map(&wrap);
-            let errors = match Renderer::new(wrapped, policy.facts()) {
-                Ok(renderer) => break renderer,
-                Err(errors) => errors,
-            };
-            // Built-in plugins come first, so that the last one is a file's: without it the first error is gone.
-            let is_named = |policy: &Arc<dyn Policy>, error: &PlanError| {
-                error.plugins().contains(&&*policy.plugin().id.name)
-            };
-            let found = errors.first().and_then(|error| {
-                let at = policies
-                    .iter()
-                    .rposition(|policy| is_named(policy, error))?;
-                Some((at, error))
-            });
-            match found {
-                Some((at, error)) if at >= BUILT_INS.len() => {
-                    let left_out = policies.remove(at);
-                    let name = &left_out.plugin().id.name;
-                    refused.push((
-                        name.to_string(),
-                        format!("plugin {name} is left out: {error}"),
-                    ));
-                }
-                _ => return Err(Failure::from_iter(errors)),
-            }
-        };
-        Ok(Self {
-            renderer,
-            loader,
-            refused,
-        })
-    }
-}
-
-/// Plugins, and those that are refused.
-pub(crate) struct Plugins {
-    pub(crate) policies: Vec<Arc<dyn Policy>>,
-    pub(crate) refused: Vec<Refused>,
-}
-
-impl Plugins {
+impl Read {
     /// The names that the policy file speaks of, and that nothing has. Of a plugin that is refused there is something better to
     /// say, and a refused file may be any of them where its name is not known.
     fn not_loaded<'p>(&self, policy: &'p PolicyFile) -> Vec<&'p str> {
@@ -142,7 +83,7 @@ impl Plugins {
         };
         let loaded = |name: &str| {
             let mut policies = self.policies.iter();
-            policies.any(|policy| *policy.plugin().id.name == *name)
+            policies.any(|(policy, _)| *policy.plugin().id.name == *name)
         };
         let mut names = policy.names();
         names.retain(|name| !loaded(name) && !refused.contains(name));
@@ -150,73 +91,9 @@ impl Plugins {
     }
 }
 
-/// A plugin that is not loaded.
-#[derive(Debug, Error)]
-pub(crate) enum Refused {
-    /// It is not in order, or not what the operator allows.
-    #[error("{error}")]
-    Load {
-        /// Its name, where its manifest could be read.
-        name: Option<String>,
-        /// Why.
-        error: LoadError,
-    },
-    /// Another one has its name.
-    #[error("{second} has the name `{name}`, as {first} has: a run has one plugin of a name")]
-    Twice {
-        /// The name.
-        name: String,
-        /// Where the one that stays comes from.
-        first: Origin,
-        /// Where this one comes from.
-        second: Origin,
-    },
-    /// The same file was given before.
-    #[error("the plugin file {} is given twice: give it once", .0.display())]
-    GivenTwice(PathBuf),
-}
-
-impl Refused {
-    /// The file, or the name of a built-in plugin.
-    fn file(&self) -> String {
-        match self {
-            Self::Load { error, .. } => error.file.clone(),
-            Self::Twice { second, .. } => second.to_string(),
-            Self::GivenTwice(file) => file.display().to_string(),
-        }
-    }
-
-    /// The plugin's name, where it is known.
-    fn plugin(&self) -> Option<&str> {
-        match self {
-            Self::Load { name, .. } => name.as_deref(),
-            Self::Twice { name, .. } => Some(name),
-            Self::GivenTwice(_) => None,
-        }
-    }
-}
-
-/// Where a plugin comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// It is part of this program.
-    BuiltIn,
-    /// A file.
-    File(PathBuf),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("the built-in plugin"),
-            Self::File(path) => write!(f, "the plugin file {}", path.display()),
-        }
-    }
-}
-
 /// Loads the built-in plugins and those files, in this order. One that is refused keeps no other from being loaded; whether that
 /// is good enough is the caller's affair.
-pub(crate) fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Plugins {
+fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
     let mut loading = Loading {
         policy,
         loaded: Vec::new(),
@@ -240,9 +117,8 @@ pub(crate) fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> P
             loader.load_file(path, settings)
         });
     }
-    let policies = loading.loaded.into_iter().map(|(policy, _)| policy);
-    Plugins {
-        policies: policies.collect(),
+    Read {
+        policies: loading.loaded,
         refused: loading.refused,
     }
 }
@@ -291,8 +167,17 @@ impl Loading<'_> {
     }
 }
 
+/// The plugin files that are given, and those of the folder.
+pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = given.to_owned();
+    if let Some(folder) = folder {
+        files.extend(files_in(folder)?);
+    }
+    Ok(files)
+}
+
 /// The plugin files of a folder, by name.
-pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable =
         |error: std::io::Error| Failure::from_iter([format!("{}: {error}", folder.display())]);
     let mut files = Vec::new();

@@ -1,0 +1,80 @@
+//! Plugins for a process that goes on without those that are refused.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use trainyard_model::{plan::PlanError, policy::Policy};
+use trainyard_render::Renderer;
+use trainyard_sandbox::Loader;
+
+use super::{Origin, Refused, load, loader};
+use crate::{policy_file::PolicyFile, report::Failure};
+
+/// The plugins that fit together.
+pub(crate) struct Fitting {
+    pub(crate) renderer: Renderer,
+    pub(crate) loader: Loader,
+    /// What was left out: the file or plugin, and why.
+    pub(crate) refused: Vec<(String, String)>,
+}
+
+impl Fitting {
+    /// Loads the built-in plugins and those files. One that can't run beside the others is left out as one that does not load.
+    pub(crate) fn load(
+        files: &[PathBuf],
+        policy: &PolicyFile,
+        cache_dir: Option<&Path>,
+        wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
+    ) -> Result<Self, Failure> {
+        let loader = loader(cache_dir)?;
+        let mut plugins = load(&loader, files, policy);
+        for name in plugins.not_loaded(policy) {
+            tracing::warn!(
+                plugin = name,
+                "the policy file speaks of a plugin that is not loaded"
+            );
+        }
+        let renderer = loop {
+            let policies = plugins.policies.iter();
+            let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));
+            let errors = match Renderer::new(wrapped, policy.facts()) {
+                Ok(renderer) => break renderer,
+                Err(errors) => errors,
+            };
+            let Some(refused) = leave_out(&mut plugins.policies, &errors) else {
+                return Err(Failure::from_iter(errors));
+            };
+            plugins.refused.push(refused);
+        };
+        let refused = plugins.refused.iter();
+        let refused = refused.map(|refused| (refused.file(), refused.to_string()));
+        Ok(Self {
+            renderer,
+            loader,
+            refused: refused.collect(),
+        })
+    }
+}
+
+/// Leaves out the last plugin that the first error names: without it the error is gone. None where that is a built-in one, which
+/// come first.
+fn leave_out(
+    policies: &mut Vec<(Arc<dyn Policy>, Origin)>,
+    errors: &[PlanError],
+) -> Option<Refused> {
+    let error = errors.first()?;
+    let names = error.plugins();
+    let at = policies
+        .iter()
+        .rposition(|(policy, _)| names.contains(&&*policy.plugin().id.name))?;
+    if matches!(policies.get(at)?, (_, Origin::BuiltIn)) {
+        return None;
+    }
+    let (_, origin) = policies.remove(at);
+    Some(Refused::Conflict {
+        origin,
+        error: error.clone(),
+    })
+}

@@ -1,0 +1,82 @@
+//! What keeps a plugin from being loaded.
+
+use std::{fmt, path::PathBuf};
+
+use thiserror::Error;
+use trainyard_model::plan::PlanError;
+use trainyard_sandbox::LoadError;
+
+/// A plugin that is not loaded.
+#[derive(Debug, Error)]
+pub(super) enum Refused {
+    /// It is not in order, or not what the operator allows.
+    #[error("{error}")]
+    Load {
+        /// Its name, where its manifest could be read.
+        name: Option<String>,
+        /// Why.
+        error: LoadError,
+    },
+    /// Another one has its name.
+    #[error("{second} has the name `{name}`, as {first} has: a run has one plugin of a name")]
+    Twice {
+        /// The name.
+        name: String,
+        /// Where the one that stays comes from.
+        first: Origin,
+        /// Where this one comes from.
+        second: Origin,
+    },
+    /// It can't run beside the others.
+    #[error("{origin} is left out: {error}")]
+    Conflict {
+        /// Where it comes from.
+        origin: Origin,
+        /// Why not.
+        error: PlanError,
+    },
+    /// The same file was given before.
+    #[error("the plugin file {} is given twice: give it once", .0.display())]
+    GivenTwice(PathBuf),
+}
+
+impl Refused {
+    /// The file, or that it is a built-in plugin.
+    pub(super) fn file(&self) -> String {
+        match self {
+            Self::Load { error, .. } => error.file.clone(),
+            Self::Twice { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
+                Origin::BuiltIn => origin.to_string(),
+                Origin::File(file) => file.display().to_string(),
+            },
+            Self::GivenTwice(file) => file.display().to_string(),
+        }
+    }
+
+    /// The plugin's name, where it is known.
+    pub(super) fn plugin(&self) -> Option<&str> {
+        match self {
+            Self::Load { name, .. } => name.as_deref(),
+            Self::Twice { name, .. } => Some(name),
+            Self::Conflict { .. } | Self::GivenTwice(_) => None,
+        }
+    }
+}
+
+/// Where a plugin comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// It is part of this program.
+    BuiltIn,
+    /// A file.
+    File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("the built-in plugin"),
+            Self::File(path) => write!(f, "the plugin file {}", path.display()),
+        }
+    }
+}
