@@ -36,7 +36,6 @@ impl Admission {
         if let Err(error) = check_size(&admitted.object.value) {
             admitted.refuse_field(&FieldPath::root(), error.to_string());
         }
-        let written = admitted.object.value.clone();
         let outcome = schema.admit(&mut admitted.object.value, old, &kind.options());
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
@@ -45,10 +44,7 @@ impl Admission {
             let written = admitted.object.dialect.written(&violation.path);
             admitted.refuse_field(&violation.path, sentence(violation, &written));
         }
-        let mut defaulted = Vec::new();
-        let path = FieldPath::root();
-        added(&written, &admitted.object.value, &path, &mut defaulted);
-        admitted.object.defaulted = defaulted.into();
+        admitted.object.defaulted = outcome.defaulted.into();
         Ok(admitted)
     }
 
@@ -63,27 +59,6 @@ impl Admission {
             Ok(schema) => Ok(Some((kind, schema))),
             Err(error) => Err(error.clone()),
         }
-    }
-}
-
-/// The fields that an object has now and did not have before. Items of lists keep their places on the way in.
-fn added(before: &Value, now: &Value, path: &FieldPath, found: &mut Vec<FieldPath>) {
-    match (before, now) {
-        (Value::Object(before), Value::Object(now)) => {
-            for (name, value) in now {
-                let path = path.field(name);
-                match before.get(name) {
-                    Some(before) => added(before, value, &path, found),
-                    None => found.push(path),
-                }
-            }
-        }
-        (Value::Array(before), Value::Array(now)) => {
-            for (at, (before, now)) in before.iter().zip(now).enumerate() {
-                added(before, now, &path.index(at), found);
-            }
-        }
-        _ => {}
     }
 }
 

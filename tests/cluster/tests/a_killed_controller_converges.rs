@@ -102,7 +102,7 @@ impl<'a> Rounds<'a> {
             self.controller = self.shared.starting_controller()?;
         }
         if let Some((kill, killed)) = kill {
-            let rule = rule(kill, &place.namespace, &self.controller, killed);
+            let rule = rule(kill, &place.name, &self.controller, killed);
             self.shared.proxy.set_rule(rule).await;
         }
         self.case.happen(place).await
@@ -111,9 +111,9 @@ impl<'a> Rounds<'a> {
     /// The calls about this place, without what differs from run to run.
     async fn calls(&self, place: &Place<'_>) -> Vec<String> {
         let calls = self.shared.proxy.calls().await;
-        let calls = calls.iter().filter(|call| is_in(call, &place.namespace));
+        let calls = calls.iter().filter(|call| is_in(call, &place.name));
         let text = |call: &Call| {
-            let path = call.path.replace(&place.namespace, "NAMESPACE");
+            let path = call.path.replace(&place.name, "NAMESPACE");
             format!("{} {path}", call.method)
         };
         calls.map(text).collect()

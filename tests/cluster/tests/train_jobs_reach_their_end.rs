@@ -1,55 +1,37 @@
 //! The controller on a real cluster: TrainJobs become JobSets, run, wait, end and go, and their status says so at every step.
 #![allow(clippy::indexing_slicing)]
 
-use anyhow::{Context as _, Result, ensure};
-use serde_json::{Value, json};
+mod common;
+
+use std::ffi::OsString;
 use std::process::ExitCode;
-use trainyard_cluster::{
-    Api, Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, deploy, run,
-};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, run};
 use trainyard_schema::documents::Kind;
 
-/// A cluster with the controller on it, which has the account and the rights of deploy/ and no others.
-struct Controlled {
-    cluster: Cluster,
-    controller: Trainyard,
-}
+use common::{Controlled, Namespace, Setup, conditions, is, kind};
 
-impl Shared for Controlled {
-    fn start() -> Result<Self> {
-        let cluster = Cluster::start()?;
-        let controller = cluster.plane().block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            for runtime in [
-                runtime("torch", &json!({"torch": {}})),
-                runtime("plain", &json!({})),
-                with_initializers(),
-            ] {
-                let api = cluster.api(&runtimes, "");
-                api.create(&runtime, &Write::strict()).await?.accepted()?;
-            }
-            let account = deploy(cluster.plane()).await?;
-            Trainyard::start(cluster.plane(), &account, ["--leader-elect"]).await
-        })?;
-        Ok(Self {
-            cluster,
-            controller,
-        })
+/// Runtimes with the policy `torch`, with no policy, and with an initializer.
+struct Runtimes;
+
+impl Setup for Runtimes {
+    fn runtimes() -> Vec<Value> {
+        let torch = json!({"torch": {}});
+        vec![
+            runtime("torch", &torch),
+            runtime("plain", &json!({})),
+            with_initializers(),
+        ]
     }
 
-    fn plane(&self) -> &ControlPlane {
-        self.cluster.plane()
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.cluster.still_runs()?;
-        self.controller.process().still_runs()
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(vec!["--leader-elect".into()])
     }
 }
 
-fn kind(kind: Kind) -> Result<Resource> {
-    Ok(Resource::defined_by(&kind.crd()?)?)
-}
+type Shared = Controlled<Runtimes>;
 
 fn step(name: &str, ancestor: &str, mounts: &Value) -> Value {
     json!({
@@ -65,159 +47,45 @@ fn step(name: &str, ancestor: &str, mounts: &Value) -> Value {
 }
 
 fn runtime(name: &str, policy: &Value) -> Value {
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": name},
-        "spec": {"mlPolicy": policy, "template": {"spec": {"replicatedJobs": [step("node", "trainer", &json!([]))]}}},
-    })
+    let mut runtime = common::runtime();
+    runtime["metadata"]["name"] = json!(name);
+    runtime["spec"]["mlPolicy"] = policy.clone();
+    runtime
 }
 
 fn with_initializers() -> Value {
     let mounts = json!([{"name": "initializer", "mountPath": "/workspace"}]);
     let mut node = step("node", "trainer", &mounts);
     node["dependsOn"] = json!([{"name": "dataset-initializer", "status": "Complete"}]);
-    json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": "with-initializers"},
-        "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [
-            step("dataset-initializer", "dataset-initializer", &mounts), node,
-        ]}}},
-    })
+    let initializer = step("dataset-initializer", "dataset-initializer", &mounts);
+    let mut runtime = runtime("with-initializers", &json!({"torch": {}}));
+    runtime["spec"]["template"]["spec"]["replicatedJobs"] = json!([initializer, node]);
+    runtime
 }
 
-/// Where the objects of one test are.
-struct Place<'a> {
-    shared: &'a Controlled,
-    namespace: String,
-    jobs: Resource,
-    job_sets: Resource,
-    pods: Resource,
-    config_maps: Resource,
-    events: Resource,
-}
-
-impl<'a> Place<'a> {
-    async fn new(shared: &'a Controlled) -> Result<Self> {
-        Ok(Self {
-            namespace: shared.cluster.new_namespace().await?,
-            shared,
-            jobs: kind(Kind::TrainJob)?,
-            job_sets: Resource::jobsets(),
-            pods: Resource::pods(),
-            config_maps: Resource::namespaced("/api/v1", "configmaps"),
-            events: Resource::namespaced("/api/v1", "events"),
-        })
-    }
-
-    fn api(&'a self, resource: &'a Resource) -> Api<'a> {
-        self.shared.cluster.api(resource, &self.namespace)
-    }
-
-    /// What becomes of all pods of this test from now on.
-    fn fate(&self, fate: Fate) {
-        let kubelet = self.shared.cluster.kubelet();
-        kubelet.decide(&self.namespace, move |_| fate);
-    }
-
-    async fn create(&self, name: &str, spec: &Value) -> Result<Value> {
-        let job = json!({
-            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
-            "metadata": {"name": name}, "spec": spec,
-        });
-        Ok(self
-            .api(&self.jobs)
-            .create(&job, &Write::strict())
-            .await?
-            .accepted()?)
-    }
-
-    async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
-        let patch = json!({"spec": spec});
-        Ok(self
-            .api(&self.jobs)
-            .merge(name, &patch, &Write::strict())
-            .await?
-            .accepted()?)
-    }
-
-    async fn until(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
-        self.api(&self.jobs).until(name, what, holds).await
-    }
-
-    async fn job_set(&self, name: &str) -> Result<Value> {
-        let there = |object: &Value| object.is_object();
-        self.api(&self.job_sets)
-            .until(name, "there is a JobSet", there)
-            .await
-    }
-
-    /// Waits until so many nodes of the job run.
-    async fn until_active(&self, name: &str, nodes: i64) -> Result<Value> {
-        self.until(name, "it runs", |job| {
-            job["status"]["jobsStatus"].as_array().is_some_and(|jobs| {
-                jobs.iter()
-                    .any(|one| one["name"] == "node" && one["ready"] == nodes)
-            })
-        })
-        .await
-    }
-
-    async fn event(&self, name: &str, part: &str) -> Result<Value> {
-        let about = |event: &&Value| {
-            event["involvedObject"]["name"] == name
-                && event["message"]
-                    .as_str()
-                    .is_some_and(|text| text.contains(part))
-        };
-        let events = self.api(&self.events);
-        let found = events
-            .until_all(&format!("an Event of {name} that says {part:?}"), |all| {
-                all.iter().find(about).is_some()
-            })
-            .await?;
-        found.iter().find(about).cloned().context("it is gone")
-    }
-}
-
-/// Type, status and reason of each condition.
-fn conditions(job: &Value) -> Vec<[String; 3]> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let conditions = job["status"]["conditions"].as_array();
-    let three = |c: &Value| [text(&c["type"]), text(&c["status"]), text(&c["reason"])];
-    conditions
-        .map(|all| all.iter().map(three).collect())
-        .unwrap_or_default()
-}
-
-fn is(job: &Value, kind: &str, status: &str) -> bool {
-    conditions(job)
-        .iter()
-        .any(|c| c[0] == kind && c[1] == status)
-}
-
-async fn torch_plain_and_initializers_complete(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
+async fn torch_plain_and_initializers_complete(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
     let two = json!({"numNodes": 2, "image": "example.com/mine", "env": [{"name": "MINE", "value": "1"}]});
-    place
+    namespace
         .create(
             "torch",
             &json!({"runtimeRef": {"name": "torch"}, "trainer": two}),
         )
         .await?;
-    place
+    namespace
         .create("plain", &json!({"runtimeRef": {"name": "plain"}}))
         .await?;
     let initializer = json!({"dataset": {"storageUri": "hf://owner/data"}});
-    place
+    namespace
         .create(
             "fetched",
             &json!({"runtimeRef": {"name": "with-initializers"}, "initializer": initializer}),
         )
         .await?;
-    let job = place.until_active("torch", 1).await?;
+    let job = namespace.until_active("torch", 1).await?;
     ensure!(conditions(&job).is_empty(), "{job:#}");
-    let job_set = place.job_set("torch").await?;
+    let job_set = namespace.job_set("torch").await?;
     let owner = &job_set["metadata"]["ownerReferences"][0];
     ensure!(
         owner["uid"] == job["metadata"]["uid"] && owner["controller"] == true,
@@ -240,22 +108,20 @@ async fn torch_plain_and_initializers_complete(shared: &Controlled) -> Result<()
         let running = |pod: &&Value| pod["status"]["phase"] == "Running";
         pods.iter().filter(running).count() == 4
     };
-    place
-        .api(&place.pods)
+    namespace
+        .api(&namespace.pods)
         .until_all("four pods run", four_run)
         .await?;
-    place.fate(Fate::Succeed);
+    namespace.fate(Fate::Succeed);
     for name in ["torch", "plain", "fetched"] {
-        let job = place
-            .until(name, "it is complete", |job| is(job, "Complete", "True"))
-            .await?;
+        let job = namespace.until_complete(name).await?;
         ensure!(conditions(&job).len() == 1, "{job:#}");
         let jobs = job["status"]["jobsStatus"].as_array();
         let done = jobs.is_some_and(|jobs| jobs.iter().all(|one| one["succeeded"] == 1));
         ensure!(done, "{job:#}");
     }
-    let snapshot = place
-        .api(&place.config_maps)
+    let snapshot = namespace
+        .api(&namespace.config_maps)
         .get("torch-runtime-snapshot")
         .await?
         .accepted()?;
@@ -268,16 +134,16 @@ async fn torch_plain_and_initializers_complete(shared: &Controlled) -> Result<()
     Ok(())
 }
 
-async fn a_live_job_is_explained_from_its_snapshot(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
+async fn a_live_job_is_explained_from_its_snapshot(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
     let spec = json!({"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 2}});
-    place.create("asked", &spec).await?;
-    place.until_active("asked", 1).await?;
+    namespace.create("asked", &spec).await?;
+    namespace.until_active("asked", 1).await?;
     let explain = |arguments: &[&str]| {
         let mut command = std::process::Command::new(Trainyard::program()?);
         command.arg("explain").args(arguments);
-        command.args(["--namespace", &place.namespace, "--kubeconfig"]);
+        command.args(["--namespace", &namespace.name, "--kubeconfig"]);
         anyhow::Ok(command.arg(shared.plane().kubeconfig()).output()?)
     };
     let field =
@@ -301,16 +167,16 @@ async fn a_live_job_is_explained_from_its_snapshot(shared: &Controlled) -> Resul
     Ok(())
 }
 
-async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Fail(3));
-    place
+async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Fail(3));
+    namespace
         .create("fails", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    let failed = place
+    let failed = namespace
         .until("fails", "it failed", |job| is(job, "Failed", "True"))
         .await?;
-    let job_set = place.job_set("fails").await?;
+    let job_set = namespace.job_set("fails").await?;
     let condition = |object: &Value| {
         let all = object["status"]["conditions"]
             .as_array()
@@ -326,43 +192,45 @@ async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Controlled)
             "{ours:?} {theirs:?}"
         );
     }
-    place.fate(Fate::Succeed);
-    place
-        .api(&place.job_sets)
+    namespace.fate(Fate::Succeed);
+    namespace
+        .api(&namespace.job_sets)
         .delete("fails")
         .await?
         .accepted()?;
-    place
-        .api(&place.pods)
+    namespace
+        .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
     // Whatever would make it run again has happened by the time another TrainJob is complete.
-    place
+    namespace
         .create("other", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    place
-        .until("other", "it is complete", |job| is(job, "Complete", "True"))
-        .await?;
-    let after = place.api(&place.jobs).get("fails").await?.accepted()?;
+    namespace.until_complete("other").await?;
+    let after = namespace
+        .api(&namespace.jobs)
+        .get("fails")
+        .await?
+        .accepted()?;
     ensure!(
         after["status"]["conditions"] == failed["status"]["conditions"],
         "{after:#}"
     );
-    let gone = place.api(&place.job_sets).get("fails").await?;
+    let gone = namespace.api(&namespace.job_sets).get("fails").await?;
     ensure!(gone.status.as_u16() == 404, "{gone:?}");
     Ok(())
 }
 
-async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
-    place
+async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    namespace
         .create("waits", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    place.until_active("waits", 1).await?;
-    let before = place.job_set("waits").await?;
-    place.patch("waits", &json!({"suspend": true})).await?;
-    let suspended = place
+    namespace.until_active("waits", 1).await?;
+    let before = namespace.job_set("waits").await?;
+    namespace.patch("waits", &json!({"suspend": true})).await?;
+    let suspended = namespace
         .until("waits", "it is suspended", |job| {
             is(job, "Suspended", "True")
         })
@@ -371,8 +239,8 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Controlled
         conditions(&suspended) == [["Suspended", "True", "Suspended"].map(str::to_owned)],
         "{suspended:#}"
     );
-    let after = place
-        .api(&place.job_sets)
+    let after = namespace
+        .api(&namespace.job_sets)
         .until("waits", "it is suspended", |set| {
             set["spec"]["suspend"] == true
         })
@@ -380,19 +248,19 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Controlled
     let mut spec = after["spec"].clone();
     spec["suspend"] = before["spec"]["suspend"].clone();
     ensure!(spec == before["spec"], "{before:#} {after:#}");
-    place
-        .api(&place.pods)
+    namespace
+        .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
     // What JobSet lets change of a suspended one that has run reaches its pods when it goes on.
     let patches = json!([{"manager": "example.com/queue", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
         {"name": "node", "template": {"spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}},
     ]}}}}]);
-    place
+    namespace
         .patch("waits", &json!({"runtimePatches": patches}))
         .await?;
-    place.patch("waits", &json!({"suspend": false})).await?;
-    let resumed = place
+    namespace.patch("waits", &json!({"suspend": false})).await?;
+    let resumed = namespace
         .until("waits", "it is resumed", |job| {
             is(job, "Suspended", "False")
         })
@@ -401,8 +269,8 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Controlled
         conditions(&resumed) == [["Suspended", "False", "Resumed"].map(str::to_owned)],
         "{resumed:#}"
     );
-    place.until_active("waits", 1).await?;
-    let pods = place.api(&place.pods).items().await?;
+    namespace.until_active("waits", 1).await?;
+    let pods = namespace.api(&namespace.pods).items().await?;
     let tolerated = |pod: &Value| {
         let all = pod["spec"]["tolerations"].as_array();
         all.is_some_and(|all| {
@@ -411,16 +279,14 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Controlled
         })
     };
     ensure!(pods.iter().all(tolerated), "{pods:#?}");
-    place.fate(Fate::Succeed);
-    let done = place
-        .until("waits", "it is complete", |job| is(job, "Complete", "True"))
-        .await?;
+    namespace.fate(Fate::Succeed);
+    let done = namespace.until_complete("waits").await?;
     ensure!(is(&done, "Suspended", "False"), "{done:#}");
     Ok(())
 }
 
-async fn a_job_that_never_ran_takes_changed_patches(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
+async fn a_job_that_never_ran_takes_changed_patches(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
     let patches = |zone: &str, tolerations: Value| {
         json!([{"manager": "example.com/queue", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
             {"name": "node", "template": {"spec": {"template": {"spec": {
@@ -429,28 +295,28 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Controlled) -> Resu
         ]}}}}])
     };
     let spec = json!({"runtimeRef": {"name": "torch"}, "suspend": true, "runtimePatches": patches("a", json!([]))});
-    place.create("queued", &spec).await?;
+    namespace.create("queued", &spec).await?;
     let zone = |set: &Value| {
         set.pointer("/spec/replicatedJobs/0/template/spec/template/spec/nodeSelector/zone")
             .cloned()
     };
-    place
-        .api(&place.job_sets)
+    namespace
+        .api(&namespace.job_sets)
         .until("queued", "it is there", |set| zone(set) == Some(json!("a")))
         .await?;
-    place
+    namespace
         .until("queued", "it is suspended", |job| {
             is(job, "Suspended", "True")
         })
         .await?;
-    place
+    namespace
         .patch(
             "queued",
             &json!({"runtimePatches": patches("b", json!([{"operator": "Exists"}]))}),
         )
         .await?;
-    let changed = place
-        .api(&place.job_sets)
+    let changed = namespace
+        .api(&namespace.job_sets)
         .until("queued", "it has changed", |set| {
             zone(set) == Some(json!("b"))
         })
@@ -461,14 +327,14 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Controlled) -> Resu
             && changed["spec"]["suspend"] == true,
         "{changed:#}"
     );
-    place
+    namespace
         .patch(
             "queued",
             &json!({"suspend": false, "runtimePatches": patches("c", json!([]))}),
         )
         .await?;
-    let resumed = place
-        .api(&place.job_sets)
+    let resumed = namespace
+        .api(&namespace.job_sets)
         .until("queued", "it goes on", |set| {
             set["spec"]["suspend"] == false
         })
@@ -483,31 +349,35 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Controlled) -> Resu
     Ok(())
 }
 
-async fn a_job_ends_at_its_deadline(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
-    place
+async fn a_job_ends_at_its_deadline(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    namespace
         .create(
             "slow",
             &json!({"runtimeRef": {"name": "plain"}, "activeDeadlineSeconds": 2}),
         )
         .await?;
-    let job = place
+    let job = namespace
         .until("slow", "it failed", |job| is(job, "Failed", "True"))
         .await?;
     ensure!(
         conditions(&job) == [["Failed", "True", "DeadlineExceeded"].map(str::to_owned)],
         "{job:#}"
     );
-    place
-        .api(&place.job_sets)
+    namespace
+        .api(&namespace.job_sets)
         .until_all("its JobSet is gone", <[Value]>::is_empty)
         .await?;
-    place
-        .api(&place.pods)
+    namespace
+        .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
-    let after = place.api(&place.jobs).get("slow").await?.accepted()?;
+    let after = namespace
+        .api(&namespace.jobs)
+        .get("slow")
+        .await?
+        .accepted()?;
     ensure!(
         after["status"]["conditions"] == job["status"]["conditions"],
         "{after:#}"
@@ -515,29 +385,33 @@ async fn a_job_ends_at_its_deadline(shared: &Controlled) -> Result<()> {
     Ok(())
 }
 
-async fn deletion_leaves_nothing_behind(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
-    place
+async fn deletion_leaves_nothing_behind(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    namespace
         .create("gone", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    place.until_active("gone", 1).await?;
-    place.api(&place.jobs).delete("gone").await?.accepted()?;
-    place
-        .api(&place.jobs)
+    namespace.until_active("gone", 1).await?;
+    namespace
+        .api(&namespace.jobs)
+        .delete("gone")
+        .await?
+        .accepted()?;
+    namespace
+        .api(&namespace.jobs)
         .until_all("the TrainJob is gone", <[Value]>::is_empty)
         .await?;
-    place
-        .api(&place.job_sets)
+    namespace
+        .api(&namespace.job_sets)
         .until_all("its JobSet is gone", <[Value]>::is_empty)
         .await?;
-    place
-        .api(&place.pods)
+    namespace
+        .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
     let snapshot = "its snapshot is gone, and only the cluster's own certificates are left";
-    place
-        .api(&place.config_maps)
+    namespace
+        .api(&namespace.config_maps)
         .until_all(snapshot, |maps| {
             maps.iter()
                 .all(|map| map["metadata"]["name"] == "kube-root-ca.crt")
@@ -546,12 +420,12 @@ async fn deletion_leaves_nothing_behind(shared: &Controlled) -> Result<()> {
     Ok(())
 }
 
-async fn a_missing_runtime_is_told_and_waited_for(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Succeed);
+async fn a_missing_runtime_is_told_and_waited_for(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
     let spec = json!({"runtimeRef": {"kind": "TrainingRuntime", "name": "late"}});
-    place.create("early", &spec).await?;
-    let event = place
+    namespace.create("early", &spec).await?;
+    let event = namespace
         .event("early", "there is no TrainingRuntime `late`")
         .await?;
     ensure!(
@@ -559,33 +433,35 @@ async fn a_missing_runtime_is_told_and_waited_for(shared: &Controlled) -> Result
         "{event:#}"
     );
     ensure!(event["firstTimestamp"].is_string(), "{event:#}");
-    let job = place.api(&place.jobs).get("early").await?.accepted()?;
+    let job = namespace
+        .api(&namespace.jobs)
+        .get("early")
+        .await?
+        .accepted()?;
     ensure!(conditions(&job).is_empty(), "{job:#}");
     // Suspending works all the same.
-    place.patch("early", &json!({"suspend": true})).await?;
-    place
+    namespace.patch("early", &json!({"suspend": true})).await?;
+    namespace
         .until("early", "it is suspended", |job| {
             is(job, "Suspended", "True")
         })
         .await?;
-    place.patch("early", &json!({"suspend": false})).await?;
+    namespace.patch("early", &json!({"suspend": false})).await?;
     let mut late = runtime("late", &json!({"torch": {}}));
     late["kind"] = json!("TrainingRuntime");
     let runtimes = kind(Kind::TrainingRuntime)?;
-    place
+    namespace
         .api(&runtimes)
         .create(&late, &Write::strict())
         .await?
         .accepted()?;
-    place
-        .until("early", "it is complete", |job| is(job, "Complete", "True"))
-        .await?;
+    namespace.until_complete("early").await?;
     Ok(())
 }
 
-async fn a_warning_is_told_and_the_job_goes_on(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Succeed);
+async fn a_warning_is_told_and_the_job_goes_on(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
     let gone = json!({"replicatedJobs": [{"name": "gone", "template": {"spec": {"template": {"spec": {
         "nodeSelector": {"zone": "a"},
     }}}}}]});
@@ -594,68 +470,74 @@ async fn a_warning_is_told_and_the_job_goes_on(shared: &Controlled) -> Result<()
         "trainingRuntimeSpec": {"template": {"spec": gone}},
     }]);
     let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": patches});
-    place.create("warned", &spec).await?;
-    let event = place.event("warned", "spec.runtimePatches[0]").await?;
+    namespace.create("warned", &spec).await?;
+    let event = namespace.event("warned", "spec.runtimePatches[0]").await?;
     ensure!(event["reason"] == "TrainJobWarning", "{event:#}");
-    place
-        .until("warned", "it is complete", |job| {
-            is(job, "Complete", "True")
-        })
-        .await?;
+    namespace.until_complete("warned").await?;
     Ok(())
 }
 
-async fn a_job_set_of_somebody_else_is_not_touched(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
+async fn a_job_set_of_somebody_else_is_not_touched(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
     let theirs = json!({
         "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "taken"},
         "spec": {"suspend": true, "replicatedJobs": [
             {"name": "theirs", "template": {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}}},
         ]},
     });
-    let before = place
-        .api(&place.job_sets)
+    let before = namespace
+        .api(&namespace.job_sets)
         .create(&theirs, &Write::strict())
         .await?
         .accepted()?;
-    place
+    namespace
         .create("taken", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    place
+    namespace
         .event("taken", "JobSet `taken` is not this TrainJob's")
         .await?;
-    let after = place.api(&place.job_sets).get("taken").await?.accepted()?;
+    let after = namespace
+        .api(&namespace.job_sets)
+        .get("taken")
+        .await?
+        .accepted()?;
     ensure!(
         after["spec"] == before["spec"] && after["metadata"].get("ownerReferences").is_none(),
         "{after:#}"
     );
-    place.api(&place.jobs).delete("taken").await?.accepted()?;
-    place
-        .api(&place.jobs)
+    namespace
+        .api(&namespace.jobs)
+        .delete("taken")
+        .await?
+        .accepted()?;
+    namespace
+        .api(&namespace.jobs)
         .until_all("the TrainJob is gone", <[Value]>::is_empty)
         .await?;
-    let after = place.api(&place.job_sets).get("taken").await?;
+    let after = namespace.api(&namespace.job_sets).get("taken").await?;
     ensure!(after.status.is_success(), "{after:?}");
     Ok(())
 }
 
-async fn a_job_of_another_manager_is_left_alone(shared: &Controlled) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Succeed);
+async fn a_job_of_another_manager_is_left_alone(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
     let spec = json!({"runtimeRef": {"name": "torch"}, "managedBy": "kueue.x-k8s.io/multikueue"});
-    place.create("theirs", &spec).await?;
-    place
+    namespace.create("theirs", &spec).await?;
+    namespace
         .create("ours", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
-    place
-        .until("ours", "it is complete", |job| is(job, "Complete", "True"))
-        .await?;
-    let theirs = place.api(&place.jobs).get("theirs").await?.accepted()?;
+    namespace.until_complete("ours").await?;
+    let theirs = namespace
+        .api(&namespace.jobs)
+        .get("theirs")
+        .await?
+        .accepted()?;
     ensure!(theirs.get("status").is_none(), "{theirs:#}");
     ensure!(
-        place
-            .api(&place.job_sets)
+        namespace
+            .api(&namespace.job_sets)
             .get("theirs")
             .await?
             .status
@@ -666,7 +548,7 @@ async fn a_job_of_another_manager_is_left_alone(shared: &Controlled) -> Result<(
 }
 
 fn main() -> ExitCode {
-    run::<Controlled>(vec![
+    run::<Shared>(vec![
         Test::new(
             "torch_plain_and_initializers_complete",
             torch_plain_and_initializers_complete,

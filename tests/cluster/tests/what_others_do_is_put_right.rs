@@ -46,7 +46,7 @@ async fn a_job_that_ended_never_runs_again(shared: &Disturbed) -> Result<()> {
     case.prepare(&place).await?;
     // Its status can't be written while its JobSet ends and is collected, as it is where it may not stay for long.
     let refused = Arc::new(AtomicBool::new(false));
-    let (path, seen) = (format!("/namespaces/{}/", place.namespace), refused.clone());
+    let (path, seen) = (format!("/namespaces/{}/", place.name), refused.clone());
     let rule = move |call: &Call| {
         if call.method != Method::PATCH || !call.path.contains(&path) {
             return Act::Forward;
@@ -123,7 +123,7 @@ async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) ->
     own["kind"] = json!("TrainingRuntime");
     runtimes.create(&own, &Write::strict()).await?.accepted()?;
     let killed = Arc::new(AtomicBool::new(false));
-    let (path, seen) = (format!("/namespaces/{}/", place.namespace), killed.clone());
+    let (path, seen) = (format!("/namespaces/{}/", place.name), killed.clone());
     let mut kill = Some(move || {
         let _ = controller.kill();
         seen.store(true, Ordering::Relaxed);

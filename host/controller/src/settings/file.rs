@@ -107,15 +107,16 @@ struct Controller {
     concurrency: Option<NonZeroUsize>,
 }
 
+/// The limit of API calls. Shared with the reference's file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct ClientConnection {
+pub(super) struct ClientConnection {
     /// The most API calls a second. Default 0: as many as there are, the API server's own priority and fairness limits them.
     #[schemars(range(min = 0))]
-    qps: Option<f64>,
+    pub(super) qps: Option<f64>,
     /// The most API calls at once after a pause. Default 0: twice `qps`.
     #[schemars(range(min = 0))]
-    burst: Option<u32>,
+    pub(super) burst: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

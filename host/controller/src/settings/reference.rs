@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 
-use super::{Settings, Warning, file::LeaderElectionFile};
+use super::{
+    Settings, Warning,
+    file::{ClientConnection, LeaderElectionFile},
+};
 use crate::serve::BindAddress;
 
 /// The kind whose concurrency counts here.
@@ -59,13 +62,6 @@ struct Health {
 #[serde(rename_all = "camelCase", default)]
 struct Controller {
     group_kind_concurrency: BTreeMap<String, NonZeroUsize>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ClientConnection {
-    qps: Option<f64>,
-    burst: Option<u32>,
 }
 
 impl Configuration {

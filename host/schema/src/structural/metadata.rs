@@ -56,9 +56,11 @@ pub(crate) fn coerce(
     if metadata.is_null() {
         *metadata = Value::Object(Map::new());
     }
-    prune_part(metadata, schema, &at.field("metadata"), out);
+    let at = at.field("metadata");
+    prune_part(metadata, schema, &at, out);
     prune_nulls(metadata, schema);
-    set_defaults(metadata, schema);
+    // They stand for how Go reads what is written, and are no defaults of the object's own schema.
+    set_defaults(metadata, schema, &at, &mut Vec::new());
     if let Value::Object(fields) = metadata {
         fields.retain(|_, value| !is_empty(value));
     }

@@ -49,6 +49,7 @@ pub use violation::{Violation, ViolationKind};
 use at::At;
 use node::Node;
 use serde_json::Value;
+use trainyard_api::FieldPath;
 
 /// The schema of a kind, compiled: it can be shared by threads, and is used for any number of objects.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ pub struct Structural {
 pub struct Outcome {
     /// The fields that were dropped, in the order of the object.
     pub unknown: Vec<Unknown>,
+    /// The fields that the schema's defaults set.
+    pub defaulted: Vec<FieldPath>,
     /// What an API server refuses the object for: all of it. Empty for an object that it stores.
     pub errors: Vec<Violation>,
 }
@@ -87,7 +90,7 @@ impl Structural {
     pub fn admit(&self, value: &mut Value, old: Option<&Value>, options: &Options) -> Outcome {
         let mut outcome = Outcome::default();
         metadata::leave_namespace(value, options.scope);
-        self.read(value, &mut outcome.unknown);
+        self.read(value, &mut outcome);
         if options.status_subresource {
             keep_status(value, old);
         }
@@ -99,14 +102,15 @@ impl Structural {
         outcome
     }
 
-    fn read(&self, value: &mut Value, unknown: &mut Vec<Unknown>) {
+    fn read(&self, value: &mut Value, outcome: &mut Outcome) {
+        let unknown = &mut outcome.unknown;
         prune::prune(value, &self.root, &At::ROOT, unknown);
         prune::prune_nulls(value, &self.root);
         if let Value::Object(object) = value {
             metadata::coerce(object, &self.object_meta, &At::ROOT, unknown);
         }
         embedded::coerce(value, &self.root, &self.object_meta, &At::ROOT, unknown);
-        prune::set_defaults(value, &self.root);
+        prune::set_defaults(value, &self.root, &At::ROOT, &mut outcome.defaulted);
     }
 
     fn check(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Violation>) {

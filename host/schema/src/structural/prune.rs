@@ -1,9 +1,10 @@
-//! Fields that no schema knows, and nulls where none may stand: they are dropped on the way in.
+//! Fields that no schema knows, and nulls where none may stand, are dropped on the way in; defaults are set.
 
 use super::at::At;
 use super::node::{Child, Node};
 use super::unknown::{Unknown, nearest};
 use serde_json::Value;
+use trainyard_api::FieldPath;
 
 /// The fields that every object with a kind of its own has, whatever its schema says.
 pub(crate) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -101,8 +102,13 @@ pub(crate) fn prune_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-/// Sets the defaults of what is absent, in every object and list that is there.
-pub(crate) fn set_defaults(value: &mut Value, node: &Node) {
+/// Sets the defaults of what is absent or may not be null, in every object and list that is there, and reports what it set.
+pub(crate) fn set_defaults(
+    value: &mut Value,
+    node: &Node,
+    at: &At<'_>,
+    defaulted: &mut Vec<FieldPath>,
+) {
     if !node.below.defaults {
         return;
     }
@@ -118,35 +124,42 @@ pub(crate) fn set_defaults(value: &mut Value, node: &Node) {
                 };
                 if absent {
                     map.insert(name.clone(), default.clone());
+                    defaulted.push(at.field(name).path());
                 }
             }
             for (key, value) in map.iter_mut() {
+                let at = at.field(key);
                 match node.child(key) {
-                    Some(Child::Property(property)) => set_defaults(value, &property.node),
-                    Some(Child::Entry(Some(node))) => set_entry_default(value, node),
+                    Some(Child::Property(property)) => {
+                        set_defaults(value, &property.node, &at, defaulted);
+                    }
+                    Some(Child::Entry(Some(node))) => {
+                        set_entry_default(value, node, &at, defaulted);
+                    }
                     _ => {}
                 }
             }
         }
         Value::Array(items) => {
             if let Some(node) = &node.items {
-                items
-                    .iter_mut()
-                    .for_each(|item| set_entry_default(item, node));
+                for (index, item) in items.iter_mut().enumerate() {
+                    set_entry_default(item, node, &at.index(index), defaulted);
+                }
             }
         }
         _ => {}
     }
 }
 
-fn set_entry_default(value: &mut Value, node: &Node) {
+fn set_entry_default(value: &mut Value, node: &Node, at: &At<'_>, defaulted: &mut Vec<FieldPath>) {
     if value.is_null()
         && !node.nullable
         && let Some(default) = &node.default
     {
         *value = default.clone();
+        defaulted.push(at.path());
     }
-    set_defaults(value, node);
+    set_defaults(value, node, at, defaulted);
 }
 
 fn keeps(node: Option<&Node>) -> bool {

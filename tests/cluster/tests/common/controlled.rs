@@ -1,0 +1,60 @@
+//! A cluster with the controller on it.
+
+use std::ffi::OsString;
+use std::marker::PhantomData;
+
+use anyhow::Result;
+use serde_json::Value;
+use trainyard_cluster::{Cluster, ControlPlane, Shared, Trainyard, Write, deploy};
+use trainyard_schema::documents::Kind;
+
+use super::kind;
+
+/// What a controller starts with.
+pub trait Setup: Send + Sync + 'static {
+    /// The ClusterTrainingRuntimes that there are.
+    fn runtimes() -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// The controller's arguments.
+    fn arguments() -> Result<Vec<OsString>>;
+}
+
+/// A cluster with the controller on it, which has the account and the rights of deploy/ and no others.
+pub struct Controlled<S> {
+    pub cluster: Cluster,
+    pub controller: Trainyard,
+    setup: PhantomData<S>,
+}
+
+impl<S: Setup> Shared for Controlled<S> {
+    fn start() -> Result<Self> {
+        let arguments = S::arguments()?;
+        let cluster = Cluster::start()?;
+        let plane = cluster.plane();
+        let controller = plane.block_on(async {
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let api = cluster.api(&runtimes, "");
+            for runtime in S::runtimes() {
+                api.create(&runtime, &Write::strict()).await?.accepted()?;
+            }
+            let account = deploy(plane).await?;
+            Trainyard::start(plane, &account, arguments).await
+        })?;
+        Ok(Self {
+            cluster,
+            controller,
+            setup: PhantomData,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()?;
+        self.controller.process().still_runs()
+    }
+}

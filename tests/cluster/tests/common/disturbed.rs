@@ -1,0 +1,71 @@
+//! A controller whose API calls can be disturbed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use tokio::sync::Mutex;
+use trainyard_cluster::{Cluster, ControlPlane, Proxy, Shared, Trainyard, Write, deploy};
+use trainyard_schema::documents::Kind;
+
+use super::{kind, runtime};
+
+/// A cluster with a proxy before its API server, and one test at a time on it.
+pub struct Disturbed {
+    pub cluster: Cluster,
+    pub proxy: Proxy,
+    pub turn: Mutex<()>,
+    /// The kubeconfig file of the account that deploy/ gives the controller, and the same by way of the proxy.
+    direct: PathBuf,
+    by_proxy: PathBuf,
+}
+
+impl Shared for Disturbed {
+    fn start() -> Result<Self> {
+        let cluster = Cluster::start()?;
+        let plane = cluster.plane();
+        let (proxy, direct) = plane.block_on(async {
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let api = cluster.api(&runtimes, "");
+            api.create(&runtime(), &Write::strict()).await?.accepted()?;
+            anyhow::Ok((Proxy::start(plane).await?, deploy(plane).await?))
+        })?;
+        Ok(Self {
+            by_proxy: proxy.kubeconfig(&direct)?,
+            direct,
+            turn: Mutex::default(),
+            cluster,
+            proxy,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()
+    }
+}
+
+impl Disturbed {
+    /// A controller that calls by way of the proxy.
+    pub async fn controller(&self) -> Result<Arc<Trainyard>> {
+        let arguments = ["--leader-elect=false"];
+        Ok(Arc::new(
+            Trainyard::start(self.plane(), &self.by_proxy, arguments).await?,
+        ))
+    }
+
+    /// One that calls the API server itself.
+    pub async fn direct_controller(&self) -> Result<Trainyard> {
+        Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await
+    }
+
+    /// The controller that calls by way of the proxy, before it is ready.
+    pub fn starting_controller(&self) -> Result<Arc<Trainyard>> {
+        let arguments = ["--leader-elect=false"];
+        let started = Trainyard::start_unready(self.plane(), &self.by_proxy, arguments)?;
+        Ok(Arc::new(started))
+    }
+}

@@ -1,0 +1,120 @@
+//! What one test has to itself.
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+use trainyard_cluster::{Api, Cluster, Fate, Resource, Write};
+use trainyard_schema::documents::Kind;
+
+use super::{is, kind};
+
+/// A namespace for one test, and what TrainJobs lead to in it.
+pub struct Namespace<'a> {
+    pub name: String,
+    pub jobs: Resource,
+    pub job_sets: Resource,
+    pub pods: Resource,
+    pub config_maps: Resource,
+    pub events: Resource,
+    cluster: &'a Cluster,
+}
+
+impl<'a> Namespace<'a> {
+    pub async fn new(cluster: &'a Cluster) -> Result<Self> {
+        Ok(Self {
+            name: cluster.new_namespace().await?,
+            jobs: kind(Kind::TrainJob)?,
+            job_sets: Resource::jobsets(),
+            pods: Resource::pods(),
+            config_maps: Resource::namespaced("/api/v1", "configmaps"),
+            events: Resource::namespaced("/api/v1", "events"),
+            cluster,
+        })
+    }
+
+    pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {
+        self.cluster.api(resource, &self.name)
+    }
+
+    /// What becomes of all pods of this test from now on.
+    pub fn fate(&self, fate: Fate) {
+        self.decide_pods(move |_| fate);
+    }
+
+    /// What becomes of each pod from now on.
+    pub fn decide_pods(&self, fate: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
+        self.cluster.kubelet().decide(&self.name, fate);
+    }
+
+    /// Creates a TrainJob.
+    pub async fn create(&self, name: &str, spec: &Value) -> Result<Value> {
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        Ok(self
+            .api(&self.jobs)
+            .create(&job, &Write::strict())
+            .await?
+            .accepted()?)
+    }
+
+    /// Changes what a TrainJob asks for.
+    pub async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
+        let patch = json!({"spec": spec});
+        Ok(self
+            .api(&self.jobs)
+            .merge(name, &patch, &Write::strict())
+            .await?
+            .accepted()?)
+    }
+
+    pub async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
+        self.api(&self.jobs).until(name, what, holds).await
+    }
+
+    pub async fn job_set(&self, name: &str) -> Result<Value> {
+        let there = |object: &Value| object.is_object();
+        self.api(&self.job_sets)
+            .until(name, "there is a JobSet", there)
+            .await
+    }
+
+    pub async fn until_complete(&self, name: &str) -> Result<Value> {
+        let is_complete = |job: &Value| is(job, "Complete", "True");
+        self.until(name, "it is complete", is_complete).await
+    }
+
+    /// Waits until so many nodes of the job run.
+    pub async fn until_active(&self, name: &str, nodes: i64) -> Result<Value> {
+        self.until(name, "it runs", |job| {
+            job["status"]["jobsStatus"].as_array().is_some_and(|jobs| {
+                jobs.iter()
+                    .any(|one| one["name"] == "node" && one["ready"] == nodes)
+            })
+        })
+        .await
+    }
+
+    /// Waits for an Event about the object of that name whose message has this part.
+    pub async fn event(&self, name: &str, part: &str) -> Result<Value> {
+        let about = |event: &&Value| {
+            event["involvedObject"]["name"] == name
+                && event["message"]
+                    .as_str()
+                    .is_some_and(|text| text.contains(part))
+        };
+        let events = self.api(&self.events);
+        let found = events
+            .until_all(&format!("an Event of {name} that says {part:?}"), |all| {
+                all.iter().find(about).is_some()
+            })
+            .await?;
+        found.iter().find(about).cloned().context("it is gone")
+    }
+}

@@ -1,0 +1,217 @@
+//! All that there is of TrainJobs in the end.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+use trainyard_cluster::{Cluster, Fate, Resource};
+
+use super::{Case, Namespace, Seen, conditions, counts};
+
+/// How long objects stay as they are before they count as settled: far longer than changes of a JobSet are gathered.
+const SETTLED: Duration = Duration::from_secs(3);
+/// How long they may take.
+const WITHIN: Duration = Duration::from_secs(180);
+
+/// Where the TrainJobs of one round are, one of each case.
+pub struct Place<'a> {
+    namespace: Namespace<'a>,
+    pub seen: Seen,
+    pub deadline: Duration,
+    completes: Arc<AtomicBool>,
+}
+
+impl<'a> Deref for Place<'a> {
+    type Target = Namespace<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.namespace
+    }
+}
+
+impl<'a> Place<'a> {
+    /// A fresh one, in which a TrainJob with a deadline has so much time.
+    pub async fn new(cluster: &'a Cluster, deadline: Duration) -> Result<Self> {
+        let namespace = Namespace::new(cluster).await?;
+        let place = Self {
+            seen: Seen::start(cluster.plane(), &namespace.name).await?,
+            completes: Arc::default(),
+            namespace,
+            deadline,
+        };
+        place.decide();
+        Ok(place)
+    }
+
+    fn decide(&self) {
+        let completes = Arc::clone(&self.completes);
+        let decision = move |pod: &Pod| {
+            let job_set = pod.labels().get("jobset.sigs.k8s.io/jobset-name");
+            let ends = job_set.is_some_and(|name| name == Case::Completes.name());
+            if ends && completes.load(Ordering::Relaxed) {
+                Fate::Succeed
+            } else {
+                Fate::Hold
+            }
+        };
+        self.decide_pods(decision);
+    }
+
+    pub(super) fn let_complete(&self) {
+        self.completes.store(true, Ordering::Relaxed);
+        self.decide();
+    }
+
+    pub async fn until(
+        &self,
+        case: Case,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
+        let namespace = &self.namespace;
+        namespace.until(case.name(), what, holds).await.map(drop)
+    }
+
+    /// Waits until all is over of these, and nothing changes any more: all that there is then.
+    pub async fn settled(&self, cases: &[Case]) -> Result<Value> {
+        for case in cases {
+            let holds = |job: &Value| case.is_over(job);
+            self.until(*case, "it is over", holds).await?;
+        }
+        self.unchanged_for(SETTLED).await
+    }
+
+    /// Waits until nothing has changed for so long: all that there is then.
+    pub async fn unchanged_for(&self, pause: Duration) -> Result<Value> {
+        let mut last = (Instant::now(), self.objects().await?);
+        loop {
+            tokio::time::sleep(pause / 10).await;
+            let now = self.objects().await?;
+            if now != last.1 {
+                last = (Instant::now(), now);
+            } else if last.0.elapsed() > pause {
+                return Ok(last.1);
+            }
+        }
+    }
+
+    /// Whether there is this and nothing else.
+    pub async fn is(&self, expected: &Value) -> Result<bool> {
+        Ok(self.objects().await? == *expected)
+    }
+
+    /// Waits until there is this and nothing else.
+    pub async fn until_it_is(&self, expected: &Value) -> Result<()> {
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            let found = self.objects().await?;
+            if found == *expected {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("not as undisturbed: {}", differences(expected, &found));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// All objects of all kinds that a TrainJob leads to, without what differs from run to run.
+    pub async fn objects(&self) -> Result<Value> {
+        let services = Resource::namespaced("/api/v1", "services");
+        let secrets = Resource::namespaced("/api/v1", "secrets");
+        let jobs = Resource::jobs();
+        let kinds = [
+            ("TrainJob", &self.jobs),
+            ("JobSet", &self.job_sets),
+            ("Job", &jobs),
+            ("Pod", &self.pods),
+            ("ConfigMap", &self.config_maps),
+            ("Secret", &secrets),
+            ("Service", &services),
+        ];
+        let mut all = Vec::new();
+        for (kind, resource) in kinds {
+            let items = self.api(resource).items().await?;
+            all.extend(items.into_iter().map(|item| (kind, item)));
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = |object: &Value| text(&object["metadata"]["name"]);
+        let label = |object: &Value, label| text(&object["metadata"]["labels"][label]);
+        let uids: BTreeMap<_, _> = all
+            .iter()
+            .map(|(kind, object)| (object["metadata"]["uid"].to_string(), (*kind, name(object))))
+            .collect();
+        let mut found = BTreeMap::<_, Vec<Value>>::new();
+        for (kind, object) in &all {
+            let name = match *kind {
+                "ConfigMap" if name(object) == "kube-root-ca.crt" => continue,
+                // Its own name ends by chance.
+                "Pod" => label(object, "batch.kubernetes.io/job-name"),
+                _ => name(object),
+            };
+            let seen = seen_of(kind, object, &uids);
+            found
+                .entry(format!("{kind} {name}"))
+                .or_default()
+                .push(seen);
+        }
+        Ok(json!(found))
+    }
+}
+
+/// What counts of an object, with its owners by name in place of UIDs.
+fn seen_of(kind: &str, object: &Value, uids: &BTreeMap<String, (&str, String)>) -> Value {
+    let metadata = &object["metadata"];
+    let owners = metadata["ownerReferences"].as_array();
+    let owner = |owner: &Value| {
+        let found = uids.get(&owner["uid"].to_string());
+        let found = found.map(|(kind, name)| format!("{kind} {name}"));
+        json!({"is": found.unwrap_or_else(|| "gone".to_owned()), "controller": owner["controller"]})
+    };
+    let owners: Vec<Value> = owners.into_iter().flatten().map(owner).collect();
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let content = match kind {
+        "TrainJob" => {
+            json!({"spec": spec, "conditions": conditions(object), "jobs": counts(object)})
+        }
+        "JobSet" => {
+            json!({"spec": spec, "labels": metadata["labels"], "annotations": metadata["annotations"]})
+        }
+        "Job" => json!([spec["suspend"], spec["parallelism"], spec["completions"]]),
+        "Pod" => json!([spec["tolerations"], status["phase"]]),
+        _ => json!({
+            "data": object["data"], "immutable": object["immutable"], "annotations": metadata["annotations"],
+        }),
+    };
+    let deleting = metadata.get("deletionTimestamp").is_some();
+    json!({"owners": owners, "content": content, "deleting": deleting})
+}
+
+/// What is there on one side only, or is not the same on both.
+fn differences(expected: &Value, found: &Value) -> String {
+    let keys = |value: &Value| -> Vec<String> {
+        let fields = value.as_object();
+        fields
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key.clone())
+            .collect()
+    };
+    let mut all = [keys(expected), keys(found)].concat();
+    all.sort();
+    all.dedup();
+    let mut text = String::new();
+    for key in all {
+        let (one, other) = (expected.get(&key), found.get(&key));
+        if one != other {
+            text += &format!("\n{key}: expected {one:#?}, found {other:#?}");
+        }
+    }
+    text
+}
