@@ -79,6 +79,18 @@ pub enum ReconcileError {
         /// The plugins that would be its plan now.
         loaded: String,
     },
+    /// An object beside a running JobSet is missing, and nothing says any more how it was made.
+    #[error(
+        "{kind} `{name}`, which the running JobSet had beside it, is gone, and {why}: put it back, or create the TrainJob anew"
+    )]
+    Lost {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why it can't be made again.
+        why: &'static str,
+    },
     /// Somebody else wrote in between.
     #[error("{what} changed in between")]
     Conflict {
@@ -112,6 +124,7 @@ impl ReconcileError {
             Self::Foreign { .. } => "foreign",
             Self::Stale { .. } => "stale",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
+            Self::Lost { .. } => "lost",
             Self::Conflict { .. } => "conflict",
             Self::Api { .. } => "api",
             Self::Abandoned => "abandoned",

@@ -1,15 +1,17 @@
 //! A TrainJob's JobSet: made, changed while it may change, and let go again.
 
-use kube::api::{DynamicObject, Patch, PatchParams};
+use std::sync::Arc;
+
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use trainyard_api::{TrainJob, merge, names};
-use trainyard_render::Warning;
 
-use super::{Pass, resource};
+use super::beside::{Held, Stage};
+use super::{Pass, Placed};
 use crate::queue::Key;
 use crate::reconcile::error::{ReconcileError, code};
-use crate::reconcile::snapshot::Snapshot;
+use crate::reconcile::snapshot::{Listed, Snapshot};
 use crate::reconcile::{MANAGER, Reconciler, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, Watched as _};
 
@@ -56,18 +58,10 @@ impl Reconciler {
 
 impl Pass<'_> {
     /// Makes everything of a TrainJob that has no JobSet.
-    pub(super) async fn make(&self) -> Result<Vec<Warning>, ReconcileError> {
-        let made = match self.made_now().await {
-            Ok(made) => match self.post_snapshot(&made.snapshot).await {
-                Ok(()) => made,
-                Err(error @ ReconcileError::Conflict { .. }) => self.remade(error).await?,
-                Err(error) => return Err(error),
-            },
-            // It came when its runtime was another one, or was there.
-            Err(error) if error.is_of_input() => self.remade(error).await?,
-            Err(error) => return Err(error),
-        };
-        self.apply_beside(&made.rendered.objects).await?;
+    pub(super) async fn make(&self) -> Result<Placed, ReconcileError> {
+        let made = self.made().await?;
+        let objects = &made.rendered.objects;
+        let objects = self.apply_beside(objects, Stage::Fresh).await?;
         let (key, job_set) = (self.key, self.owned(made.rendered.job_set));
         let params = PatchParams::apply(MANAGER);
         let applied = self
@@ -82,25 +76,30 @@ impl Pass<'_> {
             }
             other => other,
         };
-        applied.map(|()| made.rendered.warnings)
+        applied.map(|()| Placed {
+            warnings: made.rendered.warnings,
+            objects: Some(objects),
+        })
     }
 
     /// Brings a suspended JobSet to where it should be.
-    pub(super) async fn change(&self, found: &JobSetState) -> Result<Vec<Warning>, ReconcileError> {
-        let snapshot = match self.read_snapshot().await? {
-            Some(snapshot) => snapshot,
-            // A JobSet without a snapshot is older than snapshots are: nobody knows whether it has run.
-            None => self.fresh_snapshot()?.of_a_started_job(),
+    pub(super) async fn change(&self, found: &JobSetState) -> Result<Placed, ReconcileError> {
+        let snapshot = match self.snapshot().await? {
+            Some(snapshot) if !snapshot.started && snapshot.plan.is_some() => snapshot,
+            // A JobSet without a snapshot or a plan is older than they are: nobody knows whether it has run.
+            snapshot => {
+                return Ok(Placed {
+                    warnings: Vec::new(),
+                    objects: self.resume(found, snapshot).await?,
+                });
+            }
         };
-        if snapshot.started || snapshot.plan.is_none() {
-            self.resume(found, snapshot).await?;
-            return Ok(Vec::new());
-        }
-        let (made, same) = self.render(snapshot).await?;
-        if !same {
+        let made = self.render(snapshot).await?;
+        if made.renewed {
             self.replace_snapshot(&made.snapshot).await?;
         }
-        self.apply_beside(&made.rendered.objects).await?;
+        let objects = &made.rendered.objects;
+        let objects = self.apply_beside(objects, Stage::Fresh).await?;
         let mut job_set = self.owned(made.rendered.job_set);
         if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("uid".to_owned(), json!(found.uid));
@@ -120,35 +119,66 @@ impl Pass<'_> {
             }
             other => other,
         };
-        changed.map(|()| made.rendered.warnings)
+        changed.map(|()| Placed {
+            warnings: made.rendered.warnings,
+            objects: Some(objects),
+        })
     }
 
-    /// Lets a JobSet that has run go on, where its pods are to be placed now. While it stays suspended, nothing changes.
-    async fn resume(&self, found: &JobSetState, snapshot: Snapshot) -> Result<(), ReconcileError> {
-        if self.job.suspend {
-            return Ok(());
+    /// Lets a JobSet that has run go on, where its pods are to be placed now. While it stays suspended, nothing of it changes. The
+    /// objects beside it follow as their modes let, and are known from then on.
+    async fn resume(
+        &self,
+        found: &JobSetState,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Option<Arc<[Held]>>, ReconcileError> {
+        let listed = snapshot.as_ref().map(|snapshot| snapshot.objects.clone());
+        let listed = listed.unwrap_or_default();
+        let follows = |listed: &Listed| Stage::Suspended.lets_change(listed.apply);
+        if self.job.suspend && !listed.iter().any(follows) {
+            return Ok(Some(Held::by_name(&listed)));
         }
-        let api: Api<DynamicObject> = Api::namespaced_with(
-            self.reconciler.client.clone(),
-            &self.key.namespace,
-            &resource(names::JOB_SET_API_VERSION, names::JOB_SET),
-        );
+        let rendered = match snapshot.filter(|snapshot| snapshot.plan.is_some()) {
+            None => None,
+            Some(snapshot) => match self.render(snapshot).await {
+                Ok(made) => Some(made.rendered),
+                // Its plugins are gone or not what they were: the TrainJob's own patches still say where its pods go.
+                Err(ReconcileError::PlanIsPinned { .. } | ReconcileError::Render { .. }) => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let objects = match &rendered {
+            None => Held::by_name(&listed),
+            Some(rendered) => {
+                let objects = rendered.objects.iter();
+                let objects = objects.filter(|object| listed.contains(&Listed::of(object)));
+                self.apply_beside(objects, Stage::Suspended).await?
+            }
+        };
+        if !self.job.suspend {
+            self.let_go(found, rendered.map(|rendered| rendered.job_set))
+                .await?;
+        }
+        Ok(Some(objects))
+    }
+
+    /// Lets a JobSet that has run go on, with the scheduling of what was rendered.
+    async fn let_go(
+        &self,
+        found: &JobSetState,
+        rendered: Option<Value>,
+    ) -> Result<(), ReconcileError> {
+        let (api_version, kind) = (names::JOB_SET_API_VERSION, names::JOB_SET);
+        let api = self.reconciler.dynamic(self.key, api_version, kind);
         let live = api.get(&self.key.name).await;
         let live = live.map_err(|error| {
             ReconcileError::api(format!("reading JobSet `{}`", self.key.name), error)
         })?;
         let version = live.metadata.resource_version.clone().unwrap_or_default();
         let spec = live.data.get("spec").cloned().unwrap_or_default();
-        let wanted = match self.render(snapshot).await {
-            Ok((made, true)) => made
-                .rendered
-                .job_set
-                .get("spec")
-                .cloned()
-                .unwrap_or_default(),
-            // Its plugins are gone or not what they were: the TrainJob's own patches still say where its pods go.
-            Ok((_, false)) | Err(ReconcileError::Render { .. }) => patched(&self.job, &spec),
-            Err(error) => return Err(error),
+        let wanted = match rendered {
+            Some(rendered) => rendered.get("spec").cloned().unwrap_or_default(),
+            None => patched(&self.job, &spec),
         };
         let jobs = job_set::rescheduled(&spec, &wanted);
         let patch = job_set::resumption(&found.uid, &version, jobs);

@@ -4,30 +4,44 @@ mod beside;
 mod job_sets;
 mod read;
 mod render;
+mod running;
 mod snapshots;
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ApiResource, Patch};
+use kube::api::{ApiResource, DynamicObject, Patch};
 use serde_json::{Value, json};
 use trainyard_api::TrainJob;
 use trainyard_render::Warning;
 
+use beside::Held;
+
 use super::error::{ReconcileError, unless_gone};
-use super::snapshot::{STARTED, Snapshot};
-use super::{Reconciler, job_set, kind_of, merging, owner};
+use super::snapshot::{Listed, STARTED, Snapshot};
+use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
 use crate::watch::{JobSetState, TrainJobObject, TrainJobState, Watched as _};
 
 pub(super) use read::read;
+pub(super) use running::Known;
 
 /// A TrainJob that was read, on its way.
 struct Pass<'a> {
     reconciler: &'a Reconciler,
     key: &'a Key,
     job: Arc<TrainJob>,
+    /// Whether its status says that a JobSet of it has run.
+    has_run: bool,
+}
+
+/// What was done for a TrainJob.
+struct Placed {
+    /// What its author should know.
+    warnings: Vec<Warning>,
+    /// What stands beside its JobSet now; none where that is not known.
+    objects: Option<Arc<[Held]>>,
 }
 
 impl Reconciler {
@@ -49,19 +63,19 @@ impl Reconciler {
                 self.suspend(key, found).await?;
                 Ok(Vec::new())
             }
-            Some(found) if !found.suspended => Ok(Vec::new()),
+            Some(found) if !found.suspended => {
+                self.keep_beside(key, state, found).await?;
+                Ok(Vec::new())
+            }
             found => {
-                let now = (state.uid.clone(), state.fingerprint());
+                let fingerprint = state.fingerprint();
+                let is_known = |known: &Known| known.is_of(&state.uid, fingerprint);
                 // One that should run is let go, whoever suspended it.
-                if found.is_some() && suspend && self.applied().get(key) == Some(&now) {
+                if found.is_some() && suspend && self.known().get(key).is_some_and(is_known) {
                     return Ok(Vec::new());
                 }
-                let pass = Pass {
-                    reconciler: self,
-                    key,
-                    job: Arc::new(read(state.object().unwrap_or_default())?),
-                };
-                let warnings = match found {
+                let pass = self.pass(key, state)?;
+                let placed = match found {
                     Some(found) => pass.change(found).await?,
                     None => {
                         let had_one = !state.status.jobs_status.is_empty();
@@ -71,10 +85,19 @@ impl Reconciler {
                         pass.make().await?
                     }
                 };
-                self.applied().insert(key.clone(), now);
-                Ok(warnings)
+                self.remember(key, &state.uid, fingerprint, placed.objects);
+                Ok(placed.warnings)
             }
         }
+    }
+
+    fn pass<'a>(&'a self, key: &'a Key, state: &TrainJobState) -> Result<Pass<'a>, ReconcileError> {
+        Ok(Pass {
+            reconciler: self,
+            key,
+            job: Arc::new(read(state.object().unwrap_or_default())?),
+            has_run: status::has_run(&state.status),
+        })
     }
 
     /// Fails where the TrainJob is not what is known of it any more. Of two watches one may be behind: the JobSet of a TrainJob
@@ -100,16 +123,33 @@ impl Reconciler {
 
     /// Suspends a running JobSet: nothing else of it changes. Before that, its snapshot says that it has run.
     async fn suspend(&self, key: &Key, job_set: &JobSetState) -> Result<(), ReconcileError> {
+        self.mark_started(key).await?;
+        let patch = job_set::suspension(&job_set.uid);
+        self.patch_job_set(key, &Patch::Merge(&patch), &merging())
+            .await
+    }
+
+    /// Has the snapshot say that the JobSet has run.
+    async fn mark_started(&self, key: &Key) -> Result<(), ReconcileError> {
         let maps: Api<ConfigMap> = self.api(key);
         let started = json!({"metadata": {"annotations": {STARTED: "true"}}, "immutable": true});
         let name = Snapshot::name(&key.name);
         let marked = maps.patch(&name, &merging(), &Patch::Merge(&started)).await;
         // There is none where the JobSet is older than snapshots are, or somebody deleted it.
         unless_gone(marked)
-            .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))?;
-        let patch = job_set::suspension(&job_set.uid);
-        self.patch_job_set(key, &Patch::Merge(&patch), &merging())
-            .await
+            .map(drop)
+            .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))
+    }
+
+    /// Where an object beside the JobSet is.
+    fn beside(&self, key: &Key, listed: &Listed) -> Api<DynamicObject> {
+        self.dynamic(key, &listed.api_version, &listed.kind)
+    }
+
+    /// The objects of a kind that plugins may emit, or JobSets; its name in addresses is made as Kubernetes' own kinds make theirs.
+    fn dynamic(&self, key: &Key, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&kind_of(api_version, kind));
+        Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
     }
 }
 
@@ -124,9 +164,4 @@ impl Pass<'_> {
         }
         object
     }
-}
-
-/// A kind that plugins may emit, or JobSet; its name in addresses is made as Kubernetes' own kinds make theirs.
-fn resource(api_version: &str, kind: &str) -> ApiResource {
-    ApiResource::from_gvk(&kind_of(api_version, kind))
 }

@@ -9,42 +9,63 @@ use trainyard_render::{Problem, Rendered};
 use super::Pass;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{Plan, Snapshot};
+use crate::reconcile::snapshot::{Plan, Planned, Snapshot};
 use crate::watch::RuntimeKey;
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
 pub(super) struct Made {
     pub(super) rendered: Rendered,
     pub(super) snapshot: Snapshot,
+    /// Whether the snapshot has to take the place of the one in the cluster.
+    pub(super) renewed: bool,
 }
 
 impl Pass<'_> {
-    /// A TrainJob that comes now.
-    pub(super) async fn made_now(&self) -> Result<Made, ReconcileError> {
-        let (made, _) = self.render(self.fresh_snapshot()?).await?;
-        Ok(made)
+    /// What a TrainJob without a JobSet becomes; its snapshot is in the cluster then.
+    pub(super) async fn made(&self) -> Result<Made, ReconcileError> {
+        if self.has_run
+            && let Some(snapshot) = self.snapshot().await?
+        {
+            return self.remade(snapshot).await;
+        }
+        let error = match self.made_now().await {
+            Ok(made) => match self.post_snapshot(&made.snapshot).await {
+                Ok(()) => return Ok(made),
+                Err(error @ ReconcileError::Conflict { .. }) => error,
+                Err(error) => return Err(error),
+            },
+            // It came when its runtime was another one, or was there.
+            Err(error) if error.is_of_input() => error,
+            Err(error) => return Err(error),
+        };
+        match self.snapshot().await? {
+            Some(snapshot) => self.remade(snapshot).await,
+            None => Err(error),
+        }
     }
 
-    /// The same from the snapshot that is already there; the error where there is none.
-    pub(super) async fn remade(&self, error: ReconcileError) -> Result<Made, ReconcileError> {
-        let Some(snapshot) = self.read_snapshot().await? else {
-            return Err(error);
-        };
-        let before = snapshot.plan.clone();
-        let started = snapshot.started;
-        let (made, same) = self.render(snapshot).await?;
-        if same {
-            return Ok(made);
+    /// A TrainJob that comes now, or whose snapshot is gone.
+    async fn made_now(&self) -> Result<Made, ReconcileError> {
+        let snapshot = self.fresh_snapshot()?;
+        self.render(if self.has_run {
+            snapshot.of_a_started_job()
+        } else {
+            snapshot
+        })
+        .await
+    }
+
+    /// The same from the snapshot that is already there.
+    async fn remade(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
+        let made = self.render(snapshot).await?;
+        if made.renewed {
+            self.replace_snapshot(&made.snapshot).await?;
         }
-        if started {
-            return Err(pinned(before.as_ref(), made.snapshot.plan.as_ref()));
-        }
-        self.replace_snapshot(&made.snapshot).await?;
         Ok(made)
     }
 
     /// A snapshot of the runtime as it is now.
-    pub(super) fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
+    fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
         let reference = &self.job.runtime_ref;
         let stores = &self.reconciler.stores;
         let (runtimes, namespace) = match reference.kind {
@@ -71,13 +92,15 @@ impl Pass<'_> {
         Err(error)
     }
 
-    /// Renders the TrainJob on the snapshot's runtime. Says whether it went the way that the snapshot holds.
+    /// Renders the TrainJob on the snapshot's runtime.
     ///
-    /// What a started TrainJob's plugins looked up is pinned; for any other it is asked for anew.
-    pub(super) async fn render(
-        &self,
-        mut snapshot: Snapshot,
-    ) -> Result<(Made, bool), ReconcileError> {
+    /// Of a started TrainJob plan and lookups are pinned, and another result is an error; a plan that nobody knows, of a snapshot
+    /// that the reference made, pins nothing. For any other TrainJob all is asked for anew.
+    pub(super) async fn render(&self, mut snapshot: Snapshot) -> Result<Made, ReconcileError> {
+        let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
+        if let Some(plan) = &pinned {
+            self.still_loaded(plan)?;
+        }
         let mut lookups = if snapshot.started {
             snapshot.lookups.clone()
         } else {
@@ -94,12 +117,44 @@ impl Pass<'_> {
                 Some(Err(problems)) => self.look_up(problems, &mut lookups).await?,
             }
         };
-        let facts = plugins.renderer.facts();
-        let same = snapshot.renew(Plan::of(&rendered), lookups, facts);
+        let plan = Plan::of(&rendered);
+        let same = snapshot.renew(plan.clone(), lookups, plugins.renderer.facts());
+        if let (Some(pinned), false) = (&pinned, same) {
+            return Err(plan_is_pinned(pinned, &plan));
+        }
+        let same = (pinned.is_some() || snapshot.list(&rendered.objects)) && same;
+        let renewed = !same && !snapshot.started;
         if self.reconciler.write_defaults {
             defaults::fill(&mut rendered.job_set);
         }
-        Ok((Made { rendered, snapshot }, same))
+        Ok(Made {
+            rendered,
+            snapshot,
+            renewed,
+        })
+    }
+
+    /// Fails where a plugin of the plan is not loaded as it was: no other is called for a started TrainJob.
+    fn still_loaded(&self, plan: &Plan) -> Result<(), ReconcileError> {
+        let generation = self.reconciler.plugins.renderer.generation();
+        let loaded = |planned: &Planned| {
+            let id = &generation.plugin(&planned.name)?.id;
+            Some(Planned {
+                name: id.name.to_string(),
+                version: id.version.to_string(),
+                digest: id.digest.to_string(),
+                config: planned.config.clone(),
+            })
+        };
+        let plugins: Vec<_> = plan.plugins.iter().filter_map(loaded).collect();
+        if plugins == plan.plugins {
+            return Ok(());
+        }
+        let now = Plan {
+            plugins,
+            ..Plan::default()
+        };
+        Err(plan_is_pinned(plan, &now))
     }
 
     /// Looks up what plugins ask for. Where they ask for nothing, the problems are the TrainJob's.
@@ -144,19 +199,22 @@ impl Pass<'_> {
     }
 }
 
-fn pinned(before: Option<&Plan>, now: Option<&Plan>) -> ReconcileError {
-    let text = |plan: Option<&Plan>| match plan {
-        Some(plan) if plan.plugins.is_empty() => "none".to_owned(),
-        Some(plan) => {
-            let plugins = plan.plugins.iter();
-            let names = plugins
-                .map(|plugin| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest));
-            names.collect::<Vec<_>>().join(", ")
+fn plan_is_pinned(pinned: &Plan, now: &Plan) -> ReconcileError {
+    let text = |plan: &Plan| {
+        let plugins = plan.plugins.iter();
+        let names =
+            plugins.map(|plugin| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest));
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
         }
-        None => "an unknown plan".to_owned(),
     };
-    ReconcileError::PlanIsPinned {
-        pinned: text(before),
-        loaded: text(now),
+    let (pinned, mut loaded) = (text(pinned), text(now));
+    if pinned == loaded {
+        "the same with another configuration, or with other objects looked up"
+            .clone_into(&mut loaded);
     }
+    ReconcileError::PlanIsPinned { pinned, loaded }
 }
