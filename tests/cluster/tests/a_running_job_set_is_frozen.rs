@@ -311,6 +311,18 @@ async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Resu
     ensure!(watched.notes().await? == without);
     let now = watched.job_set().await?;
     ensure!(now["spec"] == job_set["spec"], "{now:#}");
+    // Nor does it where somebody suspends the JobSet: it goes on as it was.
+    let job_sets = watched.place.api(&watched.job_sets);
+    let suspended = json!({"spec": {"suspend": true}});
+    let suspended = job_sets.merge(JOB, &suspended, &Write::strict()).await?;
+    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
+    let goes_on = |job_set: &Value| {
+        job_set["spec"]["suspend"] == false
+            && job_set["metadata"]["generation"].as_u64() > suspended
+    };
+    let now = job_sets.until(JOB, "it goes on", goes_on).await?;
+    ensure!(pods(&now) == pods(&job_set), "{now:#}");
+    ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
     controller.kill()?;
 
     let controller = cluster.controller_with(&shared.first).await?;

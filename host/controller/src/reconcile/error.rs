@@ -71,7 +71,7 @@ pub enum ReconcileError {
     },
     /// The plugins that a started TrainJob was rendered by are not those that are loaded.
     #[error(
-        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: its JobSet stays as it is"
+        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: what there is of it stays as it is, and what is missing is not made again"
     )]
     PlanIsPinned {
         /// The plugins of its plan.

@@ -349,3 +349,39 @@ fn read_runtime(value: Value) -> Result<Runtime, String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn map(objects: Option<&str>) -> ConfigMap {
+        let data = objects.map(|text| (OBJECTS.to_owned(), text.to_owned()));
+        ConfigMap {
+            data: Some(data.into_iter().collect()),
+            ..ConfigMap::default()
+        }
+    }
+
+    #[test]
+    fn a_snapshot_without_the_list_knows_of_no_objects() {
+        assert_eq!(Snapshot::listed(&map(None)).unwrap(), []);
+        assert_eq!(Snapshot::listed(&ConfigMap::default()).unwrap(), []);
+    }
+
+    #[test]
+    fn the_list_is_read_as_it_is_written() {
+        let listed = ApplyMode::ALL.map(|apply| Listed {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            name: format!("job-{apply}"),
+            apply,
+        });
+        let text = json!(listed).to_string();
+        assert_eq!(Snapshot::listed(&map(Some(&text))).unwrap(), listed);
+        assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""apply":"with-jobset""#));
+        let broken = Snapshot::listed(&map(Some("{}"))).unwrap_err();
+        assert!(broken.to_string().contains("key `objects`"), "{broken}");
+    }
+}
