@@ -186,6 +186,7 @@ impl Reconciler {
         let status = self.status(key, &state, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
+            self.known().remove(key);
             Ok(Vec::new())
         } else {
             self.children(key, &state, wishes.suspend).await
