@@ -2,19 +2,24 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::{Deserialize, Serialize};
+
 use crate::names::short_hash;
 
-/// How an object is applied.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// How an object is applied. In every mode it is made before the JobSet, and made again where it is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ApplyMode {
-    /// Only while the JobSet may change: running pods never see a new script under a live mount.
+    /// Changed only while the JobSet has never run: running pods never see a new script under a live mount, and neither do
+    /// those that go on after a suspension.
     #[default]
+    #[serde(rename = "with-jobset")]
     WithJobSet,
-    /// Once; what is there is used.
+    /// Never changed; what is there is used.
     Once,
-    /// While the TrainJob is suspended.
+    /// Changed only while the JobSet is suspended, also one that has run: for the last time just before its pods start.
     WhileSuspended,
-    /// Whenever it differs.
+    /// Changed whenever it differs, also while the JobSet runs.
     Live,
 }
 
@@ -89,5 +94,22 @@ pub fn object_name(job: &str, uid: &str, suffix: &str, content: Option<&str>) ->
             "{job}{suffix}-{}",
             short_hash(&[uid, suffix, content], HASH_DIGITS)
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_stored_mode_is_spelled_as_in_the_contract() {
+        for mode in ApplyMode::ALL {
+            let stored = serde_json::to_value(mode).unwrap();
+            assert_eq!(stored, mode.name());
+            assert_eq!(serde_json::from_value::<ApplyMode>(stored).unwrap(), mode);
+            assert_eq!(ApplyMode::named(mode.name()), Some(mode));
+        }
     }
 }

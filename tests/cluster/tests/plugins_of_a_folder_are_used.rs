@@ -5,12 +5,12 @@
 mod common;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Test, Trainyard, Write, run};
+use trainyard_cluster::{Fate, Test, Write, build_plugin, run};
 use trainyard_schema::documents::Kind;
 
 use common::{Controlled, Namespace, Setup, kind};
@@ -53,25 +53,7 @@ fn build_the_guides_plugin(component: &Path) -> Result<()> {
         sdk.display().to_string()
     );
     std::fs::write(crate_folder.join("Cargo.toml"), manifest)?;
-    let program: PathBuf = Trainyard::program()?;
-    let mut build = Command::new(program);
-    build
-        .args(["plugin", "build"])
-        .arg(&crate_folder)
-        .arg("--output")
-        .arg(component);
-    for (name, _) in
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG"))
-    {
-        build.env_remove(name);
-    }
-    let built = build.env_remove("CARGO_MANIFEST_DIR").output()?;
-    ensure!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
-    Ok(())
+    build_plugin(&crate_folder, component, &[])
 }
 
 /// A namespace whose pods succeed.

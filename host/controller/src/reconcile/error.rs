@@ -71,13 +71,25 @@ pub enum ReconcileError {
     },
     /// The plugins that a started TrainJob was rendered by are not those that are loaded.
     #[error(
-        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: its JobSet stays as it is"
+        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: what there is of it stays as it is, and what is missing is not made again"
     )]
     PlanIsPinned {
         /// The plugins of its plan.
         pinned: String,
         /// The plugins that would be its plan now.
         loaded: String,
+    },
+    /// An object beside a running JobSet is missing, and nothing says any more how it was made.
+    #[error(
+        "{kind} `{name}`, which the running JobSet had beside it, is gone, and {why}: put it back, or create the TrainJob anew"
+    )]
+    Lost {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why it can't be made again.
+        why: &'static str,
     },
     /// Somebody else wrote in between.
     #[error("{what} changed in between")]
@@ -112,6 +124,7 @@ impl ReconcileError {
             Self::Foreign { .. } => "foreign",
             Self::Stale { .. } => "stale",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
+            Self::Lost { .. } => "lost",
             Self::Conflict { .. } => "conflict",
             Self::Api { .. } => "api",
             Self::Abandoned => "abandoned",

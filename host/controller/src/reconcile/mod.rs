@@ -2,7 +2,8 @@
 //! stops.
 //!
 //! Snapshot first, then the objects beside the JobSet, then the JobSet, then the status. A JobSet that has started is frozen:
-//! of it only `spec.suspend` changes, and, when it goes on after a suspension, how its pods are placed.
+//! of it only `spec.suspend` changes, and, when it goes on after a suspension, how its pods are placed. What stands beside it
+//! is frozen with it, but for live objects; what is missing there is made again from the plan that it was made by.
 
 mod children;
 mod defaults;
@@ -29,7 +30,7 @@ use trainyard_render::Warning;
 pub use error::ReconcileError;
 use error::unless_gone;
 pub use live::{LiveError, live};
-pub use snapshot::{Plan, Planned, Snapshot, SnapshotError};
+pub use snapshot::{Listed, Plan, Planned, Snapshot, SnapshotError};
 
 use crate::plugins::Plugins;
 use crate::queue::Key;
@@ -79,8 +80,8 @@ pub struct Reconciler {
     plugins: Plugins,
     lookups: lookups::Fetcher,
     write_defaults: bool,
-    /// The suspended JobSets that are as their TrainJobs want them: UID and fingerprint of the TrainJob.
-    applied: Mutex<HashMap<Key, (Box<str>, u64)>>,
+    /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
+    known: Mutex<HashMap<Key, children::Known>>,
     /// JobSets that had ended when they went. Where a TrainJob does not say so yet, it would be made again, and run again.
     ended: Mutex<HashMap<Key, Arc<JobSetState>>>,
     /// The TrainJobs whose runtime is missing or wrong.
@@ -148,7 +149,7 @@ impl Reconciler {
             stores,
             plugins,
             write_defaults,
-            applied: Mutex::default(),
+            known: Mutex::default(),
             ended: Mutex::default(),
             waiting: Mutex::default(),
         }
@@ -173,7 +174,7 @@ impl Reconciler {
     /// What keeps it from there. Its status is written all the same.
     pub async fn reconcile(&self, key: &Key) -> Result<Done, ReconcileError> {
         let Some(state) = self.stores.jobs.get(key) else {
-            self.applied().remove(key);
+            self.known().remove(key);
             self.ends().remove(key);
             return Ok(Done::default());
         };
@@ -185,6 +186,7 @@ impl Reconciler {
         let status = self.status(key, &state, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
+            self.known().remove(key);
             Ok(Vec::new())
         } else {
             self.children(key, &state, wishes.suspend).await
@@ -314,8 +316,8 @@ impl Reconciler {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn applied(&self) -> MutexGuard<'_, HashMap<Key, (Box<str>, u64)>> {
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<Key, children::Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -27,6 +27,11 @@ pub(crate) fn owns(job: &TrainJob, object: &ObjectMeta) -> bool {
     })
 }
 
+/// Whether the TrainJob of that UID is the object's controller.
+pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
+    controller(object).is_some_and(|owner| owner.uid == uid)
+}
+
 /// Whose an object is, in words.
 pub(crate) fn describe(object: &ObjectMeta) -> String {
     match controller(object) {

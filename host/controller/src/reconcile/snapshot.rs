@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
-use trainyard_render::{ClusterFacts, Rendered};
+use trainyard_model::object::ApplyMode;
+use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
 
@@ -25,6 +26,7 @@ const RUNTIME: &str = "runtime";
 const PLAN: &str = "plan";
 const LOOKUPS: &str = "lookups";
 const CONFIG: &str = "config";
+const OBJECTS: &str = "objects";
 
 /// A snapshot that can't be used.
 #[derive(Debug, Error)]
@@ -103,6 +105,36 @@ impl Plan {
     }
 }
 
+/// An object beside the JobSet, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    /// As `v1`.
+    pub api_version: String,
+    /// As `ConfigMap`.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// How it is applied.
+    pub apply: ApplyMode,
+}
+
+impl Listed {
+    /// A rendered object by name.
+    pub fn of(object: &RenderedObject) -> Self {
+        let text = |pointer: &str| {
+            let text = object.value.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        Self {
+            api_version: text("/apiVersion"),
+            kind: text("/kind"),
+            name: text("/metadata/name"),
+            apply: object.apply,
+        }
+    }
+}
+
 /// What a TrainJob's rendering depends on, beside the TrainJob.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -115,6 +147,8 @@ pub struct Snapshot {
     /// What the plugins looked up.
     pub lookups: Arc<Lookups>,
     config: Value,
+    /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
+    pub objects: Vec<Listed>,
     /// Whether the JobSet has run.
     pub started: bool,
     /// How it stands in the cluster; none before it is written.
@@ -148,6 +182,7 @@ impl Snapshot {
             plan: None,
             lookups: Arc::default(),
             config: Value::Null,
+            objects: Vec::new(),
             started: false,
             written: None,
         })
@@ -168,6 +203,14 @@ impl Snapshot {
         same
     }
 
+    /// The same with the objects that were rendered. Says whether those are what it had.
+    pub fn list(&mut self, objects: &[RenderedObject]) -> bool {
+        let objects: Vec<_> = objects.iter().map(Listed::of).collect();
+        let same = self.objects == objects;
+        self.objects = objects;
+        same
+    }
+
     /// The ConfigMap that holds it.
     pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
         let mut data = BTreeMap::from([
@@ -177,18 +220,37 @@ impl Snapshot {
         ]);
         if let Some(plan) = &self.plan {
             data.insert(PLAN.to_owned(), json!(plan).to_string());
+            data.insert(OBJECTS.to_owned(), json!(self.objects).to_string());
         }
+        let mark = || BTreeMap::from([(STARTED.to_owned(), "true".to_owned())]);
         ConfigMap {
             metadata: ObjectMeta {
                 name: Some(Self::name(&job.metadata.name)),
                 namespace: Some(namespace.to_owned()),
                 owner_references: Some(vec![owner::reference(job)]),
+                annotations: self.started.then(mark),
                 ..ObjectMeta::default()
             },
             data: Some(data),
-            immutable: Some(!job.suspend),
+            immutable: Some(!job.suspend || self.started),
             ..ConfigMap::default()
         }
+    }
+
+    /// The objects beside the JobSet, of the ConfigMap alone.
+    ///
+    /// # Errors
+    /// The list can't be read.
+    pub fn listed(map: &ConfigMap) -> Result<Vec<Listed>, SnapshotError> {
+        let text = map.data.as_ref().and_then(|data| data.get(OBJECTS));
+        let Some(text) = text else {
+            return Ok(Vec::new());
+        };
+        serde_json::from_str(text).map_err(|error| SnapshotError::Unreadable {
+            name: map.metadata.name.clone().unwrap_or_default(),
+            key: OBJECTS,
+            problem: error.to_string(),
+        })
     }
 
     /// Reads the ConfigMap of a TrainJob's snapshot.
@@ -242,6 +304,7 @@ impl Snapshot {
             snapshot.config = serde_json::from_str(text)
                 .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
+        snapshot.objects = Self::listed(map)?;
         let annotations = map.metadata.annotations.as_ref();
         snapshot.started = annotations.is_some_and(|all| all.contains_key(STARTED));
         snapshot.written = Some(Written {
@@ -285,4 +348,40 @@ fn read_runtime(value: Value) -> Result<Runtime, String> {
                 .collect(),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn map(objects: Option<&str>) -> ConfigMap {
+        let data = objects.map(|text| (OBJECTS.to_owned(), text.to_owned()));
+        ConfigMap {
+            data: Some(data.into_iter().collect()),
+            ..ConfigMap::default()
+        }
+    }
+
+    #[test]
+    fn a_snapshot_without_the_list_knows_of_no_objects() {
+        assert_eq!(Snapshot::listed(&map(None)).unwrap(), []);
+        assert_eq!(Snapshot::listed(&ConfigMap::default()).unwrap(), []);
+    }
+
+    #[test]
+    fn the_list_is_read_as_it_is_written() {
+        let listed = ApplyMode::ALL.map(|apply| Listed {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            name: format!("job-{apply}"),
+            apply,
+        });
+        let text = json!(listed).to_string();
+        assert_eq!(Snapshot::listed(&map(Some(&text))).unwrap(), listed);
+        assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""apply":"with-jobset""#));
+        let broken = Snapshot::listed(&map(Some("{}"))).unwrap_err();
+        assert!(broken.to_string().contains("key `objects`"), "{broken}");
+    }
 }

@@ -5,7 +5,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use crate::watch::{JobSetState, TrainJobStatus};
+use crate::watch::{JobCounts, JobSetState, TrainJobStatus};
 
 /// The condition that says whether the TrainJob is suspended.
 pub(crate) const SUSPENDED: &str = "Suspended";
@@ -26,6 +26,14 @@ pub(crate) fn end(status: &TrainJobStatus) -> Option<&Condition> {
             .filter(|failed| failed.reason != NOT_SUPPORTED)
     };
     status.is_true(COMPLETE).or_else(failed)
+}
+
+/// Whether pods of its JobSet have run.
+///
+/// Only the counts say so: `Suspended` is `False` as soon as the TrainJob wants to run, whether or not a JobSet came of it.
+pub(crate) fn has_run(status: &TrainJobStatus) -> bool {
+    let ran = |job: &JobCounts| job.active.max(job.ready).max(job.succeeded).max(job.failed) > 0;
+    status.jobs_status.iter().any(ran)
 }
 
 /// The status as it should be.
@@ -142,7 +150,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
-    use crate::watch::JobCounts;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -188,6 +195,38 @@ mod tests {
             assert_eq!(status.conditions[0].reason, "Because");
             assert_eq!(status.conditions[0].last_transition_time.0, at(7));
         }
+    }
+
+    #[test]
+    fn what_was_counted_once_has_run() {
+        let with = |counts: JobCounts| {
+            let waits = JobCounts {
+                suspended: 1,
+                ..JobCounts::default()
+            };
+            TrainJobStatus {
+                jobs_status: vec![waits, counts],
+                ..TrainJobStatus::default()
+            }
+        };
+        let none = JobCounts::default();
+        let counted: [fn(&mut JobCounts) -> &mut i64; 4] = [
+            |counts| &mut counts.active,
+            |counts| &mut counts.ready,
+            |counts| &mut counts.succeeded,
+            |counts| &mut counts.failed,
+        ];
+        for count in counted {
+            let mut counts = none.clone();
+            *count(&mut counts) = 1;
+            assert!(has_run(&with(counts.clone())), "{counts:?}");
+        }
+        assert!(!has_run(&with(none)));
+        assert!(!has_run(&TrainJobStatus::default()));
+        // Let go, and nothing came of it: its runtime is missing.
+        let suspended = next(&TrainJobStatus::default(), true, None, at(1));
+        let let_go = next(&suspended, false, None, at(2));
+        assert!(!has_run(&let_go));
     }
 
     #[test]

@@ -143,8 +143,10 @@ handles! {
         fn set_binary(key: &str, value: &[u8]) = object_set_binary;
         /// Nobody can change its content once it is applied.
         fn set_immutable() = object_set_immutable;
-        /// How it is applied: `with-jobset` (the default: only while the JobSet may change), `once`, `while-suspended`
-        /// or `live` (whenever it differs). Any other text ends the call.
+        /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing. It is
+        /// changed, with `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is
+        /// there is used; with `while-suspended`, only while the JobSet is suspended, also one that has run; with
+        /// `live`, whenever it differs. Any other text ends the call.
         fn set_apply(mode: &str) = object_set_apply;
     }
 }

@@ -1,6 +1,7 @@
 //! A controller whose API calls can be disturbed.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -52,6 +53,18 @@ impl Disturbed {
     /// A controller that calls by way of the proxy.
     pub async fn controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
+        Ok(Arc::new(
+            Trainyard::start(self.plane(), &self.by_proxy, arguments).await?,
+        ))
+    }
+
+    /// The same with the plugins of a folder.
+    pub async fn controller_with(&self, plugins: &Path) -> Result<Arc<Trainyard>> {
+        let arguments = [
+            OsStr::new("--leader-elect=false"),
+            OsStr::new("--plugin-dir"),
+            plugins.as_os_str(),
+        ];
         Ok(Arc::new(
             Trainyard::start(self.plane(), &self.by_proxy, arguments).await?,
         ))

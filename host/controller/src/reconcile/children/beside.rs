@@ -1,67 +1,162 @@
 //! The objects beside a JobSet.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
 use trainyard_render::RenderedObject;
 
-use super::{Pass, resource};
+use super::Pass;
 use crate::reconcile::error::{ReconcileError, code};
+use crate::reconcile::snapshot::Listed;
 use crate::reconcile::{MANAGER, creating, owner};
 
-/// An object beside a JobSet, on its way.
-struct Beside {
-    kind: String,
-    name: String,
+/// How far the JobSet is, for the objects beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is to be made, or has never run.
+    Fresh,
+    /// It has run, and is suspended.
+    Suspended,
+    /// It runs.
+    Running,
+}
+
+impl Stage {
+    /// Whether an object that is there may be changed.
+    pub(super) fn lets_change(self, mode: ApplyMode) -> bool {
+        match mode {
+            ApplyMode::Once => false,
+            ApplyMode::WithJobSet => self == Self::Fresh,
+            ApplyMode::WhileSuspended => self != Self::Running,
+            ApplyMode::Live => true,
+        }
+    }
+}
+
+/// An object beside a JobSet, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) listed: Listed,
+    /// What was applied last; none where that is not known, or was never.
+    pub(super) applied: Option<Applied>,
+}
+
+/// What was applied of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// A number that differs where the content does.
+    content: u64,
+    /// The version that the object had then.
+    version: Option<String>,
+}
+
+impl Held {
+    /// Objects of which only the names are known.
+    pub(super) fn by_name(listed: &[Listed]) -> Arc<[Self]> {
+        let held = |listed: &Listed| Self {
+            listed: listed.clone(),
+            applied: None,
+        };
+        listed.iter().map(held).collect()
+    }
+
+    /// Whether the object was applied last at that version.
+    pub(super) fn is_at(&self, version: Option<&str>) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.version.as_deref() == version)
+    }
+
+    /// Whether this content was applied last.
+    pub(super) fn has(&self, value: &Value) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.content == content(value))
+    }
+}
+
+fn content(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// An object on its way.
+struct Beside<'v> {
+    listed: Listed,
     api: Api<DynamicObject>,
+    rendered: &'v Value,
     value: Value,
 }
 
-impl Beside {
+impl Beside<'_> {
     fn what(&self, done: &str) -> String {
-        format!("{done} {} `{}`", self.kind, self.name)
+        format!("{done} {} `{}`", self.listed.kind, self.listed.name)
     }
 }
 
 impl Pass<'_> {
-    /// Writes the objects beside a JobSet that may change.
+    /// Writes objects beside a JobSet, each as its mode lets.
     pub(super) async fn apply_beside(
         &self,
-        objects: &[RenderedObject],
-    ) -> Result<(), ReconcileError> {
+        objects: impl IntoIterator<Item = &RenderedObject>,
+        stage: Stage,
+    ) -> Result<Arc<[Held]>, ReconcileError> {
+        let mut held = Vec::new();
         for object in objects {
-            let value = self.owned(object.value.clone());
-            let text = |pointer: &str| {
-                let text = value.pointer(pointer).and_then(Value::as_str);
-                text.unwrap_or_default().to_owned()
-            };
-            let beside = Beside {
-                kind: text("/kind"),
-                name: text("/metadata/name"),
-                api: Api::namespaced_with(
-                    self.reconciler.client.clone(),
-                    &self.key.namespace,
-                    &resource(&text("/apiVersion"), &text("/kind")),
-                ),
-                value,
-            };
-            match object.apply {
-                ApplyMode::Once => self.make_once(beside).await?,
-                _ => self.apply(beside).await?,
-            }
+            held.push(self.put(object, stage).await?);
         }
-        Ok(())
+        Ok(held.into())
+    }
+
+    /// Writes an object. One that is there and may not change is used as it is.
+    pub(super) async fn put(
+        &self,
+        object: &RenderedObject,
+        stage: Stage,
+    ) -> Result<Held, ReconcileError> {
+        let listed = Listed::of(object);
+        let beside = Beside {
+            api: self.reconciler.beside(self.key, &listed),
+            rendered: &object.value,
+            value: self.owned(object.value.clone()),
+            listed,
+        };
+        let mode = object.apply;
+        let applied = if mode == ApplyMode::Once && stage == Stage::Fresh {
+            // Most often there is none.
+            self.make_once(&beside).await?;
+            None
+        } else {
+            match (self.there(&beside).await?, stage.lets_change(mode)) {
+                (true, false) => None,
+                (there, true) => Some(self.apply(&beside, there).await?),
+                // It may change later, and only what was applied loses what it had before.
+                (false, false) if mode == ApplyMode::WhileSuspended => {
+                    Some(self.apply(&beside, false).await?)
+                }
+                (false, false) => {
+                    self.make_once(&beside).await?;
+                    None
+                }
+            }
+        };
+        Ok(Held {
+            listed: beside.listed,
+            applied: applied.filter(|_| mode == ApplyMode::Live),
+        })
     }
 
     /// Creates an object, and uses the one that is there: two controllers at once have the same.
-    async fn make_once(&self, beside: Beside) -> Result<(), ReconcileError> {
+    async fn make_once(&self, beside: &Beside<'_>) -> Result<(), ReconcileError> {
         let failed = |error| ReconcileError::api(beside.what("creating"), error);
         let object = serde_json::from_value(beside.value.clone());
         let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
         match beside.api.create(&creating(), &object).await {
             Ok(_) => Ok(()),
-            Err(error) if code(&error) == Some(409) => match self.there(&beside).await? {
+            Err(error) if code(&error) == Some(409) => match self.there(beside).await? {
                 true => Ok(()),
                 false => Err(failed(error)),
             },
@@ -69,26 +164,48 @@ impl Pass<'_> {
         }
     }
 
-    async fn apply(&self, beside: Beside) -> Result<(), ReconcileError> {
+    /// Applies an object; by force only where ours is there.
+    async fn apply(&self, beside: &Beside<'_>, there: bool) -> Result<Applied, ReconcileError> {
         let params = PatchParams::apply(MANAGER);
-        let params = match self.there(&beside).await? {
-            true => params.force(),
-            false => params,
-        };
+        let params = if there { params.force() } else { params };
         let patch = Patch::Apply(&beside.value);
-        let applied = beside.api.patch(&beside.name, &params, &patch).await;
-        let failed = |error| ReconcileError::api(beside.what("writing"), error);
-        applied.map(drop).map_err(failed)
+        let name = &beside.listed.name;
+        let applied = beside.api.patch(name, &params, &patch).await;
+        let applied =
+            applied.map_err(|error| ReconcileError::api(beside.what("writing"), error))?;
+        Ok(Applied {
+            content: content(beside.rendered),
+            version: applied.metadata.resource_version,
+        })
     }
 
     /// Whether there is such an object already, of this TrainJob.
-    async fn there(&self, beside: &Beside) -> Result<bool, ReconcileError> {
-        let found = beside.api.get_metadata_opt(&beside.name).await;
+    async fn there(&self, beside: &Beside<'_>) -> Result<bool, ReconcileError> {
+        let Listed { kind, name, .. } = &beside.listed;
+        let found = beside.api.get_metadata_opt(name).await;
         match found.map_err(|error| ReconcileError::api(beside.what("reading"), error))? {
             Some(found) if !owner::owns(&self.job, &found.metadata) => {
-                Err(owner::foreign(&beside.kind, &beside.name, &found.metadata))
+                Err(owner::foreign(kind, name, &found.metadata))
             }
             found => Ok(found.is_some()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_changes_when_it_says() {
+        let stages = [Stage::Fresh, Stage::Suspended, Stage::Running];
+        for (mode, lets) in [
+            (ApplyMode::WithJobSet, [true, false, false]),
+            (ApplyMode::Once, [false, false, false]),
+            (ApplyMode::WhileSuspended, [true, true, false]),
+            (ApplyMode::Live, [true, true, true]),
+        ] {
+            assert_eq!(stages.map(|stage| stage.lets_change(mode)), lets, "{mode}");
         }
     }
 }

@@ -19,6 +19,19 @@ impl Pass<'_> {
             .map_err(|error| ReconcileError::api(what(), error))
     }
 
+    /// The snapshot that is there. Where only the TrainJob's status says that its JobSet has run, the snapshot is marked: the
+    /// counts of the next JobSet take the place of what the status says.
+    pub(super) async fn snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
+        let Some(mut snapshot) = self.read_snapshot().await? else {
+            return Ok(None);
+        };
+        if self.has_run && !snapshot.started {
+            self.reconciler.mark_started(self.key).await?;
+            snapshot = snapshot.of_a_started_job();
+        }
+        Ok(Some(snapshot))
+    }
+
     pub(super) async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
         let name = Snapshot::name(&self.key.name);
         let found = self.config_maps().get_opt(&name).await;

@@ -1,0 +1,220 @@
+//! From a TrainJob and its snapshot to what it should own.
+
+use std::sync::Arc;
+
+use trainyard_api::runtime::RuntimeKind;
+use trainyard_model::lookup::Lookups;
+use trainyard_render::{Problem, Rendered};
+
+use super::Pass;
+use crate::reconcile::defaults;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::snapshot::{Plan, Planned, Snapshot};
+use crate::watch::RuntimeKey;
+
+/// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
+pub(super) struct Made {
+    pub(super) rendered: Rendered,
+    pub(super) snapshot: Snapshot,
+    /// Whether the snapshot has to take the place of the one in the cluster.
+    pub(super) renewed: bool,
+}
+
+impl Pass<'_> {
+    /// What a TrainJob without a JobSet becomes; its snapshot is in the cluster then.
+    pub(super) async fn made(&self) -> Result<Made, ReconcileError> {
+        if self.has_run
+            && let Some(snapshot) = self.snapshot().await?
+        {
+            return self.remade(snapshot).await;
+        }
+        let error = match self.made_now().await {
+            Ok(made) => match self.post_snapshot(&made.snapshot).await {
+                Ok(()) => return Ok(made),
+                Err(error @ ReconcileError::Conflict { .. }) => error,
+                Err(error) => return Err(error),
+            },
+            // It came when its runtime was another one, or was there.
+            Err(error) if error.is_of_input() => error,
+            Err(error) => return Err(error),
+        };
+        match self.snapshot().await? {
+            Some(snapshot) => self.remade(snapshot).await,
+            None => Err(error),
+        }
+    }
+
+    /// A TrainJob that comes now, or whose snapshot is gone.
+    async fn made_now(&self) -> Result<Made, ReconcileError> {
+        let snapshot = self.fresh_snapshot()?;
+        self.render(if self.has_run {
+            snapshot.of_a_started_job()
+        } else {
+            snapshot
+        })
+        .await
+    }
+
+    /// The same from the snapshot that is already there.
+    async fn remade(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
+        let made = self.render(snapshot).await?;
+        if made.renewed {
+            self.replace_snapshot(&made.snapshot).await?;
+        }
+        Ok(made)
+    }
+
+    /// A snapshot of the runtime as it is now.
+    fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
+        let reference = &self.job.runtime_ref;
+        let stores = &self.reconciler.stores;
+        let (runtimes, namespace) = match reference.kind {
+            RuntimeKind::Cluster => (&stores.cluster_runtimes, None),
+            RuntimeKind::Namespaced => (&stores.runtimes, Some(self.key.namespace.clone())),
+        };
+        let runtime = RuntimeKey {
+            namespace,
+            name: reference.name.as_str().into(),
+        };
+        let found = runtimes.get(&runtime);
+        let (kind, name) = (reference.kind.to_string(), reference.name.clone());
+        let error = match found.map(|runtime| runtime.snapshot()) {
+            Some(Ok(snapshot)) => return Ok(snapshot),
+            None => ReconcileError::NoRuntime { kind, name },
+            Some(Err(problem)) => ReconcileError::Runtime {
+                kind,
+                name,
+                problem,
+            },
+        };
+        let mut waiting = self.reconciler.waiting();
+        waiting.entry(runtime).or_default().insert(self.key.clone());
+        Err(error)
+    }
+
+    /// Renders the TrainJob on the snapshot's runtime.
+    ///
+    /// Of a started TrainJob plan and lookups are pinned, and another result is an error; a plan that nobody knows, of a snapshot
+    /// that the reference made, pins nothing. For any other TrainJob all is asked for anew.
+    pub(super) async fn render(&self, mut snapshot: Snapshot) -> Result<Made, ReconcileError> {
+        let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
+        if let Some(plan) = &pinned {
+            self.still_loaded(plan)?;
+        }
+        let mut lookups = if snapshot.started {
+            snapshot.lookups.clone()
+        } else {
+            Arc::new(Lookups::default())
+        };
+        let plugins = &self.reconciler.plugins;
+        let mut rendered = loop {
+            let namespace = self.key.namespace.clone();
+            let runtime = snapshot.runtime.clone();
+            let rendered = plugins.render(self.job.clone(), runtime, namespace, lookups.clone());
+            match rendered.await {
+                None => return Err(ReconcileError::Abandoned),
+                Some(Ok(rendered)) => break rendered,
+                Some(Err(problems)) => self.look_up(problems, &mut lookups).await?,
+            }
+        };
+        let plan = Plan::of(&rendered);
+        let same = snapshot.renew(plan.clone(), lookups, plugins.renderer.facts());
+        if let (Some(pinned), false) = (&pinned, same) {
+            return Err(plan_is_pinned(pinned, &plan));
+        }
+        let same = (pinned.is_some() || snapshot.list(&rendered.objects)) && same;
+        let renewed = !same && !snapshot.started;
+        if self.reconciler.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        Ok(Made {
+            rendered,
+            snapshot,
+            renewed,
+        })
+    }
+
+    /// Fails where a plugin of the plan is not loaded as it was: no other is called for a started TrainJob.
+    fn still_loaded(&self, plan: &Plan) -> Result<(), ReconcileError> {
+        let generation = self.reconciler.plugins.renderer.generation();
+        let loaded = |planned: &Planned| {
+            let id = &generation.plugin(&planned.name)?.id;
+            Some(Planned {
+                name: id.name.to_string(),
+                version: id.version.to_string(),
+                digest: id.digest.to_string(),
+                config: planned.config.clone(),
+            })
+        };
+        let plugins: Vec<_> = plan.plugins.iter().filter_map(loaded).collect();
+        if plugins == plan.plugins {
+            return Ok(());
+        }
+        let now = Plan {
+            plugins,
+            ..Plan::default()
+        };
+        Err(plan_is_pinned(plan, &now))
+    }
+
+    /// Looks up what plugins ask for. Where they ask for nothing, the problems are the TrainJob's.
+    async fn look_up(
+        &self,
+        problems: Vec<Problem>,
+        lookups: &mut Arc<Lookups>,
+    ) -> Result<(), ReconcileError> {
+        let asked: Vec<_> = problems
+            .iter()
+            .filter_map(Problem::missing)
+            .cloned()
+            .collect();
+        if asked.is_empty() {
+            let plugins = &self.reconciler.plugins;
+            let is_missing = problems
+                .iter()
+                .any(|problem| matches!(problem, Problem::NotLoaded { .. }));
+            let refused = if is_missing {
+                plugins.refused.to_vec()
+            } else {
+                Vec::new()
+            };
+            return Err(ReconcileError::Render { problems, refused });
+        }
+        for key in asked {
+            let fetched = self
+                .reconciler
+                .lookups
+                .fetch(&self.key.namespace, &key)
+                .await?;
+            let Some(answer) = fetched else {
+                let mut problems = problems.into_iter();
+                let problem = problems.find(|problem| problem.missing() == Some(&key));
+                return Err(problem.map_or(ReconcileError::Abandoned, |problem| {
+                    ReconcileError::NoObject(Box::new(problem))
+                }));
+            };
+            Arc::make_mut(lookups).insert(key, answer);
+        }
+        Ok(())
+    }
+}
+
+fn plan_is_pinned(pinned: &Plan, now: &Plan) -> ReconcileError {
+    let text = |plan: &Plan| {
+        let plugins = plan.plugins.iter();
+        let names =
+            plugins.map(|plugin| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest));
+        let names: Vec<_> = names.collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    let (pinned, mut loaded) = (text(pinned), text(now));
+    if pinned == loaded {
+        "the same with another configuration, or with other objects looked up"
+            .clone_into(&mut loaded);
+    }
+    ReconcileError::PlanIsPinned { pinned, loaded }
+}

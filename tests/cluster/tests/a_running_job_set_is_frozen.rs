@@ -1,0 +1,465 @@
+//! What stands beside a running JobSet is frozen with it: what somebody deletes is made again as it was, whatever plugins are
+//! loaded by then; only live objects follow their TrainJob; and a JobSet that is deleted while it runs comes back as it was.
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use common::{Disturbed, Place, is, is_running, kind, runtime};
+use http::Method;
+use serde_json::{Value, json};
+use trainyard_cluster::{
+    Call, ControlPlane, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually, run,
+};
+use trainyard_schema::documents::Kind;
+
+const DEADLINE: Duration = Duration::from_secs(3600);
+const MODES: [&str; 4] = ["with-jobset", "once", "while-suspended", "live"];
+const JOB: &str = "job";
+
+/// A cluster, and two editions of a plugin that puts an object of each mode beside a JobSet.
+struct Editions {
+    cluster: Disturbed,
+    first: PathBuf,
+    second: PathBuf,
+}
+
+impl Shared for Editions {
+    fn start() -> Result<Self> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/beside");
+        let edition = |name: &str| {
+            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("beside-{name}"));
+            std::fs::create_dir_all(&folder)?;
+            let component = folder.join("beside.wasm");
+            build_plugin(&sources, &component, &[("TRAINYARD_TEST_EDITION", name)])?;
+            anyhow::Ok(folder)
+        };
+        Ok(Self {
+            first: edition("first")?,
+            second: edition("second")?,
+            cluster: Disturbed::start()?,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()
+    }
+}
+
+/// A TrainJob of the name `job`, with what belongs to it.
+struct Watched<'a> {
+    place: Place<'a>,
+    job_sets: Resource,
+    config_maps: Resource,
+    events: Resource,
+}
+
+impl<'a> Watched<'a> {
+    /// Has it run, with these plugins.
+    async fn running(shared: &'a Editions, plugins: &Value) -> Result<Self> {
+        let watched = Self {
+            place: Place::new(&shared.cluster.cluster, DEADLINE).await?,
+            job_sets: Resource::jobsets(),
+            config_maps: Resource::namespaced("/api/v1", "configmaps"),
+            events: Resource::namespaced("/api/v1", "events"),
+        };
+        let place = &watched.place;
+        let mut own = runtime();
+        own["kind"] = json!("TrainingRuntime");
+        own["spec"]["plugins"] = plugins.clone();
+        let runtimes = kind(Kind::TrainingRuntime)?;
+        let runtimes = place.api(&runtimes);
+        runtimes.create(&own, &Write::strict()).await?.accepted()?;
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": JOB, "annotations": {"example.com/note": "at first"}},
+            "spec": {"runtimeRef": {"kind": "TrainingRuntime", "name": "torch"}},
+        });
+        let jobs = place.api(&place.jobs);
+        jobs.create(&job, &Write::strict()).await?.accepted()?;
+        jobs.until(JOB, "it runs", is_running).await?;
+        Ok(watched)
+    }
+
+    /// Has a note in the TrainJob, and this in its spec.
+    async fn note(&self, note: &str, spec: &Value) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {"example.com/note": note}}, "spec": spec});
+        let jobs = self.place.api(&self.place.jobs);
+        jobs.merge(JOB, &patch, &Write::strict())
+            .await?
+            .accepted()?;
+        Ok(())
+    }
+
+    async fn job_set(&self) -> Result<Value> {
+        let job_sets = self.place.api(&self.job_sets);
+        Ok(job_sets.get(JOB).await?.accepted()?)
+    }
+
+    /// Changes the JobSet in a way that means nothing.
+    async fn touch(&self, text: &str) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {"example.com/touched": text}}});
+        let job_sets = self.place.api(&self.job_sets);
+        job_sets
+            .merge(JOB, &patch, &Write::strict())
+            .await?
+            .accepted()?;
+        Ok(())
+    }
+
+    /// Changes the JobSet in a way that means nothing, again and again until it came about.
+    async fn touch_until<T>(
+        &self,
+        what: &str,
+        mut came: impl AsyncFnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let mut count = 0;
+        eventually(what, async || {
+            count += 1;
+            self.touch(&count.to_string()).await?;
+            came().await
+        })
+        .await
+    }
+
+    /// The objects of the plugin, by mode.
+    async fn objects(&self) -> Result<BTreeMap<&'static str, Value>> {
+        let items = self.place.api(&self.config_maps).items().await?;
+        let found = |mode: &&'static str| {
+            let name = format!("{JOB}-{mode}");
+            let mut items = items.iter();
+            let found = items.find(|item| item["metadata"]["name"] == *name)?;
+            Some((*mode, found.clone()))
+        };
+        Ok(MODES.iter().filter_map(found).collect())
+    }
+
+    /// Edition and note of each object, by mode.
+    async fn notes(&self) -> Result<BTreeMap<&'static str, String>> {
+        let objects = self.objects().await?.into_iter();
+        let text = |object: &Value, key: &str| {
+            let text = object["data"][key].as_str();
+            text.unwrap_or_default().to_owned()
+        };
+        let note =
+            |object: &Value| format!("{}: {}", text(object, "edition"), text(object, "note"));
+        Ok(objects
+            .map(|(mode, object)| (mode, note(&object)))
+            .collect())
+    }
+
+    async fn until_noted(&self, mode: &str, note: &str) -> Result<BTreeMap<&'static str, String>> {
+        eventually(&format!("{mode} says {note:?}"), async || {
+            let notes = self.notes().await?;
+            let said = notes.get(mode).is_some_and(|said| said == note);
+            Ok(said.then_some(notes))
+        })
+        .await
+    }
+
+    async fn delete(&self, mode: &str) -> Result<()> {
+        let config_maps = self.place.api(&self.config_maps);
+        let name = format!("{JOB}-{mode}");
+        config_maps.delete(&name).await?.accepted()?;
+        Ok(())
+    }
+
+    /// Whether an Event of the TrainJob says this.
+    async fn is_told(&self, part: &str) -> Result<bool> {
+        let events = self.place.api(&self.events).items().await?;
+        Ok(events.iter().any(|event| {
+            let text = event["message"].as_str().unwrap_or_default();
+            event["involvedObject"]["name"] == JOB && text.contains(part)
+        }))
+    }
+}
+
+fn emitting() -> Value {
+    json!([{"name": "beside"}])
+}
+
+/// What a JobSet's pods run.
+fn pods(job_set: &Value) -> Value {
+    job_set["spec"]["replicatedJobs"].clone()
+}
+
+async fn what_is_missing_is_made_again(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let (before, job_set) = (watched.objects().await?, watched.job_set().await?);
+    ensure!(before.len() == MODES.len(), "{before:#?}");
+    for mode in MODES {
+        watched.delete(mode).await?;
+    }
+    watched.touch("once").await?;
+    let after = eventually("all are there again", async || {
+        let found = watched.objects().await?;
+        Ok((found.len() == MODES.len()).then_some(found))
+    })
+    .await?;
+    for mode in MODES {
+        let (before, after) = (&before[mode], &after[mode]);
+        let (was, now) = (&before["metadata"], &after["metadata"]);
+        ensure!(was["uid"] != now["uid"], "{mode} was not deleted");
+        ensure!(before["data"] == after["data"], "{mode}: {after:#}");
+        ensure!(was["ownerReferences"] == now["ownerReferences"], "{now:#}");
+    }
+    let now = watched.job_set().await?;
+    ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
+    ensure!(now["metadata"]["generation"] == job_set["metadata"]["generation"]);
+    controller.kill().map(drop)
+}
+
+async fn another_owners_object_is_left_alone(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    watched.delete("once").await?;
+    watched.delete("live").await?;
+    let foreign = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "job-once"}, "data": {"mine": "yes"},
+    });
+    let config_maps = watched.place.api(&watched.config_maps);
+    config_maps
+        .create(&foreign, &Write::strict())
+        .await?
+        .accepted()?;
+    watched.touch("once").await?;
+    eventually("it is told, and the other is made again", async || {
+        let told = watched.is_told("ConfigMap `job-once` is not this TrainJob's");
+        let whole = watched.objects().await?.contains_key("live");
+        Ok((told.await? && whole).then_some(()))
+    })
+    .await?;
+    let found = config_maps.get("job-once").await?.accepted()?;
+    ensure!(found["data"] == foreign["data"], "{found:#}");
+    ensure!(found["metadata"].get("ownerReferences").is_none());
+    controller.kill().map(drop)
+}
+
+async fn objects_follow_as_their_modes_say(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let expected = |while_suspended: &str, live: &str| {
+        let first = |note: &str| format!("first: {note}");
+        let notes = ["at first", "at first", while_suspended, live].map(first);
+        MODES.into_iter().zip(notes).collect::<BTreeMap<_, _>>()
+    };
+    ensure!(watched.notes().await? == expected("at first", "at first"));
+    // The live object is the last that is seen to.
+    watched.note("running", &json!({})).await?;
+    let notes = watched.until_noted("live", "first: running").await?;
+    ensure!(notes == expected("at first", "running"), "{notes:?}");
+    watched.note("suspended", &json!({"suspend": true})).await?;
+    let notes = watched.until_noted("live", "first: suspended").await?;
+    let is_last = watched.until_noted("while-suspended", "first: suspended");
+    ensure!(
+        is_last.await? == notes && notes == expected("suspended", "suspended"),
+        "{notes:?}"
+    );
+    watched.note("resumed", &json!({"suspend": false})).await?;
+    let jobs = watched.place.api(&watched.place.jobs);
+    let goes_on = |job: &Value| is_running(job) && is(job, "Suspended", "False");
+    jobs.until(JOB, "it goes on", goes_on).await?;
+    let notes = watched.notes().await?;
+    ensure!(notes == expected("resumed", "resumed"), "{notes:?}");
+    // Somebody else's change of a live object counts as a difference.
+    let patch = json!({"data": {"note": "of somebody"}});
+    let config_maps = watched.place.api(&watched.config_maps);
+    config_maps
+        .merge("job-live", &patch, &Write::strict())
+        .await?
+        .accepted()?;
+    watched.touch("once").await?;
+    let notes = watched.until_noted("live", "first: resumed").await?;
+    ensure!(notes == expected("resumed", "resumed"), "{notes:?}");
+    controller.kill().map(drop)
+}
+
+async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let (before, job_set) = (watched.notes().await?, watched.job_set().await?);
+    controller.kill()?;
+
+    let controller = cluster.controller_with(&shared.second).await?;
+    watched.delete("once").await?;
+    let pinned = "the plan of this TrainJob is pinned to beside";
+    watched
+        .touch_until("it is told", async || {
+            Ok(watched.is_told(pinned).await?.then_some(()))
+        })
+        .await?;
+    let mut without = before.clone();
+    without.remove("once");
+    ensure!(watched.notes().await? == without);
+    let now = watched.job_set().await?;
+    ensure!(now["spec"] == job_set["spec"], "{now:#}");
+    // Nor does it where somebody suspends the JobSet: it goes on as it was.
+    let job_sets = watched.place.api(&watched.job_sets);
+    let suspended = json!({"spec": {"suspend": true}});
+    let suspended = job_sets.merge(JOB, &suspended, &Write::strict()).await?;
+    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
+    let goes_on = |job_set: &Value| {
+        job_set["spec"]["suspend"] == false
+            && job_set["metadata"]["generation"].as_u64() > suspended
+    };
+    let now = job_sets.until(JOB, "it goes on", goes_on).await?;
+    ensure!(pods(&now) == pods(&job_set), "{now:#}");
+    ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
+    controller.kill()?;
+
+    let controller = cluster.controller_with(&shared.first).await?;
+    let after = watched
+        .touch_until("it is made again", async || {
+            let notes = watched.notes().await?;
+            Ok((notes.len() == MODES.len()).then_some(notes))
+        })
+        .await?;
+    ensure!(after == before, "{after:?}");
+    controller.kill().map(drop)
+}
+
+async fn a_running_job_set_comes_back_by_the_pinned_plan(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let job_sets = watched.place.api(&watched.job_sets);
+    let before = watched.job_set().await?;
+    controller.kill()?;
+
+    let controller = cluster.controller_with(&shared.second).await?;
+    job_sets.delete(JOB).await?.accepted()?;
+    eventually("it is told", async || {
+        let told = watched.is_told("the plan of this TrainJob is pinned to beside");
+        Ok(told.await?.then_some(()))
+    })
+    .await?;
+    ensure!(job_sets.items().await?.is_empty());
+    controller.kill()?;
+
+    let controller = cluster.controller_with(&shared.first).await?;
+    let is_new = |job_set: &Value| {
+        job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
+    };
+    let again = job_sets.until(JOB, "it is made again", is_new).await?;
+    ensure!(pods(&again) == pods(&before), "{again:#}");
+    let snapshot = watched.place.api(&watched.config_maps);
+    let snapshot = snapshot.get("job-runtime-snapshot").await?.accepted()?;
+    let annotations = &snapshot["metadata"]["annotations"];
+    ensure!(
+        annotations["trainyard.dev/started"] == "true",
+        "{snapshot:#}"
+    );
+    controller.kill().map(drop)
+}
+
+async fn without_objects_nothing_is_read(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &json!([])).await?;
+    let path = format!("/namespaces/{}/", watched.place.namespace);
+    let reads = async || {
+        let calls = cluster.proxy.calls().await;
+        let is_read = |call: &&Call| call.method == Method::GET && call.path.contains(&path);
+        calls.iter().filter(is_read).cloned().collect::<Vec<_>>()
+    };
+    changed_and_reconciled(&watched, &controller, "a").await?;
+    ensure!(reads().await.is_empty(), "{:#?}", reads().await);
+    controller.kill()?;
+
+    // What stands beside the JobSet is asked for once, and not before something changes.
+    let controller = cluster.controller_with(&shared.first).await?;
+    until_idle(&controller).await?;
+    ensure!(reads().await.is_empty(), "{:#?}", reads().await);
+    changed_and_reconciled(&watched, &controller, "b").await?;
+    changed_and_reconciled(&watched, &controller, "c").await?;
+    let reads = reads().await;
+    ensure!(reads.len() == 1, "{reads:#?}");
+    let read = reads.first().context("no read")?;
+    ensure!(
+        read.path.contains("/configmaps/job-runtime-snapshot"),
+        "{read:?}"
+    );
+    controller.kill().map(drop)
+}
+
+const RECONCILED: &str = "controller_runtime_reconcile_total";
+
+/// Changes the TrainJob and its JobSet, and waits until the controller has seen to each.
+async fn changed_and_reconciled(
+    watched: &Watched<'_>,
+    controller: &Trainyard,
+    text: &str,
+) -> Result<()> {
+    for job_set in [true, false] {
+        let before = controller.metric(RECONCILED, "").await?;
+        if job_set {
+            watched.touch(text).await?;
+        } else {
+            watched.note(text, &json!({})).await?;
+        }
+        eventually("it is reconciled", async || {
+            let now = controller.metric(RECONCILED, "").await?;
+            Ok((now > before).then_some(()))
+        })
+        .await?;
+    }
+    until_idle(controller).await
+}
+
+async fn until_idle(controller: &Trainyard) -> Result<()> {
+    eventually("nothing waits", async || {
+        let reconciled = controller.metric(RECONCILED, "").await?;
+        let waiting = controller.metric("workqueue_depth", "").await?;
+        Ok((reconciled > 0.0 && waiting == 0.0).then_some(()))
+    })
+    .await
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "what_is_missing_is_made_again",
+            what_is_missing_is_made_again,
+        ),
+        Test::new(
+            "another_owners_object_is_left_alone",
+            another_owners_object_is_left_alone,
+        ),
+        Test::new(
+            "objects_follow_as_their_modes_say",
+            objects_follow_as_their_modes_say,
+        ),
+        Test::new(
+            "an_update_of_a_plugin_reaches_no_running_job",
+            an_update_of_a_plugin_reaches_no_running_job,
+        ),
+        Test::new(
+            "a_running_job_set_comes_back_by_the_pinned_plan",
+            a_running_job_set_comes_back_by_the_pinned_plan,
+        ),
+        Test::new(
+            "without_objects_nothing_is_read",
+            without_objects_nothing_is_read,
+        ),
+    ])
+}

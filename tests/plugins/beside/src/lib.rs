@@ -1,0 +1,42 @@
+//! A ConfigMap of each apply mode, with the TrainJob's note: what follows it, and when, shows in the cluster.
+
+use trainyard_sdk::{Build, Context, Failure, Transform};
+
+/// The annotation whose text stands in each object.
+const NOTE: &str = "example.com/note";
+/// What tells two builds of this plugin apart, as a vendor's update does.
+const EDITION: &str = match option_env!("TRAINYARD_TEST_EDITION") {
+    Some(edition) => edition,
+    None => "first",
+};
+
+/// The plugin.
+pub struct Beside;
+
+trainyard_sdk::plugin!(Beside: transform, build);
+
+impl Transform for Beside {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        for pod_set in ctx.info().with_ancestor("trainer") {
+            for container in pod_set.containers() {
+                ctx.because("pods know by which edition they were made");
+                container.put_env("EDITION", EDITION);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Build for Beside {
+    fn build(ctx: &Context) -> Result<(), Failure> {
+        let note = ctx.job().annotation(NOTE).unwrap_or_default();
+        for mode in ["with-jobset", "once", "while-suspended", "live"] {
+            let suffix = format!("-{mode}");
+            let object = ctx.objects().emit("v1", "ConfigMap", &suffix, None);
+            object.append("edition", EDITION);
+            object.append("note", &note);
+            object.set_apply(mode);
+        }
+        Ok(())
+    }
+}
