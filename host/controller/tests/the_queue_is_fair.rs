@@ -235,6 +235,7 @@ async fn many_workers_never_hold_a_key_twice_and_every_add_is_seen() {
     let queue = Queue::new(Backoff {
         first: Duration::from_millis(1),
         most: Duration::from_millis(2),
+        most_in_outage: Duration::from_millis(2),
     });
     let running = Arc::new(Mutex::new(HashSet::new()));
     let wanted = Arc::new(Mutex::new(std::collections::HashMap::new()));

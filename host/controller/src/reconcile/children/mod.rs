@@ -57,9 +57,12 @@ impl Reconciler {
             found => {
                 let now = (state.uid.clone(), state.fingerprint());
                 // One that should run is let go, whoever suspended it.
-                if found.is_some() && suspend && self.applied().get(key) == Some(&now) {
+                let is_as_wanted =
+                    self.applied().get(key) == Some(&now) && !self.interests.is_outdated(key);
+                if found.is_some() && suspend && is_as_wanted {
                     return Ok(Vec::new());
                 }
+                self.interests.begin(key);
                 let pass = Pass {
                     reconciler: self,
                     key,
@@ -300,8 +303,7 @@ impl Pass<'_> {
                 problem,
             },
         };
-        let mut waiting = self.reconciler.waiting();
-        waiting.entry(runtime).or_default().insert(self.key.clone());
+        self.reconciler.interests.waits_for(self.key, &runtime);
         Err(error)
     }
 
@@ -357,12 +359,11 @@ impl Pass<'_> {
             return Err(ReconcileError::Render { problems, refused });
         }
         for key in asked {
-            let fetched = self
-                .reconciler
-                .lookups
-                .fetch(&self.key.namespace, &key)
-                .await?;
-            let Some(answer) = fetched else {
+            let reconciler = self.reconciler;
+            reconciler.interests.asks(self.key, &key);
+            let fetched = reconciler.lookups.fetch(&self.key.namespace, &key).await?;
+            reconciler.interests.found(self.key, &key, fetched.seen);
+            let Some(answer) = fetched.answer else {
                 let mut problems = problems.into_iter();
                 let problem = problems.find(|problem| problem.missing() == Some(&key));
                 return Err(problem.map_or(ReconcileError::Abandoned, |problem| {

@@ -1,16 +1,21 @@
 //! What the controller has to be allowed in a cluster: what it calls by itself, and what its plugins claim. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod claimed;
+mod rules;
+
+use std::collections::BTreeSet;
 use std::fmt;
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
-use kube::api::{ApiResource, ObjectMeta};
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::api::ObjectMeta;
 use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
-use trainyard_model::claims::{ClaimPath, Claims, Key};
+use trainyard_model::claims::Claims;
 use trainyard_model::record::Field;
 
+pub(crate) use claimed::{Reach, Watched};
+use rules::{Refusal, Rules};
+
 use crate::lease::LEASE_NAME;
-use crate::reconcile::kind_of;
 
 /// The name of both roles, and of the ServiceAccount that has them; it is the reference's.
 pub const NAME: &str = "kubeflow-trainer-controller-manager";
@@ -35,31 +40,6 @@ const BASE: [(&str, &str, &[&str]); 8] = [
     (TRAINER_GROUP, "trainjobs", &["get", "list", "watch"]),
     (TRAINER_GROUP, "trainjobs/finalizers", &["update"]),
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
-];
-
-/// What is done with an object that a plugin emits.
-const EMIT: [&str; 3] = ["create", "get", "patch"];
-
-/// The groups of Kubernetes itself that have a dot in their names. The names of their resources follow the rule by which all
-/// others are guessed.
-const BUILT_IN_GROUPS: [&str; 17] = [
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
 ];
 
 /// The narrowest roles for a set of plugins.
@@ -176,162 +156,16 @@ pub fn roles<'p>(
     }
 }
 
-/// Why nothing is allowed for a claim.
-enum Refusal {
-    NoKind,
-    Secret,
-}
-
-/// Verbs by group and resource.
-#[derive(Default)]
-struct Rules(BTreeMap<(String, String), Verbs>);
-
-#[derive(Default)]
-struct Verbs {
-    /// On every object.
-    all: BTreeSet<&'static str>,
-    /// On objects by name.
-    named: BTreeMap<&'static str, BTreeSet<String>>,
-}
-
-impl Rules {
-    fn of(&mut self, group: &str, resource: &str) -> &mut Verbs {
-        let key = (group.to_owned(), resource.to_owned());
-        self.0.entry(key).or_default()
-    }
-
-    fn allow(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
-        self.of(group, resource).all.extend(verbs);
-    }
-
-    fn allow_named(&mut self, group: &str, resource: &str, name: &str, verbs: &[&'static str]) {
-        let known = self.of(group, resource);
-        for verb in verbs {
-            known.named.entry(verb).or_default().insert(name.to_owned());
-        }
-    }
-
-    /// Allows what a plugin claims of the cluster. Says where a name is a guess.
-    fn allow_claim(&mut self, path: &ClaimPath) -> Result<Option<Note>, Refusal> {
-        let Claimed {
-            api_version,
-            kind,
-            names,
-        } = Claimed::of(path.key.as_ref()).ok_or(Refusal::NoKind)?;
-        let served = kind_of(api_version, kind);
-        let group = served.group.as_str();
-        let resource = ApiResource::from_gvk(&served).plural;
-        if path.field == Field::Objects {
-            self.allow(group, &resource, &EMIT);
-        } else if group.is_empty() && resource == "secrets" {
-            return Err(Refusal::Secret);
-        } else {
-            match names {
-                // Which kinds are served is told to everybody who is authenticated.
-                Names::Served => return Ok(None),
-                Names::List => self.allow(group, &resource, &["list"]),
-                Names::One(name) => self.allow_named(group, &resource, name, &["get"]),
-                Names::Some => self.allow(group, &resource, &["get"]),
-                Names::Every => self.allow(group, &resource, &["get", "list"]),
-            }
-        }
-        let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
-        Ok((!is_built_in).then(|| Note::Guessed {
-            resource,
-            kind: kind.to_owned(),
-            api_version: api_version.to_owned(),
-        }))
-    }
-
-    /// A rule for each resource, and one for each set of names of it.
-    fn list(self) -> Vec<PolicyRule> {
-        let mut rules = Vec::new();
-        for ((group, resource), verbs) in self.0 {
-            let rule = |verbs: BTreeSet<&str>, names: Option<BTreeSet<String>>| PolicyRule {
-                api_groups: Some(vec![group.clone()]),
-                resources: Some(vec![resource.clone()]),
-                resource_names: names.map(|names| names.into_iter().collect()),
-                verbs: verbs.into_iter().map(str::to_owned).collect(),
-                ..PolicyRule::default()
-            };
-            let mut by_names: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
-            for (verb, names) in verbs.named {
-                if !verbs.all.contains(verb) {
-                    by_names.entry(names).or_default().insert(verb);
-                }
-            }
-            if !verbs.all.is_empty() {
-                rules.push(rule(verbs.all, None));
-            }
-            let named = by_names.into_iter();
-            rules.extend(named.map(|(names, verbs)| rule(verbs, Some(names))));
-        }
-        rules
-    }
-}
-
-/// Which objects of the cluster a claim means.
-struct Claimed<'c> {
-    /// As `v1` or `apps/v1`.
-    api_version: &'c str,
-    kind: &'c str,
-    names: Names<'c>,
-}
-
-enum Names<'c> {
-    /// None: whether the kind is served.
-    Served,
-    /// The list of all.
-    List,
-    One(&'c str),
-    /// All that begin alike, for which RBAC has no words.
-    Some,
-    Every,
-}
-
-impl<'c> Claimed<'c> {
-    /// None where it does not name one kind.
-    fn of(key: Option<&'c Key>) -> Option<Self> {
-        let (text, is_prefix) = match key? {
-            Key::Literal(text) => (text, false),
-            Key::Prefix(text) => (text, true),
-            Key::Any | Key::Set | Key::Variable(_) => return None,
-        };
-        let (version_and_kind, name) = text.rsplit_once('/')?;
-        let (api_version, kind) = version_and_kind.rsplit_once('/')?;
-        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
-            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let is_part = |part: &str| {
-            let is_plain =
-                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
-            !part.is_empty() && part.bytes().all(is_plain)
-        };
-        let is_version = match api_version.split_once('/') {
-            Some((group, version)) => is_part(group) && is_part(version),
-            None => is_part(api_version),
-        };
-        let names = match (name, is_prefix) {
-            ("#", false) => Names::Served,
-            ("*", false) => Names::List,
-            (name, false) => Names::One(name),
-            ("", true) => Names::Every,
-            (_, true) => Names::Some,
-        };
-        (is_kind && is_version).then_some(Self {
-            api_version,
-            kind,
-            names,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use k8s_openapi::Resource;
+    use k8s_openapi::api::rbac::v1::PolicyRule;
+    use kube::api::ApiResource;
     use serde_json::json;
 
+    use super::rules::BUILT_IN_GROUPS;
     use super::*;
 
     fn claims(reads: &[&str], writes: &[&str]) -> Claims {
@@ -404,13 +238,13 @@ mod tests {
     #[test]
     fn a_lookup_allows_no_more_than_it_asks_for() {
         for (claim, rule) in [
-            ("lookups[v1/Node/*]", "/nodes [] get,list"),
-            ("lookups[\"v1/Node/*\"]", "/nodes [] list"),
-            ("lookups[v1/Node/gpu-1]", "/nodes [gpu-1] get"),
-            ("lookups[v1/Node/gpu-*]", "/nodes [] get"),
+            ("lookups[v1/Node/*]", "/nodes [] get,list,watch"),
+            ("lookups[\"v1/Node/*\"]", "/nodes [] list,watch"),
+            ("lookups[v1/Node/gpu-1]", "/nodes [gpu-1] get,list,watch"),
+            ("lookups[v1/Node/gpu-*]", "/nodes [] get,list,watch"),
             (
                 "lookups[networking.k8s.io/v1/NetworkPolicy/*]",
-                "networking.k8s.io/networkpolicies [] get,list",
+                "networking.k8s.io/networkpolicies [] get,list,watch",
             ),
         ] {
             assert_eq!(
@@ -434,11 +268,14 @@ mod tests {
     #[test]
     fn names_are_joined_and_what_is_allowed_for_all_is_not_said_again() {
         let nodes = ["lookups[v1/Node/b]", "lookups[v1/Node/a]"];
-        assert_eq!(beyond(&nodes, &[]).0, ["/nodes [a,b] get"]);
+        assert_eq!(beyond(&nodes, &[]).0, ["/nodes [a,b] get,list,watch"]);
         let all = ["lookups[v1/Node/a]", "lookups[v1/Node/*]"];
-        assert_eq!(beyond(&all, &[]).0, ["/nodes [] get,list"]);
+        assert_eq!(beyond(&all, &[]).0, ["/nodes [] get,list,watch"]);
         let list = ["lookups[v1/Node/a]", "lookups[\"v1/Node/*\"]"];
-        assert_eq!(beyond(&list, &[]).0, ["/nodes [] list", "/nodes [a] get"]);
+        assert_eq!(
+            beyond(&list, &[]).0,
+            ["/nodes [] list,watch", "/nodes [a] get"]
+        );
     }
 
     #[test]
