@@ -316,3 +316,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
