@@ -87,11 +87,11 @@ impl Work {
         store: &Store<W::Key, W::State>,
         changed: impl Fn(&W::Key, Option<W::State>),
     ) {
-        let absent = |why| {
+        let absent = |why| match why {
             // One that is deleted later takes nothing from what is known.
-            if !store.is_synced() {
-                self.readiness.lacks(part, why);
-            }
+            _ if store.is_synced() => {}
+            Some(why) => self.readiness.lacks(part, why),
+            None => self.readiness.set(part, false),
         };
         follow::<W>(&self.client, store, absent, changed).await;
     }

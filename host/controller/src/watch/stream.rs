@@ -37,11 +37,11 @@ const ASK_EVERY: Duration = Duration::from_secs(4);
 
 /// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last of it where it was
 /// seen to go. An error is logged and waited out; no other watch feels it. While the kind is not served, that is waited for, and
-/// `absent` is told why.
+/// `absent` is told why; nothing once it is served.
 pub(crate) async fn follow<W: Watched>(
     client: &Client,
     store: &Store<W::Key, W::State>,
-    absent: impl Fn(String),
+    absent: impl Fn(Option<String>),
     changed: impl Fn(&W::Key, Option<W::State>),
 ) {
     loop {
@@ -52,13 +52,14 @@ pub(crate) async fn follow<W: Watched>(
 }
 
 /// Waits until the kind is served.
-async fn until_served<W: Watched>(client: &Client, absent: impl Fn(String)) {
+async fn until_served<W: Watched>(client: &Client, absent: impl Fn(Option<String>)) {
     let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
     let (mut pauses, mut told) = (waits(ASK_EVERY), false);
     loop {
         match discover(client, &kind).await {
             Ok(Some(_)) => {
                 if told {
+                    absent(None);
                     tracing::info!(kind = kind.kind, "the kind is served now");
                 }
                 return;
@@ -74,7 +75,7 @@ async fn until_served<W: Watched>(client: &Client, absent: impl Fn(String)) {
                     tracing::warn!("{why}; the controller goes on by itself then");
                 }
                 told = true;
-                absent(why);
+                absent(Some(why));
             }
             Err(error) => {
                 tracing::warn!(kind = kind.kind, %error, "discovery failed; it is asked again");
