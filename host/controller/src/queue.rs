@@ -49,6 +49,8 @@ pub struct Backoff {
     pub first: Duration,
     /// The longest wait, jitter included.
     pub most: Duration,
+    /// The same after a failure that is not the key's own: the API server was away.
+    pub most_in_outage: Duration,
 }
 
 impl Default for Backoff {
@@ -56,21 +58,36 @@ impl Default for Backoff {
         Self {
             first: Duration::from_secs(1),
             most: Duration::from_secs(300),
+            most_in_outage: Duration::from_secs(30),
         }
     }
 }
 
 impl Backoff {
-    fn start(self) -> ExponentialBackoff {
-        // The jitter lies between nothing and the delay itself.
-        ExponentialBuilder::new()
-            .with_min_delay(self.first.min(self.most / 2))
-            .with_max_delay(self.most / 2)
-            .with_factor(2.0)
-            .without_max_times()
-            .with_jitter()
-            .build()
+    fn start(self) -> Delays {
+        let up_to = |most: Duration| {
+            // The jitter lies between nothing and the delay itself.
+            ExponentialBuilder::new()
+                .with_min_delay(self.first.min(most / 2))
+                .with_max_delay(most / 2)
+                .with_factor(2.0)
+                .without_max_times()
+                .with_jitter()
+                .build()
+        };
+        Delays {
+            own: up_to(self.most),
+            outage: up_to(self.most_in_outage),
+        }
     }
+}
+
+/// The delays of a key that fails. Both grow with each failure, so that one that fails now by itself and now in an outage waits
+/// ever longer too.
+#[derive(Debug)]
+struct Delays {
+    own: ExponentialBackoff,
+    outage: ExponentialBackoff,
 }
 
 /// The queue of TrainJobs to reconcile. Clones share it.
@@ -96,7 +113,7 @@ struct State {
     ready: HashMap<Arc<str>, VecDeque<Key>>,
     turns: VecDeque<Arc<str>>,
     delayed: BTreeSet<(Instant, Key)>,
-    failures: HashMap<Key, ExponentialBackoff>,
+    failures: HashMap<Key, Delays>,
     depth: usize,
     closed: bool,
 }
@@ -211,20 +228,30 @@ impl Running {
 
     /// It failed, and runs again after the delay that is returned; at once if it was added meanwhile.
     pub fn fail(mut self) -> Duration {
-        let delay = self.delay();
+        let delay = self.delay(false);
         self.finish(Some(delay));
         delay
     }
 
-    fn delay(&self) -> Duration {
+    /// As [`Running::fail`] where it is not the key's own failure: the delay grows less.
+    pub fn fail_in_outage(mut self) -> Duration {
+        let delay = self.delay(true);
+        self.finish(Some(delay));
+        delay
+    }
+
+    fn delay(&self, outage: bool) -> Duration {
         let backoff = self.shared.backoff;
-        self.shared
-            .state()
-            .failures
-            .entry(self.key.clone())
-            .or_insert_with(|| backoff.start())
-            .next()
-            .map_or(backoff.most, |delay| delay.min(backoff.most))
+        let mut state = self.shared.state();
+        let delays = state.failures.entry(self.key.clone());
+        let delays = delays.or_insert_with(|| backoff.start());
+        let (own, in_outage) = (delays.own.next(), delays.outage.next());
+        let (next, most) = if outage {
+            (in_outage, backoff.most_in_outage)
+        } else {
+            (own, backoff.most)
+        };
+        next.map_or(most, |delay| delay.min(most))
     }
 
     fn finish(&mut self, delay: Option<Duration>) {
@@ -247,7 +274,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.finished {
-            let delay = self.delay();
+            let delay = self.delay(false);
             self.finish(Some(delay));
         }
     }

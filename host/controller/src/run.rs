@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use trainyard_api::names;
 
 use crate::client::{ClientError, ClientOptions, client};
 use crate::events::{Reporter, recorder};
@@ -15,8 +16,13 @@ use crate::serve::{self, Readiness, ServeError};
 use crate::settings::Settings;
 use crate::work::Work;
 
-/// What has to be there before the process is ready.
-const WATCHES: &str = "watches";
+/// What has to be watched before the process is ready.
+const WATCHES: [&str; 4] = [
+    names::TRAIN_JOB,
+    names::JOB_SET,
+    names::TRAINING_RUNTIME,
+    names::CLUSTER_TRAINING_RUNTIME,
+];
 
 /// What a controller is told.
 pub struct Options {
@@ -63,7 +69,7 @@ pub async fn run(
     let namespace = &options.cluster.default_namespace;
     let identity = crate::lease::identity(&options.instance);
     let lease = settings.leader_election.lease(namespace, identity);
-    let readiness = Arc::new(Readiness::new(&[WATCHES]));
+    let readiness = Arc::new(Readiness::new(&WATCHES));
     let servers = serve::start(
         (&settings.metrics_bind_address, metrics.clone()),
         (&settings.health_probe_bind_address, readiness.clone()),
@@ -85,6 +91,7 @@ pub async fn run(
         queue,
         metrics: metrics.clone(),
         recorder,
+        readiness: readiness.clone(),
     };
     // A client of its own, so that nothing else delays its calls.
     let candidate = lease.map(|lease| {
@@ -95,7 +102,9 @@ pub async fn run(
     let lead = async {
         // A TrainJob whose JobSet is not known yet would be made again.
         work.stores.synced().await;
-        readiness.set(WATCHES, true);
+        for watch in WATCHES {
+            readiness.set(watch, true);
+        }
         tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
         lead(&work, candidate, settings.concurrency.get(), &stop).await
     };

@@ -5,7 +5,7 @@ use std::{
     fmt, io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use axum::{
@@ -140,7 +140,14 @@ pub enum ServeError {
 /// What has to be there before the process is ready; whether it leads does not count.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    parts: Mutex<BTreeMap<&'static str, bool>>,
+    parts: Mutex<BTreeMap<&'static str, Part>>,
+}
+
+/// A part that is there, or is not, for a reason where there is one to tell.
+#[derive(Debug)]
+enum Part {
+    There,
+    Missing(Option<String>),
 }
 
 impl Readiness {
@@ -148,22 +155,43 @@ impl Readiness {
     #[must_use]
     pub fn new(parts: &[&'static str]) -> Self {
         Self {
-            parts: Mutex::new(parts.iter().map(|part| (*part, false)).collect()),
+            parts: Mutex::new(
+                parts
+                    .iter()
+                    .map(|part| (*part, Part::Missing(None)))
+                    .collect(),
+            ),
         }
     }
 
     /// One of the parts is there, or is no more.
     pub fn set(&self, part: &'static str, there: bool) {
-        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.insert(part, there);
+        let state = if there {
+            Part::There
+        } else {
+            Part::Missing(None)
+        };
+        self.parts().insert(part, state);
     }
 
-    /// The parts that are not there.
+    /// One of the parts is not there, and this is why.
+    pub fn lacks(&self, part: &'static str, why: String) {
+        self.parts().insert(part, Part::Missing(Some(why)));
+    }
+
+    /// The parts that are not there, each with the reason where there is one to tell.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static str> {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = parts.iter().filter(|(_, there)| !**there);
-        missing.map(|(part, _)| *part).collect()
+    pub fn missing(&self) -> Vec<String> {
+        let missing = |(part, state): (&&'static str, &Part)| match state {
+            Part::There => None,
+            Part::Missing(None) => Some((*part).to_owned()),
+            Part::Missing(Some(why)) => Some(format!("{part} ({why})")),
+        };
+        self.parts().iter().filter_map(missing).collect()
+    }
+
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<&'static str, Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{join_all, select_all};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use trainyard_api::names;
@@ -15,8 +15,10 @@ use crate::events::Recorder;
 use crate::metrics::{Metrics, Outcome};
 use crate::queue::{Key, Queue, Running};
 use crate::reconcile::{Reconciler, Stores};
+use crate::serve::Readiness;
 use crate::watch::{
-    ClusterRuntimeObject, JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject, follow,
+    ClusterRuntimeObject, JobSetObject, LookupWatches, RuntimeKey, RuntimeObject, Store,
+    TrainJobObject, Watched, follow,
 };
 
 /// For how long changes of a JobSet are gathered before its TrainJob follows: each would be a write of its status.
@@ -36,56 +38,62 @@ pub(crate) struct Work {
     pub(crate) reconciler: Reconciler,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) recorder: Recorder,
+    pub(crate) readiness: Arc<Readiness>,
 }
 
 impl Work {
     /// Watches until it is dropped.
     pub(crate) async fn watch(&self) {
-        let client = || self.client.clone();
         let woken = |runtime: &RuntimeKey, _| {
-            for key in self.reconciler.woken_by(runtime) {
-                self.queue.add(key);
+            for woken in self.reconciler.interests.runtime_changed(runtime) {
+                self.queue.add(woken.key);
             }
         };
         let stores = &self.stores;
-        let watches: [BoxFuture<'_, ()>; 4] = [
-            follow(
-                Api::<TrainJobObject>::all(client()),
-                names::TRAIN_JOB,
-                &stores.jobs,
-                |key, _| {
-                    self.queue.add(key.clone());
-                },
-            )
+        let lookups = LookupWatches {
+            client: self.client.clone(),
+            kinds: self.reconciler.kinds.clone(),
+            interests: self.reconciler.interests.clone(),
+            queue: self.queue.clone(),
+        };
+        let watches: [BoxFuture<'_, ()>; 5] = [
+            self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, _| {
+                self.queue.add(key.clone());
+            })
             .boxed(),
-            follow(
-                Api::<JobSetObject>::all(client()),
-                names::JOB_SET,
-                &stores.job_sets,
-                |key, gone| {
-                    if let Some(gone) = gone {
-                        self.reconciler.ended(key, gone);
-                    }
-                    self.queue.add_after(key.clone(), GATHER);
-                },
-            )
+            self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, gone| {
+                if let Some(gone) = gone {
+                    self.reconciler.ended(key, gone);
+                }
+                self.queue.add_after(key.clone(), GATHER);
+            })
             .boxed(),
-            follow(
-                Api::<RuntimeObject>::all(client()),
-                names::TRAINING_RUNTIME,
-                &stores.runtimes,
-                woken,
-            )
-            .boxed(),
-            follow(
-                Api::<ClusterRuntimeObject>::all(client()),
+            self.follow::<RuntimeObject>(names::TRAINING_RUNTIME, &stores.runtimes, woken)
+                .boxed(),
+            self.follow::<ClusterRuntimeObject>(
                 names::CLUSTER_TRAINING_RUNTIME,
                 &stores.cluster_runtimes,
                 woken,
             )
             .boxed(),
+            Arc::new(lookups).run().boxed(),
         ];
         select_all(watches).await;
+    }
+
+    async fn follow<W: Watched>(
+        &self,
+        part: &'static str,
+        store: &Store<W::Key, W::State>,
+        changed: impl Fn(&W::Key, Option<W::State>),
+    ) {
+        let absent = |why| match why {
+            // One that is deleted later takes nothing from what is known.
+            _ if store.is_synced() => {}
+            Some(why) => self.readiness.lacks(part, why),
+            None => self.readiness.set(part, false),
+        };
+        follow::<W>(&self.client, store, absent, changed).await;
     }
 
     /// Reconciles until `stop`; what runs then runs to its end.
@@ -132,7 +140,11 @@ impl Work {
                 }
             }
             Err(error) => {
-                let again = running.fail();
+                let again = if error.is_outage() {
+                    running.fail_in_outage()
+                } else {
+                    running.fail()
+                };
                 if error.is_passing() {
                     tracing::debug!(%error, ?again, "tried again");
                 } else {

@@ -62,6 +62,12 @@ async fn a_process_is_ready_when_all_its_parts_are_there() {
         answer.ends_with("not ready: jobsets, trainjobs"),
         "{answer}"
     );
+    readiness.lacks("jobsets", "install JobSet".to_owned());
+    let answer = get(health, "/readyz").await;
+    assert!(
+        answer.ends_with("not ready: jobsets (install JobSet), trainjobs"),
+        "{answer}"
+    );
     readiness.set("trainjobs", true);
     assert!(get(health, "/readyz").await.starts_with("HTTP/1.1 503"));
     readiness.set("jobsets", true);

@@ -213,6 +213,25 @@ async fn a_worker_that_goes_away_loses_no_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn in_an_outage_the_pause_stays_short_and_grows_for_what_fails_by_itself() {
+    let queue = queue();
+    queue.add(key("a"));
+    let mut last = Duration::ZERO;
+    for _ in 0..20 {
+        last = queue.next().await.unwrap().fail_in_outage();
+        assert!(last <= SECOND * 30, "{last:?}");
+    }
+    assert!(last >= SECOND * 15, "{last:?}");
+    let own = queue.next().await.unwrap().fail();
+    assert!(own >= SECOND * 150 && own <= SECOND * 300, "{own:?}");
+    let running = queue.next().await.unwrap();
+    assert!(running.fail_in_outage() <= SECOND * 30);
+    queue.next().await.unwrap().succeed();
+    queue.add(key("a"));
+    assert!(queue.next().await.unwrap().fail_in_outage() <= SECOND * 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_queue_ends_all_workers_and_takes_no_more() {
     let queue = queue();
     let workers: Vec<_> = (0..4)
@@ -235,6 +254,7 @@ async fn many_workers_never_hold_a_key_twice_and_every_add_is_seen() {
     let queue = Queue::new(Backoff {
         first: Duration::from_millis(1),
         most: Duration::from_millis(2),
+        most_in_outage: Duration::from_millis(2),
     });
     let running = Arc::new(Mutex::new(HashSet::new()));
     let wanted = Arc::new(Mutex::new(std::collections::HashMap::new()));

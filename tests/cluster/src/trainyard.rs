@@ -83,6 +83,14 @@ impl Trainyard {
         .map(drop)
     }
 
+    /// Whether it says that it is ready: 200 or 503, and what it lacks.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        get(self.health.number(), "/readyz").await
+    }
+
     /// What it serves under `/metrics`.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use trainyard_model::lookup::LookupKey;
 use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
+use crate::client::is_transient;
 
 /// Why a reconcile did not get to its end. It is tried again.
 #[derive(Debug, Error)]
@@ -139,6 +140,11 @@ impl ReconcileError {
         )
     }
 
+    /// Whether the API server is away, or too busy: what is wrong is wrong for all TrainJobs, and soon for none.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::Api { problem, .. } if is_transient(problem))
+    }
+
     /// Whether a TrainJob that comes now can't be made of what there is.
     pub(crate) fn is_of_input(&self) -> bool {
         matches!(
@@ -168,11 +174,16 @@ pub(crate) fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
+/// Whether the API server has no such object, or no such kind.
+pub(crate) fn is_not_found(error: &kube::Error) -> bool {
+    code(error) == Some(404)
+}
+
 /// The answer, or none where the object is gone.
 pub(crate) fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if code(&error) == Some(404) => Ok(None),
+        Err(error) if is_not_found(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -1,117 +1,104 @@
 //! What plugins ask for, from the API server.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
+use kube::api::{DynamicObject, ListParams, TypeMeta};
+use kube::discovery::Scope;
 use kube::{Api, Client};
 use serde_json::Value;
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
-use super::error::{ReconcileError, code};
-use super::kind_of;
+use super::error::ReconcileError;
+use crate::watch::{Kind, Kinds, Seen, Version};
 
-/// Asks the API server, and remembers which kinds it serves.
+/// Asks the API server.
 pub(crate) struct Fetcher {
     client: Client,
-    kinds: Mutex<HashMap<GroupVersionKind, (ApiResource, Scope)>>,
+    kinds: Arc<Kinds>,
+}
+
+/// What the API server said.
+pub(crate) struct Fetched {
+    /// The answer; none where the object does not exist.
+    pub(crate) answer: Option<LookupAnswer>,
+    /// What it was made of.
+    pub(crate) seen: Seen,
 }
 
 impl Fetcher {
-    pub(crate) fn new(client: Client) -> Self {
-        Self {
-            client,
-            kinds: Mutex::default(),
-        }
+    pub(crate) fn new(client: Client, kinds: Arc<Kinds>) -> Self {
+        Self { client, kinds }
     }
 
-    /// The answer; none where the object does not exist.
+    /// The answer.
     pub(crate) async fn fetch(
         &self,
         namespace: &str,
         key: &LookupKey,
-    ) -> Result<Option<LookupAnswer>, ReconcileError> {
-        let (api_version, kind) = match key {
-            LookupKey::Object {
-                api_version, kind, ..
-            }
-            | LookupKey::All { api_version, kind }
-            | LookupKey::Served { api_version, kind } => (api_version, kind),
-        };
-        if api_version == "v1" && kind == "Secret" && !matches!(key, LookupKey::Served { .. }) {
+    ) -> Result<Fetched, ReconcileError> {
+        let Kind { api_version, kind } = &Kind::of(key);
+        let asks_served = matches!(key, LookupKey::Served { .. });
+        if &**api_version == "v1" && &**kind == "Secret" && !asks_served {
             return Err(ReconcileError::Secret(key.clone()));
         }
-        let served = self.kind(api_version, kind).await?;
+        let wanted = Kind::of(key).group_version_kind();
+        let served = self.kinds.get(&wanted).await.map_err(|error| {
+            ReconcileError::api(
+                format!("asking whether {kind} ({api_version}) is served"),
+                error,
+            )
+        })?;
         let Some((resource, scope)) = served else {
-            return Ok(Some(match key {
-                LookupKey::Served { .. } => LookupAnswer::Served(false),
-                _ => LookupAnswer::NotServed,
-            }));
+            let answer = if asks_served {
+                LookupAnswer::Served(false)
+            } else {
+                LookupAnswer::NotServed
+            };
+            let answer = Some(answer);
+            let seen = Seen::NotServed;
+            return Ok(Fetched { answer, seen });
         };
         let api: Api<DynamicObject> = match scope {
             Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
         };
+        let failed = |error| ReconcileError::api(format!("reading {key}"), error);
         match key {
-            LookupKey::Served { .. } => Ok(Some(LookupAnswer::Served(true))),
+            LookupKey::Served { .. } => Ok(Fetched {
+                answer: Some(LookupAnswer::Served(true)),
+                seen: Seen::NOTHING,
+            }),
             LookupKey::Object { name, .. } => {
-                let found = api.get_opt(name).await;
-                let found =
-                    found.map_err(|error| ReconcileError::api(format!("reading {key}"), error))?;
-                Ok(found.map(|object| LookupAnswer::Object(plain(object))))
+                let found = api.get_opt(name).await.map_err(failed)?;
+                let seen = Seen::of(found.iter().map(version));
+                let answer = found.map(|object| LookupAnswer::Object(plain(object)));
+                Ok(Fetched { answer, seen })
             }
             LookupKey::All { .. } => {
-                let found = api.list(&ListParams::default()).await;
-                let found =
-                    found.map_err(|error| ReconcileError::api(format!("reading {key}"), error))?;
+                let found = api.list(&ListParams::default()).await.map_err(failed)?;
+                let seen = Seen::of(found.items.iter().map(version));
                 let objects = found.items.into_iter().map(|mut object| {
                     // A list names the type once, for all of its items.
-                    object.types.get_or_insert_with(|| kube::api::TypeMeta {
-                        api_version: api_version.clone(),
-                        kind: kind.clone(),
+                    object.types.get_or_insert_with(|| TypeMeta {
+                        api_version: api_version.to_string(),
+                        kind: kind.to_string(),
                     });
                     plain(object)
                 });
-                Ok(Some(LookupAnswer::all(objects.collect())))
+                let answer = Some(LookupAnswer::all(objects.collect()));
+                Ok(Fetched { answer, seen })
             }
         }
     }
+}
 
-    /// How a kind is addressed; none where it is not served. What is not served is asked again, since a CRD may come.
-    async fn kind(
-        &self,
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Option<(ApiResource, Scope)>, ReconcileError> {
-        let wanted = kind_of(api_version, kind);
-        let known = self.known().get(&wanted).cloned();
-        if known.is_some() {
-            return Ok(known);
-        }
-        match discovery::pinned_kind(&self.client, &wanted).await {
-            Ok((resource, capabilities)) => {
-                let found = (resource, capabilities.scope);
-                self.known().insert(wanted, found.clone());
-                Ok(Some(found))
-            }
-            Err(kube::Error::Discovery(_)) => Ok(None),
-            Err(error) if code(&error) == Some(404) => Ok(None),
-            Err(error) => Err(ReconcileError::api(
-                format!("asking whether {kind} ({api_version}) is served"),
-                error,
-            )),
-        }
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<GroupVersionKind, (ApiResource, Scope)>> {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn version(object: &DynamicObject) -> Version<'_> {
+    Version::of(&object.metadata)
 }
 
 /// The object without what only the API server needs, and what changes without meaning anything.
 fn plain(mut object: DynamicObject) -> Arc<Value> {
     object.metadata.managed_fields = None;
+    object.metadata.resource_version = None;
     Arc::new(serde_json::to_value(&object).unwrap_or_default())
 }

@@ -15,7 +15,7 @@ mod owner;
 mod snapshot;
 mod status;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,15 +28,17 @@ use trainyard_api::names;
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
+pub(crate) use error::is_not_found;
 use error::unless_gone;
 pub use live::{LiveError, live};
 pub use snapshot::{Listed, Plan, Planned, Snapshot, SnapshotError};
 
 use crate::plugins::Plugins;
 use crate::queue::Key;
+use crate::rbac::Reach;
 use crate::watch::{
-    JobSetObject, JobSetState, RuntimeKey, RuntimeState, Store, TrainJobObject, TrainJobState,
-    TrainJobStatus, Watched as _,
+    Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, Store, TrainJobObject,
+    TrainJobState, TrainJobStatus, Watched as _,
 };
 
 /// The field manager of everything that is written.
@@ -79,13 +81,14 @@ pub struct Reconciler {
     stores: Arc<Stores>,
     plugins: Plugins,
     lookups: lookups::Fetcher,
+    pub(crate) kinds: Arc<Kinds>,
+    /// What the TrainJobs that have not started were made of, or wait for.
+    pub(crate) interests: Arc<Interests>,
     write_defaults: bool,
     /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
     known: Mutex<HashMap<Key, children::Known>>,
     /// JobSets that had ended when they went. Where a TrainJob does not say so yet, it would be made again, and run again.
     ended: Mutex<HashMap<Key, Arc<JobSetState>>>,
-    /// The TrainJobs whose runtime is missing or wrong.
-    waiting: Mutex<HashMap<RuntimeKey, HashSet<Key>>>,
 }
 
 /// What a reconcile that got to its end leaves.
@@ -143,21 +146,20 @@ impl Reconciler {
         plugins: Plugins,
         write_defaults: bool,
     ) -> Self {
+        let kinds = Arc::new(Kinds::new(client.clone()));
+        let loaded = plugins.renderer.generation().plugins();
+        let reach = Reach::of(loaded.map(|plugin| &plugin.manifest.claims));
         Self {
-            lookups: lookups::Fetcher::new(client.clone()),
+            lookups: lookups::Fetcher::new(client.clone(), kinds.clone()),
+            kinds,
+            interests: Arc::new(Interests::new(reach)),
             client,
             stores,
             plugins,
             write_defaults,
             known: Mutex::default(),
             ended: Mutex::default(),
-            waiting: Mutex::default(),
         }
-    }
-
-    /// The TrainJobs that wait for a runtime, once: it changed.
-    pub fn woken_by(&self, runtime: &RuntimeKey) -> HashSet<Key> {
-        self.waiting().remove(runtime).unwrap_or_default()
     }
 
     /// Keeps the end of a JobSet that is gone, until its TrainJob says it.
@@ -176,10 +178,12 @@ impl Reconciler {
         let Some(state) = self.stores.jobs.get(key) else {
             self.known().remove(key);
             self.ends().remove(key);
+            self.interests.forget(key);
             return Ok(Done::default());
         };
         let wishes = &state.wishes;
         if state.deleting || !wishes.managed_by_us {
+            self.interests.forget(key);
             return Ok(Done::default());
         }
         let now = Timestamp::now();
@@ -191,6 +195,12 @@ impl Reconciler {
         } else {
             self.children(key, &state, wishes.suspend).await
         };
+        let has_started = |job_set: Arc<JobSetState>| !job_set.suspended;
+        if has_ended || self.job_set(key, &state).is_some_and(has_started) {
+            self.interests.forget(key);
+        } else {
+            self.interests.settle(key);
+        }
         // What was made shows in the status at once.
         let status = self.status(key, &state, now);
         self.write_status(key, &state, &status).await?;
@@ -306,10 +316,6 @@ impl Reconciler {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &key.namespace)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<RuntimeKey, HashSet<Key>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {

@@ -288,6 +288,9 @@ resource!(
     "clustertrainingruntimes"
 );
 
+/// What to do where there are no kinds of the trainer's.
+const INSTALL_OURS: &str = "apply the CRDs of deploy/crds, which `trainyard crds` prints too";
+
 fn version(metadata: &ObjectMeta) -> Option<u64> {
     metadata.resource_version.as_deref()?.parse().ok()
 }
@@ -302,6 +305,7 @@ fn key(metadata: &ObjectMeta) -> Option<Key> {
 impl Watched for TrainJobObject {
     type Key = Key;
     type State = TrainJobState;
+    const INSTALL: &'static str = INSTALL_OURS;
 
     fn slim(self) -> Option<(Key, TrainJobState)> {
         let key = key(&self.metadata)?;
@@ -335,6 +339,8 @@ impl Watched for TrainJobObject {
 impl Watched for JobSetObject {
     type Key = Key;
     type State = JobSetState;
+    const INSTALL: &'static str =
+        "install JobSet v0.12 or newer, as https://jobset.sigs.k8s.io says";
 
     fn slim(self) -> Option<(Key, JobSetState)> {
         let key = key(&self.metadata)?;
@@ -373,6 +379,7 @@ impl Watched for JobSetObject {
 impl Watched for RuntimeObject {
     type Key = RuntimeKey;
     type State = RuntimeState;
+    const INSTALL: &'static str = INSTALL_OURS;
 
     fn slim(self) -> Option<(RuntimeKey, RuntimeState)> {
         runtime(names::TRAINING_RUNTIME, self.metadata, self.spec)
@@ -382,6 +389,7 @@ impl Watched for RuntimeObject {
 impl Watched for ClusterRuntimeObject {
     type Key = RuntimeKey;
     type State = RuntimeState;
+    const INSTALL: &'static str = INSTALL_OURS;
 
     fn slim(self) -> Option<(RuntimeKey, RuntimeState)> {
         runtime(names::CLUSTER_TRAINING_RUNTIME, self.metadata, self.spec)

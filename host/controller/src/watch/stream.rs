@@ -2,33 +2,92 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::time::Duration;
 
 use futures_util::{StreamExt, pin_mut};
+use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
+use super::kinds::{discover, waits};
 use super::store::{State, Store};
+use crate::reconcile::is_not_found;
 
 /// An object as the API server sends it, and how it is kept.
-pub trait Watched: Resource + Clone + DeserializeOwned + Debug + Send + 'static {
+pub trait Watched:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
+{
     /// How it is told apart.
     type Key: Eq + Hash + Clone + Send + Sync;
     /// What is kept of it.
     type State: State + Send + Sync;
+    /// What to do where the kind is not served.
+    const INSTALL: &'static str;
 
     /// Its key and what is kept of it; none for an object that the API server would never send.
     fn slim(self) -> Option<(Self::Key, Self::State)>;
 }
 
 /// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
-const WATCH_SECONDS: u32 = 60;
+pub(crate) const WATCH_SECONDS: u32 = 60;
+
+/// The longest pause before discovery is asked again whether the controller's own kinds are served.
+const ASK_EVERY: Duration = Duration::from_secs(4);
 
 /// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last of it where it was
-/// seen to go. An error is logged and waited out; no other watch feels it.
-pub async fn follow<W: Watched>(
+/// seen to go. An error is logged and waited out; no other watch feels it. While the kind is not served, that is waited for, and
+/// `absent` is told why; nothing once it is served.
+pub(crate) async fn follow<W: Watched>(
+    client: &Client,
+    store: &Store<W::Key, W::State>,
+    absent: impl Fn(Option<String>),
+    changed: impl Fn(&W::Key, Option<W::State>),
+) {
+    loop {
+        until_served::<W>(client, &absent).await;
+        watch(Api::<W>::all(client.clone()), store, &changed).await;
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+/// Waits until the kind is served.
+async fn until_served<W: Watched>(client: &Client, absent: impl Fn(Option<String>)) {
+    let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
+    let (mut pauses, mut told) = (waits(ASK_EVERY), false);
+    loop {
+        match discover(client, &kind).await {
+            Ok(Some(_)) => {
+                if told {
+                    absent(None);
+                    tracing::info!(kind = kind.kind, "the kind is served now");
+                }
+                return;
+            }
+            Ok(None) => {
+                let why = format!(
+                    "{} ({}) is not served; {}",
+                    kind.kind,
+                    kind.api_version(),
+                    W::INSTALL
+                );
+                if !told {
+                    tracing::warn!("{why}; the controller goes on by itself then");
+                }
+                told = true;
+                absent(Some(why));
+            }
+            Err(error) => {
+                tracing::warn!(kind = kind.kind, %error, "discovery failed; it is asked again");
+            }
+        }
+        tokio::time::sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+    }
+}
+
+/// Watches until the kind is gone.
+async fn watch<W: Watched>(
     api: Api<W>,
-    kind: &str,
     store: &Store<W::Key, W::State>,
     changed: impl Fn(&W::Key, Option<W::State>),
 ) {
@@ -60,7 +119,21 @@ pub async fn follow<W: Watched>(
                     changed(&key, Some(state));
                 }
             }
-            Err(error) => tracing::warn!(kind, %error, "a watch failed; it starts again"),
+            Err(error) if is_gone(&error) => return,
+            Err(error) => {
+                tracing::warn!(kind = &*W::kind(&()), %error, "a watch failed; it starts again");
+            }
         }
+    }
+}
+
+/// Whether the kind is served no more.
+pub(crate) fn is_gone(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => is_not_found(error),
+        watcher::Error::WatchError(status) => status.code == 404,
+        watcher::Error::NoResourceVersion => false,
     }
 }

@@ -71,9 +71,12 @@ impl Reconciler {
                 let fingerprint = state.fingerprint();
                 let is_known = |known: &Known| known.is_of(&state.uid, fingerprint);
                 // One that should run is let go, whoever suspended it.
-                if found.is_some() && suspend && self.known().get(key).is_some_and(is_known) {
+                let is_as_wanted =
+                    self.known().get(key).is_some_and(is_known) && !self.interests.is_outdated(key);
+                if found.is_some() && suspend && is_as_wanted {
                     return Ok(Vec::new());
                 }
+                self.interests.begin(key);
                 let pass = self.pass(key, state)?;
                 let placed = match found {
                     Some(found) => pass.change(found).await?,

@@ -87,8 +87,7 @@ impl Pass<'_> {
                 problem,
             },
         };
-        let mut waiting = self.reconciler.waiting();
-        waiting.entry(runtime).or_default().insert(self.key.clone());
+        self.reconciler.interests.waits_for(self.key, &runtime);
         Err(error)
     }
 
@@ -181,12 +180,11 @@ impl Pass<'_> {
             return Err(ReconcileError::Render { problems, refused });
         }
         for key in asked {
-            let fetched = self
-                .reconciler
-                .lookups
-                .fetch(&self.key.namespace, &key)
-                .await?;
-            let Some(answer) = fetched else {
+            let reconciler = self.reconciler;
+            reconciler.interests.asks(self.key, &key);
+            let fetched = reconciler.lookups.fetch(&self.key.namespace, &key).await?;
+            reconciler.interests.found(self.key, &key, fetched.seen);
+            let Some(answer) = fetched.answer else {
                 let mut problems = problems.into_iter();
                 let problem = problems.find(|problem| problem.missing() == Some(&key));
                 return Err(problem.map_or(ReconcileError::Abandoned, |problem| {

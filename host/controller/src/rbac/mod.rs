@@ -1,0 +1,160 @@
+//! What the controller has to be allowed in a cluster: what it calls by itself, and what its plugins claim. Pure.
+
+mod claimed;
+mod rules;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::api::ObjectMeta;
+use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
+use trainyard_model::claims::Claims;
+use trainyard_model::record::Field;
+
+pub(crate) use claimed::{Reach, Watched};
+use rules::{Refusal, Rules};
+
+use crate::lease::LEASE_NAME;
+
+/// The name of both roles, and of the ServiceAccount that has them; it is the reference's.
+pub const NAME: &str = "kubeflow-trainer-controller-manager";
+
+/// The namespace of the controller unless told otherwise; it is the reference's.
+pub const NAMESPACE: &str = "kubeflow-system";
+
+/// What the controller does in every namespace, whichever plugins it has.
+///
+/// It never lists or watches ConfigMaps. `trainjobs/finalizers` is what the admission plugin OwnerReferencesPermissionEnforcement
+/// asks for where an owner's deletion waits for what it owns.
+const BASE: [(&str, &str, &[&str]); 8] = [
+    ("", "configmaps", &["create", "delete", "get", "patch"]),
+    ("", "events", &["create", "patch"]),
+    (
+        JOB_SET_GROUP,
+        "jobsets",
+        &["create", "delete", "get", "list", "patch", "watch"],
+    ),
+    (TRAINER_GROUP, "clustertrainingruntimes", &["list", "watch"]),
+    (TRAINER_GROUP, "trainingruntimes", &["list", "watch"]),
+    (TRAINER_GROUP, "trainjobs", &["get", "list", "watch"]),
+    (TRAINER_GROUP, "trainjobs/finalizers", &["update"]),
+    (TRAINER_GROUP, "trainjobs/status", &["patch"]),
+];
+
+/// The narrowest roles for a set of plugins.
+#[derive(Debug)]
+pub struct Roles {
+    /// What the controller may do in all namespaces: TrainJobs are in any.
+    pub cluster_role: ClusterRole,
+    /// What it may do in its own namespace: leader election.
+    pub role: Role,
+    /// What the operator should know of them.
+    pub notes: BTreeSet<Note>,
+}
+
+/// Something about the roles that the operator should look at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// The name of a resource is a guess.
+    Guessed {
+        /// The name.
+        resource: String,
+        /// Its kind.
+        kind: String,
+        /// As `example.com/v1`.
+        api_version: String,
+    },
+    /// A claim whose kinds are not known from its text.
+    NoKind {
+        /// The plugin.
+        plugin: String,
+        /// The claim.
+        claim: String,
+    },
+    /// A claim on Secrets, which no plugin is ever given.
+    Secret {
+        /// The plugin.
+        plugin: String,
+        /// The claim.
+        claim: String,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guessed {
+                resource,
+                kind,
+                api_version,
+            } => write!(
+                f,
+                "`{resource}` is guessed from the kind {kind} ({api_version}), in lower case and plural; `kubectl api-resources` has its true name"
+            ),
+            Self::NoKind { plugin, claim } => write!(
+                f,
+                "nothing is allowed for the claim `{claim}` of the plugin {plugin}: it does not name one kind, as `lookups[v1/Node/*]` does"
+            ),
+            Self::Secret { plugin, claim } => write!(
+                f,
+                "nothing is allowed for the claim `{claim}` of the plugin {plugin}: no plugin reads Secrets"
+            ),
+        }
+    }
+}
+
+/// The narrowest roles for plugins, given by name and claims, of a controller in that namespace.
+pub fn roles<'p>(
+    plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
+    namespace: &str,
+) -> Roles {
+    let mut rules = Rules::default();
+    for (group, resource, verbs) in BASE {
+        rules.allow(group, resource, verbs);
+    }
+    let mut notes = BTreeSet::new();
+    for (plugin, claims) in plugins {
+        for (_, path) in claims.iter() {
+            let noted = match path.field {
+                Field::Objects | Field::Lookups => rules.allow_claim(path),
+                _ => continue,
+            };
+            let (plugin, claim) = (plugin.to_owned(), path.to_string());
+            match noted {
+                Ok(guessed) => notes.extend(guessed),
+                Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
+                Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),
+            }
+        }
+    }
+    let mut own = Rules::default();
+    // No name is known when an object is created: RBAC can't hold `create` to one.
+    own.allow("coordination.k8s.io", "leases", &["create"]);
+    own.allow_named(
+        "coordination.k8s.io",
+        "leases",
+        LEASE_NAME,
+        &["get", "update"],
+    );
+    let metadata = |namespace: Option<&str>| ObjectMeta {
+        name: Some(NAME.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        ..ObjectMeta::default()
+    };
+    Roles {
+        cluster_role: ClusterRole {
+            metadata: metadata(None),
+            rules: Some(rules.list()),
+            ..ClusterRole::default()
+        },
+        role: Role {
+            metadata: metadata(Some(namespace)),
+            rules: Some(own.list()),
+        },
+        notes,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Rules of RBAC as they are gathered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::ApiResource;
+use trainyard_model::claims::ClaimPath;
+use trainyard_model::record::Field;
+
+use super::Note;
+use super::claimed::{Claimed, Names, Watched};
+use crate::reconcile::kind_of;
+
+/// What is done with an object that a plugin emits.
+const EMIT: [&str; 3] = ["create", "get", "patch"];
+
+/// What a watch needs: it begins with a list.
+const WATCH: [&str; 2] = ["list", "watch"];
+
+/// The groups of Kubernetes itself that have a dot in their names. The names of their resources follow the rule by which all
+/// others are guessed.
+pub(super) const BUILT_IN_GROUPS: [&str; 17] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Why nothing is allowed for a claim.
+pub(super) enum Refusal {
+    NoKind,
+    Secret,
+}
+
+/// Verbs by group and resource.
+#[derive(Default)]
+pub(super) struct Rules(BTreeMap<(String, String), Verbs>);
+
+#[derive(Default)]
+struct Verbs {
+    /// On every object.
+    all: BTreeSet<&'static str>,
+    /// On objects by name.
+    named: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl Rules {
+    fn of(&mut self, group: &str, resource: &str) -> &mut Verbs {
+        let key = (group.to_owned(), resource.to_owned());
+        self.0.entry(key).or_default()
+    }
+
+    pub(super) fn allow(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
+        self.of(group, resource).all.extend(verbs);
+    }
+
+    pub(super) fn allow_named(
+        &mut self,
+        group: &str,
+        resource: &str,
+        name: &str,
+        verbs: &[&'static str],
+    ) {
+        let known = self.of(group, resource);
+        for verb in verbs {
+            known.named.entry(verb).or_default().insert(name.to_owned());
+        }
+    }
+
+    /// Allows what a plugin claims of the cluster. Says where a name is a guess.
+    pub(super) fn allow_claim(&mut self, path: &ClaimPath) -> Result<Option<Note>, Refusal> {
+        let claimed = Claimed::of(path.key.as_ref()).ok_or(Refusal::NoKind)?;
+        let (api_version, kind) = (claimed.api_version, claimed.kind);
+        let served = kind_of(api_version, kind);
+        let group = served.group.as_str();
+        let resource = ApiResource::from_gvk(&served).plural;
+        if path.field == Field::Objects {
+            self.allow(group, &resource, &EMIT);
+        } else if group.is_empty() && resource == "secrets" {
+            return Err(Refusal::Secret);
+        } else {
+            match claimed.names {
+                // Which kinds are served is told to everybody who is authenticated.
+                Names::Served => return Ok(None),
+                Names::List => self.allow(group, &resource, &["list"]),
+                Names::One(name) => self.allow_named(group, &resource, name, &["get"]),
+                Names::Some => self.allow(group, &resource, &["get"]),
+                Names::Every => self.allow(group, &resource, &["get", "list"]),
+            }
+            match claimed.watched() {
+                None => {}
+                Some(Watched::Named(name)) => self.allow_named(group, &resource, &name, &WATCH),
+                Some(Watched::Kind) => self.allow(group, &resource, &WATCH),
+            }
+        }
+        let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
+        Ok((!is_built_in).then(|| Note::Guessed {
+            resource,
+            kind: kind.to_owned(),
+            api_version: api_version.to_owned(),
+        }))
+    }
+
+    /// A rule for each resource, and one for each set of names of it.
+    pub(super) fn list(self) -> Vec<PolicyRule> {
+        let mut rules = Vec::new();
+        for ((group, resource), verbs) in self.0 {
+            let rule = |verbs: BTreeSet<&str>, names: Option<BTreeSet<String>>| PolicyRule {
+                api_groups: Some(vec![group.clone()]),
+                resources: Some(vec![resource.clone()]),
+                resource_names: names.map(|names| names.into_iter().collect()),
+                verbs: verbs.into_iter().map(str::to_owned).collect(),
+                ..PolicyRule::default()
+            };
+            let mut by_names: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+            for (verb, names) in verbs.named {
+                if !verbs.all.contains(verb) {
+                    by_names.entry(names).or_default().insert(verb);
+                }
+            }
+            if !verbs.all.is_empty() {
+                rules.push(rule(verbs.all, None));
+            }
+            let named = by_names.into_iter();
+            rules.extend(named.map(|(names, verbs)| rule(verbs, Some(names))));
+        }
+        rules
+    }
+}

@@ -1,0 +1,286 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use k8s_openapi::Resource;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::ApiResource;
+use serde_json::json;
+
+use super::rules::BUILT_IN_GROUPS;
+use super::*;
+
+fn claims(reads: &[&str], writes: &[&str]) -> Claims {
+    serde_json::from_value(json!({"reads": reads, "writes": writes})).unwrap()
+}
+
+/// The rules for a plugin beyond the base, a line each, and the notes.
+fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
+    let text = |roles: &Roles| -> Vec<String> {
+        let rules = roles.cluster_role.rules.iter().flatten();
+        let line = |rule: &PolicyRule| {
+            let join = |list: &Option<Vec<String>>| list.clone().unwrap_or_default().join(",");
+            format!(
+                "{}/{} [{}] {}",
+                join(&rule.api_groups),
+                join(&rule.resources),
+                join(&rule.resource_names),
+                rule.verbs.join(",")
+            )
+        };
+        rules.map(line).collect()
+    };
+    let base = text(&roles([], NAMESPACE));
+    let with = roles([("p", &claims(reads, writes))], NAMESPACE);
+    let more = text(&with)
+        .into_iter()
+        .filter(|rule| !base.contains(rule))
+        .collect();
+    (more, with.notes.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn without_plugins_there_is_what_the_controller_calls() {
+    let roles = roles([], "ml");
+    let rules = roles.cluster_role.rules.unwrap();
+    assert_eq!(rules.len(), BASE.len());
+    let resources = rules
+        .iter()
+        .flat_map(|rule| rule.resources.iter().flatten());
+    let forbidden = ["*", "secrets", "pods"];
+    assert!(
+        !resources
+            .into_iter()
+            .any(|name| forbidden.contains(&name.as_str()))
+    );
+    assert!(
+        !rules
+            .iter()
+            .any(|rule| rule.verbs.iter().any(|verb| verb == "*"))
+    );
+    let configmaps = rules.first().unwrap();
+    assert_eq!(configmaps.verbs, ["create", "delete", "get", "patch"]);
+    assert_eq!(
+        serde_json::to_value(roles.role).unwrap(),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": NAME, "namespace": "ml"},
+            "rules": [
+                {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+                {
+                    "apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+                    "resourceNames": ["trainer.kubeflow.org"], "verbs": ["get", "update"],
+                },
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_lookup_allows_no_more_than_it_asks_for() {
+    for (claim, rule) in [
+        ("lookups[v1/Node/*]", "/nodes [] get,list,watch"),
+        ("lookups[\"v1/Node/*\"]", "/nodes [] list,watch"),
+        ("lookups[v1/Node/gpu-1]", "/nodes [gpu-1] get,list,watch"),
+        ("lookups[v1/Node/gpu-*]", "/nodes [] get,list,watch"),
+        (
+            "lookups[networking.k8s.io/v1/NetworkPolicy/*]",
+            "networking.k8s.io/networkpolicies [] get,list,watch",
+        ),
+    ] {
+        assert_eq!(
+            beyond(&[claim], &[]),
+            (vec![rule.to_owned()], vec![]),
+            "{claim}"
+        );
+    }
+    for nothing in [
+        // Whether a kind is served is no secret.
+        "lookups[v1/Node/#]",
+        // ConfigMaps are read by name anyway.
+        "lookups[v1/ConfigMap/tracing]",
+        "job[/trainer/args]",
+        "labels[team]",
+    ] {
+        assert_eq!(beyond(&[nothing], &[]), (vec![], vec![]), "{nothing}");
+    }
+}
+
+#[test]
+fn names_are_joined_and_what_is_allowed_for_all_is_not_said_again() {
+    let nodes = ["lookups[v1/Node/b]", "lookups[v1/Node/a]"];
+    assert_eq!(beyond(&nodes, &[]).0, ["/nodes [a,b] get,list,watch"]);
+    let all = ["lookups[v1/Node/a]", "lookups[v1/Node/*]"];
+    assert_eq!(beyond(&all, &[]).0, ["/nodes [] get,list,watch"]);
+    let list = ["lookups[v1/Node/a]", "lookups[\"v1/Node/*\"]"];
+    assert_eq!(
+        beyond(&list, &[]).0,
+        ["/nodes [] list,watch", "/nodes [a] get"]
+    );
+}
+
+#[test]
+fn what_a_plugin_emits_is_read_created_and_patched() {
+    let (rules, notes) = beyond(
+        &[],
+        &[
+            "objects[v1/ConfigMap/-scripts]",
+            "objects[resource.k8s.io/v1/ResourceClaimTemplate/-gpu]",
+            "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/*]",
+        ],
+    );
+    assert_eq!(
+        rules,
+        [
+            "resource.k8s.io/resourceclaimtemplates [] create,get,patch",
+            "scheduling.x-k8s.io/podgroups [] create,get,patch",
+        ]
+    );
+    let [guessed] = notes.as_slice() else {
+        unreachable!("one of three is guessed: {notes:?}");
+    };
+    assert!(
+        guessed.contains("`podgroups` is guessed from the kind PodGroup"),
+        "{guessed}"
+    );
+}
+
+#[test]
+fn secrets_are_never_read_however_they_are_spelled() {
+    for claim in [
+        "lookups[v1/Secret/a]",
+        "lookups[v1/Secret/*]",
+        "lookups[v1/SECRET/*]",
+        "lookups[v2/Secret/x-*]",
+    ] {
+        let (rules, notes) = beyond(&[claim], &[]);
+        assert!(rules.is_empty(), "{claim}: {rules:?}");
+        let [note] = notes.as_slice() else {
+            unreachable!("{claim}: {notes:?}");
+        };
+        assert!(
+            note.contains(claim) && note.contains("no plugin reads Secrets"),
+            "{note}"
+        );
+    }
+}
+
+#[test]
+fn a_claim_without_a_kind_allows_nothing_and_is_told() {
+    for claim in [
+        "lookups[*]",
+        "lookups[v1/*]",
+        "lookups[v1/No*]",
+        "lookups[apps/v1/*]",
+        "lookups[apps/v1/Dep*]",
+        "lookups[$config./kind]",
+        "lookups[a/b/c/Kind/name]",
+    ] {
+        let (rules, notes) = beyond(&[claim], &[]);
+        assert!(rules.is_empty(), "{claim}: {rules:?}");
+        let [note] = notes.as_slice() else {
+            unreachable!("{claim}: {notes:?}");
+        };
+        assert!(
+            note.contains(claim) && note.contains("does not name one kind"),
+            "{note}"
+        );
+    }
+}
+
+#[test]
+fn kinds_of_kubernetes_itself_have_their_own_names() {
+    fn check<K: Resource>() {
+        let kind = kube::core::GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
+        assert_eq!(ApiResource::from_gvk(&kind).plural, K::URL_PATH_SEGMENT);
+        assert!(
+            !K::GROUP.contains('.') || BUILT_IN_GROUPS.contains(&K::GROUP),
+            "{}",
+            K::GROUP
+        );
+    }
+    use k8s_openapi::api;
+    check::<api::admissionregistration::v1::ValidatingAdmissionPolicyBinding>();
+    check::<api::apps::v1::StatefulSet>();
+    check::<api::autoscaling::v2::HorizontalPodAutoscaler>();
+    check::<api::batch::v1::CronJob>();
+    check::<api::certificates::v1::CertificateSigningRequest>();
+    check::<api::coordination::v1::Lease>();
+    check::<api::core::v1::Endpoints>();
+    check::<api::core::v1::LimitRange>();
+    check::<api::core::v1::PersistentVolumeClaim>();
+    check::<api::core::v1::ResourceQuota>();
+    check::<api::discovery::v1::EndpointSlice>();
+    check::<api::events::v1::Event>();
+    check::<api::flowcontrol::v1::PriorityLevelConfiguration>();
+    check::<api::networking::v1::Ingress>();
+    check::<api::networking::v1::NetworkPolicy>();
+    check::<api::node::v1::RuntimeClass>();
+    check::<api::policy::v1::PodDisruptionBudget>();
+    check::<api::rbac::v1::ClusterRoleBinding>();
+    check::<api::resource::v1::DeviceClass>();
+    check::<api::resource::v1::ResourceClaimTemplate>();
+    check::<api::scheduling::v1::PriorityClass>();
+    check::<api::storage::v1::CSIStorageCapacity>();
+    check::<api::storage::v1::StorageClass>();
+    check::<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>();
+    check::<k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService>();
+}
+
+#[test]
+fn what_is_watched_is_allowed_and_nothing_else_is() {
+    let reads = [
+        "lookups[v1/Node/a]",
+        "lookups[v1/Node/b]",
+        "lookups[v1/Node/a*]",
+        "lookups[\"v1/Node/*\"]",
+        "lookups[v1/Node/*]",
+        "lookups[v1/ConfigMap/a]",
+        "lookups[v1/ConfigMap/*]",
+    ];
+    for set in 0..1_u32 << reads.len() {
+        let claimed: Vec<&str> = (0..reads.len())
+            .filter(|bit| set & 1 << bit != 0)
+            .map(|bit| reads[bit])
+            .collect();
+        let claims = claims(&claimed, &[]);
+        let reach = Reach::of([&claims]);
+        let rules = roles([("p", &claims)], NAMESPACE).cluster_role.rules;
+        let watches = |rule: &&PolicyRule| rule.verbs.contains(&"watch".to_owned());
+        let of_nodes = |rule: &&PolicyRule| rule.resources == Some(vec!["nodes".to_owned()]);
+        let rules: Vec<_> = rules.iter().flatten().filter(watches).collect();
+        let allowed = |name: Option<&str>| {
+            rules.iter().copied().filter(of_nodes).any(|rule| {
+                assert!(rule.verbs.contains(&"list".to_owned()));
+                let names = rule.resource_names.as_ref();
+                names.is_none_or(|names| name.is_some_and(|name| names.iter().any(|n| n == name)))
+            })
+        };
+        let mut needed = BTreeSet::new();
+        for (claim, name) in [
+            (0, Some("a")),
+            (1, Some("b")),
+            (2, Some("ab")),
+            (3, None),
+            (4, None),
+        ] {
+            if set & 1 << claim == 0 {
+                continue;
+            }
+            let watched = reach.watched("v1", "Node", name).unwrap();
+            match &watched {
+                Watched::Kind => assert!(allowed(None), "{claimed:?}"),
+                Watched::Named(name) => assert!(allowed(Some(name)), "{claimed:?}"),
+            }
+            needed.insert(watched);
+        }
+        assert_eq!(
+            allowed(None),
+            needed.contains(&Watched::Kind),
+            "{claimed:?}"
+        );
+        assert_eq!(reach.watched("v1", "ConfigMap", Some("a")), None);
+        let config_maps =
+            |rule: &&PolicyRule| rule.resources == Some(vec!["configmaps".to_owned()]);
+        assert!(!rules.iter().copied().any(|rule| config_maps(&rule)));
+    }
+}

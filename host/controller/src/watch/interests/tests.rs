@@ -1,0 +1,392 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+use serde_json::json;
+use trainyard_model::claims::Claims;
+
+use super::*;
+use crate::rbac::Watched;
+use crate::watch::Kind;
+
+const FLAVOR: (&str, &str) = ("example.com/v1", "Flavor");
+const NODE: (&str, &str) = ("v1", "Node");
+
+fn interests() -> Interests {
+    let claims: Claims = serde_json::from_value(json!({"reads": [
+        "lookups[example.com/v1/Flavor/a]", "lookups[example.com/v1/Flavor/b]", "lookups[v1/Node/*]",
+    ]}))
+    .unwrap();
+    Interests::new(Reach::of([&claims]))
+}
+
+fn one(kind: (&str, &str), name: &str) -> LookupKey {
+    LookupKey::Object {
+        api_version: kind.0.to_owned(),
+        kind: kind.1.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+fn all(kind: (&str, &str)) -> LookupKey {
+    LookupKey::All {
+        api_version: kind.0.to_owned(),
+        kind: kind.1.to_owned(),
+    }
+}
+
+fn served(kind: (&str, &str)) -> LookupKey {
+    LookupKey::Served {
+        api_version: kind.0.to_owned(),
+        kind: kind.1.to_owned(),
+    }
+}
+
+fn source(kind: (&str, &str), name: Option<&str>) -> Source {
+    let watched = name.map_or(Watched::Kind, |name| Watched::Named(name.into()));
+    Source::Objects(Kind::of(&all(kind)), watched)
+}
+
+fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Version<'o> {
+    Version {
+        namespace,
+        name,
+        version: Some(version),
+    }
+}
+
+/// A pass over a TrainJob, in which its plugins ask for these and find this.
+fn made(interests: &Interests, key: &Key, lookups: &[(LookupKey, Seen)]) {
+    interests.begin(key);
+    for (lookup, seen) in lookups {
+        interests.asks(key, lookup);
+        interests.found(key, lookup, *seen);
+    }
+    interests.settle(key);
+}
+
+fn woken(key: &Key, waits: bool) -> Vec<Woken> {
+    let key = key.clone();
+    vec![Woken { key, waits }]
+}
+
+fn is_empty(interests: &Interests) -> bool {
+    let state = interests.state();
+    state.jobs.is_empty() && state.subjects.is_empty() && state.needed.is_empty()
+}
+
+#[test]
+fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
+    let interests = interests();
+    let (mine, other) = (Key::new("ml", "job"), Key::new("eu", "job"));
+    for key in [&mine, &other] {
+        made(&interests, key, &[(one(FLAVOR, "a"), Seen::NOTHING)]);
+    }
+    let flavors = source(FLAVOR, Some("a"));
+    assert_eq!(interests.needed(), HashSet::from([flavors.clone()]));
+    let came = object(Some("ml"), "a", "7");
+    assert_eq!(interests.changed(&flavors, came), woken(&mine, true));
+    assert!(interests.is_outdated(&mine) && !interests.is_outdated(&other));
+    assert_eq!(
+        interests.changed(&flavors, object(Some("ml"), "b", "7")),
+        []
+    );
+    // It is made of what came: the same again is no news, another version is.
+    made(&interests, &mine, &[(one(FLAVOR, "a"), Seen::of([came]))]);
+    assert!(!interests.is_outdated(&mine));
+    assert_eq!(interests.changed(&flavors, came), []);
+    let newer = object(Some("ml"), "a", "8");
+    assert_eq!(interests.changed(&flavors, newer), woken(&mine, false));
+    assert_eq!(interests.deleted(&flavors, newer), woken(&mine, false));
+}
+
+#[test]
+fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
+    let interests = interests();
+    let (mine, other) = (Key::new("ml", "job"), Key::new("eu", "job"));
+    made(&interests, &mine, &[(one(NODE, "n"), Seen::NOTHING)]);
+    made(&interests, &other, &[(all(NODE), Seen::NOTHING)]);
+    let nodes = source(NODE, None);
+    assert_eq!(interests.needed(), HashSet::from([nodes.clone()]));
+    let mut both = interests.changed(&nodes, object(None, "n", "1"));
+    both.sort();
+    assert_eq!(both, [woken(&other, true), woken(&mine, true)].concat());
+    let another = interests.changed(&nodes, object(None, "m", "1"));
+    assert_eq!(another, woken(&other, true));
+}
+
+#[test]
+fn a_list_wakes_those_who_saw_something_else() {
+    let interests = interests();
+    let nodes = source(NODE, None);
+    let found = [object(None, "n", "1"), object(None, "m", "2")];
+    let jobs = ["same", "less", "gone"].map(|name| Key::new("ml", name));
+    made(&interests, &jobs[0], &[(all(NODE), Seen::of(found))]);
+    made(&interests, &jobs[1], &[(all(NODE), Seen::of([found[0]]))]);
+    let gone = Seen::of([object(None, "o", "1")]);
+    made(&interests, &jobs[2], &[(one(NODE, "o"), gone)]);
+    let mut listing = Listing::default();
+    found.into_iter().for_each(|object| listing.add(object));
+    let mut told = interests.listed(&nodes, false, &listing);
+    told.sort();
+    assert_eq!(
+        told,
+        [woken(&jobs[2], false), woken(&jobs[1], false)].concat()
+    );
+}
+
+#[test]
+fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
+    let interests = interests();
+    let key = Key::new("ml", "job");
+    made(
+        &interests,
+        &key,
+        &[
+            (one(FLAVOR, "a"), Seen::NotServed),
+            (served(FLAVOR), Seen::NOTHING),
+        ],
+    );
+    let (flavors, asks) = (
+        source(FLAVOR, Some("a")),
+        Source::Served(Kind::of(&served(FLAVOR))),
+    );
+    assert_eq!(
+        interests.needed(),
+        HashSet::from([flavors.clone(), asks.clone()])
+    );
+    assert_eq!(interests.is_served(&flavors, false), []);
+    assert_eq!(interests.is_served(&asks, true), []);
+    assert_eq!(interests.is_served(&flavors, true), woken(&key, true));
+    assert_eq!(interests.is_served(&asks, false), woken(&key, true));
+}
+
+#[test]
+fn secrets_and_config_maps_are_followed_by_nobody() {
+    let interests = interests();
+    let key = Key::new("ml", "job");
+    let lookups = [
+        one(("v1", "ConfigMap"), "a"),
+        all(("v1", "ConfigMap")),
+        one(("v1", "Secret"), "a"),
+    ];
+    made(
+        &interests,
+        &key,
+        &lookups.map(|lookup| (lookup, Seen::NOTHING)),
+    );
+    assert!(is_empty(&interests));
+}
+
+#[test]
+fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
+    let interests = interests();
+    let key = Key::new("ml", "job");
+    interests.begin(&key);
+    interests.asks(&key, &one(FLAVOR, "a"));
+    assert_eq!(interests.needed(), HashSet::new());
+    interests.forget(&key);
+    assert!(is_empty(&interests));
+}
+
+#[test]
+fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
+    let interests = interests();
+    let key = Key::new("ml", "job");
+    let runtime = |namespace: Option<&str>| RuntimeKey {
+        namespace: namespace.map(Into::into),
+        name: "torch".into(),
+    };
+    for waited_for in [runtime(None), runtime(Some("ml"))] {
+        interests.begin(&key);
+        interests.waits_for(&key, &waited_for);
+        interests.settle(&key);
+        assert_eq!(interests.needed(), HashSet::new());
+        for other in [None, Some("ml"), Some("eu")].map(runtime) {
+            let told = interests.runtime_changed(&other);
+            assert_eq!(told.len(), usize::from(other == waited_for), "{other:?}");
+        }
+    }
+    interests.begin(&key);
+    interests.settle(&key);
+    assert!(is_empty(&interests));
+}
+
+/// What happens in a cluster with two objects, one name in each namespace, and jobs that look them up.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Somebody writes the object, or deletes it.
+    Write(usize),
+    Delete(usize),
+    /// The watch tells the oldest event that it has not told.
+    Tell,
+    /// The watch broke: events are lost, and it begins with a list.
+    List,
+    /// A job's plugins ask,
+    Ask(usize),
+    /// the API server answers,
+    Answer(usize),
+    /// and the pass ends.
+    End(usize),
+    Forget(usize),
+}
+
+const NAMESPACES: [&str; 2] = ["ml", "eu"];
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let object = 0..2_usize;
+    let job = 0..4_usize;
+    let step = prop_oneof![
+        object.clone().prop_map(Step::Write),
+        object.prop_map(Step::Delete),
+        Just(Step::Tell),
+        Just(Step::List),
+        job.clone().prop_map(Step::Ask),
+        job.clone().prop_map(Step::Answer),
+        job.clone().prop_map(Step::End),
+        job.prop_map(Step::Forget),
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+/// Jobs 0 and 1 look up the object of their namespace by name, 2 and 3 all of it.
+fn lookup(job: usize) -> LookupKey {
+    if job < 2 { one(NODE, "n") } else { all(NODE) }
+}
+
+#[derive(Debug, Default, Clone)]
+enum Pass {
+    #[default]
+    None,
+    Asked,
+    Answered(Option<u64>),
+    Over(Option<u64>),
+}
+
+#[derive(Default)]
+struct World {
+    interests: Interests,
+    version: u64,
+    objects: [Option<u64>; 2],
+    events: VecDeque<(usize, u64, bool)>,
+    passes: [Pass; 4],
+}
+
+impl World {
+    fn key(job: usize) -> Key {
+        Key::new(NAMESPACES[job % 2], job.to_string())
+    }
+
+    fn seen(object: usize, version: Option<u64>) -> Seen {
+        let version = version.map(|version| version.to_string());
+        let found = version.iter().map(|version| Version {
+            namespace: Some(NAMESPACES[object]),
+            name: "n",
+            version: Some(version),
+        });
+        Seen::of(found)
+    }
+
+    fn tell(&mut self) {
+        if let Some((object, version, there)) = self.events.pop_front() {
+            let version = version.to_string();
+            let told = Version {
+                namespace: Some(NAMESPACES[object]),
+                name: "n",
+                version: Some(&version),
+            };
+            let nodes = source(NODE, None);
+            if there {
+                self.interests.changed(&nodes, told);
+            } else {
+                self.interests.deleted(&nodes, told);
+            }
+        }
+    }
+
+    fn list(&mut self) {
+        self.events.clear();
+        let mut listing = Listing::default();
+        for (object, version) in self.objects.iter().enumerate() {
+            if let Some(version) = version {
+                let version = version.to_string();
+                listing.add(Version {
+                    namespace: Some(NAMESPACES[object]),
+                    name: "n",
+                    version: Some(&version),
+                });
+            }
+        }
+        self.interests.listed(&source(NODE, None), true, &listing);
+    }
+
+    fn step(&mut self, step: Step) {
+        self.version += 1;
+        match step {
+            Step::Write(object) => {
+                self.objects[object] = Some(self.version);
+                self.events.push_back((object, self.version, true));
+            }
+            Step::Delete(object) => {
+                if self.objects[object].take().is_some() {
+                    self.events.push_back((object, self.version, false));
+                }
+            }
+            Step::Tell => self.tell(),
+            Step::List => self.list(),
+            Step::Ask(job) => {
+                self.interests.begin(&Self::key(job));
+                self.interests.asks(&Self::key(job), &lookup(job));
+                self.passes[job] = Pass::Asked;
+            }
+            Step::Answer(job) => {
+                if matches!(self.passes[job], Pass::Asked) {
+                    self.passes[job] = Pass::Answered(self.objects[job % 2]);
+                }
+            }
+            Step::End(job) => {
+                if let Pass::Answered(version) = self.passes[job] {
+                    let seen = Self::seen(job % 2, version);
+                    self.interests.found(&Self::key(job), &lookup(job), seen);
+                    self.interests.settle(&Self::key(job));
+                    self.passes[job] = Pass::Over(version);
+                }
+            }
+            Step::Forget(job) => {
+                self.interests.forget(&Self::key(job));
+                self.passes[job] = Pass::None;
+            }
+        }
+    }
+}
+
+proptest! {
+    /// However steps fall, once all is told every job that was made of something else knows it.
+    #[test]
+    fn no_change_is_missed(steps in steps(), ends_with_a_list: bool) {
+        let mut world = World { interests: interests(), ..World::default() };
+        for step in steps {
+            world.step(step);
+        }
+        if ends_with_a_list {
+            world.list();
+        }
+        while !world.events.is_empty() {
+            world.tell();
+        }
+        let mut settled = 0;
+        for (job, pass) in world.passes.iter().enumerate() {
+            if let Pass::Over(version) = pass {
+                settled += 1;
+                let is_as_made = *version == world.objects[job % 2];
+                prop_assert!(is_as_made || world.interests.is_outdated(&World::key(job)), "{job}");
+            }
+        }
+        prop_assert!(settled == 0 || world.interests.needed().len() == 1);
+        for job in 0..4 {
+            world.interests.forget(&World::key(job));
+        }
+        prop_assert!(is_empty(&world.interests));
+    }
+}

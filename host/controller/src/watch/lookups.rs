@@ -1,0 +1,183 @@
+//! The watches of what plugins look up: each is there while a TrainJob that has not started needs it, fails by itself, and wakes
+//! the TrainJobs that saw something else.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, pin_mut};
+use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
+use kube::discovery::Scope;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client};
+use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::interests::{Interests, Woken};
+use super::kinds::{Kinds, Served, waits};
+use super::stream::{WATCH_SECONDS, is_gone};
+use super::subject::{Kind, Listing, Source, Version};
+use crate::queue::Queue;
+use crate::rbac::Watched;
+
+/// The longest pause before discovery is asked again whether a kind is (still) served.
+const ASK_EVERY: Duration = Duration::from_secs(30);
+
+/// For how long changes are gathered before a TrainJob that waits for one is looked at.
+const GATHER: Duration = Duration::from_millis(250);
+
+/// The same for a TrainJob that was made, but has not started: what it looks up may change all the time.
+const GATHER_MORE: Duration = Duration::from_secs(5);
+
+type Object = PartialObjectMeta<DynamicObject>;
+
+/// Follows what TrainJobs are interested in.
+pub(crate) struct LookupWatches {
+    pub(crate) client: Client,
+    pub(crate) kinds: Arc<Kinds>,
+    pub(crate) interests: Arc<Interests>,
+    pub(crate) queue: Queue,
+}
+
+impl LookupWatches {
+    /// Follows until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut running = HashMap::new();
+        loop {
+            let needed = self.interests.needed();
+            running.retain(|source, _| needed.contains(source));
+            for source in needed {
+                let start =
+                    || AbortOnDropHandle::new(tokio::spawn(self.clone().follow(source.clone())));
+                running.entry(source.clone()).or_insert_with(start);
+            }
+            self.interests.need_changed().await;
+        }
+    }
+
+    async fn follow(self: Arc<Self>, source: Source) {
+        let Some(kind) = source.kind() else {
+            return;
+        };
+        let mut pauses = waits(ASK_EVERY);
+        loop {
+            let (resource, scope) = self.until_served(&source, kind).await;
+            match &source {
+                Source::Objects(_, watched) => {
+                    let api = Api::all_with(self.client.clone(), &resource);
+                    let namespaced = matches!(scope, Scope::Namespaced);
+                    if self.watch(&source, api, watched, namespaced).await {
+                        pauses = waits(ASK_EVERY);
+                    }
+                }
+                _ => self.while_served(&source, kind).await,
+            }
+            tracing::info!(
+                kind = &*kind.kind,
+                api_version = &*kind.api_version,
+                "a kind that plugins look up is gone"
+            );
+            // A kind that discovery shows, and that can't be listed all the same, is not asked for all the time.
+            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+        }
+    }
+
+    /// Asks discovery until the kind is served.
+    async fn until_served(&self, source: &Source, kind: &Kind) -> Served {
+        let mut pauses = waits(ASK_EVERY);
+        loop {
+            if let Some(served) = self.ask(source, kind).await.flatten() {
+                return served;
+            }
+            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+        }
+    }
+
+    /// Asks discovery until the kind is served no more.
+    async fn while_served(&self, source: &Source, kind: &Kind) {
+        loop {
+            sleep(ASK_EVERY).await;
+            if let Some(None) = self.ask(source, kind).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether the kind is served; none where nobody says. Wakes whom it was another way for.
+    async fn ask(&self, source: &Source, kind: &Kind) -> Option<Option<Served>> {
+        match self.kinds.ask(&kind.group_version_kind()).await {
+            Ok(served) => {
+                self.wake(self.interests.is_served(source, served.is_some()));
+                Some(served)
+            }
+            Err(error) => {
+                tracing::debug!(kind = &*kind.kind, %error, "discovery failed; it is asked again");
+                None
+            }
+        }
+    }
+
+    /// Watches until the kind is gone. Says whether it was ever there.
+    async fn watch(
+        &self,
+        source: &Source,
+        api: Api<Object>,
+        watched: &Watched,
+        namespaced: bool,
+    ) -> bool {
+        let mut config = Config::default().timeout(WATCH_SECONDS);
+        if let Watched::Named(name) = watched {
+            config = config.fields(&format!("metadata.name={name}"));
+        }
+        let events = watcher(api, config).default_backoff();
+        pin_mut!(events);
+        let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
+        while let Some(event) = events.next().await {
+            let woken = match event {
+                Ok(Event::Init) => {
+                    listing = Listing::default();
+                    continue;
+                }
+                Ok(Event::InitApply(object)) => {
+                    listing.add(Version::of(&object.metadata));
+                    continue;
+                }
+                Ok(Event::InitDone) => {
+                    (was_there, failing) = (true, false);
+                    self.interests
+                        .listed(source, namespaced, &std::mem::take(&mut listing))
+                }
+                Ok(Event::Apply(object)) => self
+                    .interests
+                    .changed(source, Version::of(&object.metadata)),
+                Ok(Event::Delete(object)) => self
+                    .interests
+                    .deleted(source, Version::of(&object.metadata)),
+                Err(error) if is_gone(&error) => break,
+                Err(error) if failing => {
+                    tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
+                    continue;
+                }
+                Err(error) => {
+                    failing = true;
+                    tracing::warn!(
+                        ?source, %error,
+                        "a watch of what plugins look up failed; it starts again, and `trainyard rbac` prints what it has to be allowed"
+                    );
+                    continue;
+                }
+            };
+            self.wake(woken);
+        }
+        was_there
+    }
+
+    fn wake(&self, woken: Vec<Woken>) {
+        for Woken { key, waits } in woken {
+            let delay = if waits { GATHER } else { GATHER_MORE };
+            self.queue.add_after(key, delay);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a TrainJob is made of in the cluster, and what was found of it.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+use kube::core::GroupVersionKind;
+use trainyard_model::lookup::LookupKey;
+
+use super::objects::RuntimeKey;
+use crate::queue::Key;
+use crate::rbac::{Reach, Watched};
+use crate::reconcile::kind_of;
+
+/// A kind, as plugins name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Kind {
+    /// As `v1` or `apps/v1`.
+    pub(crate) api_version: Arc<str>,
+    pub(crate) kind: Arc<str>,
+}
+
+impl Kind {
+    /// The kind that a lookup is of.
+    pub(crate) fn of(lookup: &LookupKey) -> Self {
+        let (LookupKey::Object {
+            api_version, kind, ..
+        }
+        | LookupKey::All { api_version, kind }
+        | LookupKey::Served { api_version, kind }) = lookup;
+        Self {
+            api_version: api_version.as_str().into(),
+            kind: kind.as_str().into(),
+        }
+    }
+
+    pub(crate) fn group_version_kind(&self) -> GroupVersionKind {
+        kind_of(&self.api_version, &self.kind)
+    }
+}
+
+/// Where news comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Source {
+    /// The watch of the runtimes of namespaces.
+    TrainingRuntimes,
+    /// The watch of those of the cluster.
+    ClusterTrainingRuntimes,
+    /// A watch for what plugins look up.
+    Objects(Kind, Watched),
+    /// Discovery: whether a kind is served, and nothing more.
+    Served(Kind),
+}
+
+impl Source {
+    /// The kind that has to be followed for it; none where it is followed anyway.
+    pub(crate) fn kind(&self) -> Option<&Kind> {
+        match self {
+            Self::TrainingRuntimes | Self::ClusterTrainingRuntimes => None,
+            Self::Objects(kind, _) | Self::Served(kind) => Some(kind),
+        }
+    }
+}
+
+/// Something of the cluster that a TrainJob is made of. Those of a source lie side by side in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Subject {
+    pub(crate) source: Source,
+    pub(crate) part: Part,
+}
+
+/// A part of a source. The namespace is the TrainJob's: where objects have none it counts for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Part {
+    /// Whether there is such a kind.
+    Served,
+    /// All objects of a namespace.
+    All(Arc<str>),
+    /// The object of a name.
+    One { name: Arc<str>, namespace: Arc<str> },
+}
+
+impl Subject {
+    /// What a TrainJob's plugin looks up; none where nothing tells of its changes.
+    pub(crate) fn of(lookup: &LookupKey, job: &Key, reach: &Reach) -> Option<Self> {
+        let kind = Kind::of(lookup);
+        let watched = |name| reach.watched(&kind.api_version, &kind.kind, name);
+        let namespace = job.namespace.clone();
+        let (source, part) = match lookup {
+            LookupKey::Served { .. } => (Source::Served(kind), Part::Served),
+            LookupKey::All { .. } => (
+                Source::Objects(kind.clone(), watched(None)?),
+                Part::All(namespace),
+            ),
+            LookupKey::Object { name, .. } => {
+                let watched = watched(Some(name))?;
+                let name = name.as_str().into();
+                (
+                    Source::Objects(kind, watched),
+                    Part::One { name, namespace },
+                )
+            }
+        };
+        Some(Self { source, part })
+    }
+
+    /// The runtime that a TrainJob names.
+    pub(crate) fn of_runtime(runtime: &RuntimeKey, job: &Key) -> Self {
+        let source = match runtime.namespace {
+            Some(_) => Source::TrainingRuntimes,
+            None => Source::ClusterTrainingRuntimes,
+        };
+        let part = Part::One {
+            name: runtime.name.clone(),
+            namespace: job.namespace.clone(),
+        };
+        Self { source, part }
+    }
+}
+
+/// An object's place and version.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Version<'o> {
+    pub(crate) namespace: Option<&'o str>,
+    pub(crate) name: &'o str,
+    pub(crate) version: Option<&'o str>,
+}
+
+impl<'o> Version<'o> {
+    /// That of the object with this metadata.
+    pub(crate) fn of(metadata: &'o ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.as_deref(),
+            name: metadata.name.as_deref().unwrap_or_default(),
+            version: metadata.resource_version.as_deref(),
+        }
+    }
+
+    /// Never 0.
+    fn print(&self) -> u64 {
+        hash(self) | 1
+    }
+}
+
+/// What was found of a subject.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Nobody knows (yet).
+    #[default]
+    Unknown,
+    /// There is no such kind.
+    NotServed,
+    /// The sum of the fingerprints of what was found; 0 is nothing.
+    Objects(u64),
+}
+
+impl Seen {
+    /// Nothing is there, but the kind.
+    pub(crate) const NOTHING: Self = Self::Objects(0);
+
+    /// These objects are there.
+    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
+        let prints = objects.into_iter().map(|object| object.print());
+        Self::Objects(prints.fold(0, u64::wrapping_add))
+    }
+}
+
+/// A list of all objects of a source, as far as it tells whether something changed: 16 bytes for each.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    objects: HashMap<u64, u64>,
+    totals: HashMap<u64, u64>,
+}
+
+impl Listing {
+    /// One more object.
+    pub(crate) fn add(&mut self, object: Version<'_>) {
+        let print = object.print();
+        let total = self.totals.entry(hash(&object.namespace)).or_default();
+        *total = total.wrapping_add(print);
+        let place = hash(&(object.namespace, object.name));
+        self.objects.insert(place, print);
+    }
+
+    /// What it shows of a part; objects have namespaces or not.
+    pub(crate) fn seen(&self, part: &Part, namespaced: bool) -> Seen {
+        let place = |namespace: &Arc<str>| namespaced.then(|| namespace.to_string());
+        let found = match part {
+            Part::Served => return Seen::NOTHING,
+            Part::All(namespace) => self.totals.get(&hash(&place(namespace).as_deref())),
+            Part::One { name, namespace } => {
+                let place = hash(&(place(namespace).as_deref(), &**name));
+                self.objects.get(&place)
+            }
+        };
+        Seen::Objects(found.copied().unwrap_or(0))
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

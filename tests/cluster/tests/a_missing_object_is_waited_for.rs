@@ -1,0 +1,62 @@
+//! A TrainJob that waits for a missing object goes on when it comes, and not when it is next tried: the test waits until that is
+//! further away than it looks.
+
+#[path = "common/flavors.rs"]
+mod flavors;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use flavors::{Place, WithFlavors, flavor, pod_label};
+use serde_json::json;
+use trainyard_cluster::{Resource, Test, Write, eventually, run};
+
+/// After so many failures the next attempt is at least 32 seconds away.
+const FAILURES: f64 = 6.0;
+/// Less than that, and far more than a watch needs.
+const BEFORE_IT_IS_TRIED_AGAIN: Duration = Duration::from_secs(30);
+
+async fn an_object_that_comes_lets_its_train_job_go_on(shared: &WithFlavors) -> Result<()> {
+    let place = Place::new(&shared.plane).await?;
+    let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
+    let failed = async || {
+        let name = "controller_runtime_reconcile_errors_total";
+        shared.controller.metric(name, "").await
+    };
+    let before = failed().await?;
+    place.job("waits", false, ("flavor", "default")).await?;
+    eventually("it has waited for long", async || {
+        Ok((failed().await? - before >= FAILURES).then_some(()))
+    })
+    .await?;
+    // Those of other namespaces are none of its business.
+    let elsewhere = shared.plane.new_namespace().await?;
+    let made = shared.plane.api(&flavors, &elsewhere);
+    made.create(&flavor("h100"), &Write::strict())
+        .await?
+        .accepted()?;
+    let other =
+        json!({"apiVersion": "example.com/v1", "kind": "Flavor", "metadata": {"name": "other"}});
+    place.create(&flavors, &other).await?;
+    place.create(&flavors, &flavor("a100")).await?;
+    let came = Instant::now();
+    loop {
+        let found = place.api(&place.job_sets).items().await?;
+        if let [job_set] = found.as_slice() {
+            ensure!(pod_label(job_set, "gpu") == Some("a100"), "{job_set:#}");
+            return Ok(());
+        }
+        if came.elapsed() > BEFORE_IT_IS_TRIED_AGAIN {
+            bail!("no watch woke the TrainJob");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn main() -> ExitCode {
+    run::<WithFlavors>(vec![Test::new(
+        "an_object_that_comes_lets_its_train_job_go_on",
+        an_object_that_comes_lets_its_train_job_go_on,
+    )])
+}

@@ -1,0 +1,121 @@
+//! A TrainJob that has not started is made anew when what its plugins looked up comes, changes or goes: objects by name, lists, and
+//! kinds that are defined later. The controller may do no more than `trainyard rbac` says for its plugins.
+//!
+//! The TrainJobs are suspended and were made: none is looked at again by itself.
+
+#[path = "common/flavors.rs"]
+mod flavors;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use flavors::{Place, WithFlavors, flavor};
+use serde_json::json;
+use trainyard_cluster::{Install, Resource, Test, Write, install, run};
+
+async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
+    let place = Place::new(&shared.plane).await?;
+    let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
+    place.create(&flavors, &flavor("a100")).await?;
+    place.job("queued", true, ("flavor", "default")).await?;
+    place.until_labeled("queued", "gpu", Some("a100")).await?;
+    for gpu in ["h100", "b200"] {
+        let patch = json!({"spec": {"gpu": gpu}});
+        place
+            .api(&flavors)
+            .merge("default", &patch, &Write::strict())
+            .await?
+            .accepted()?;
+        place.until_labeled("queued", "gpu", Some(gpu)).await?;
+    }
+    Ok(())
+}
+
+async fn a_list_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
+    let place = Place::new(&shared.plane).await?;
+    let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
+    let there = place.api(&classes).items().await?.len();
+    place.job("counts", true, ("priorities", "all")).await?;
+    let count = |more: usize| (there + more).to_string();
+    place
+        .until_labeled("counts", "priorities", Some(&count(0)))
+        .await?;
+    let class = |description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"},
+            "value": 7, "description": description,
+        })
+    };
+    place.create(&classes, &class("first")).await?;
+    place
+        .until_labeled("counts", "priorities", Some(&count(1)))
+        .await?;
+    // One that asks by name, where all may be watched.
+    place.job("reads", true, ("priority", "urgent")).await?;
+    place
+        .until_labeled("reads", "priority", Some("first"))
+        .await?;
+    let patch = json!({"description": "second"});
+    place
+        .api(&classes)
+        .merge("urgent", &patch, &Write::strict())
+        .await?
+        .accepted()?;
+    place
+        .until_labeled("reads", "priority", Some("second"))
+        .await?;
+    place.api(&classes).delete("urgent").await?.accepted()?;
+    place
+        .until_labeled("counts", "priorities", Some(&count(0)))
+        .await
+}
+
+async fn a_kind_that_comes_and_goes_changes_suspended_train_jobs(
+    shared: &WithFlavors,
+) -> Result<()> {
+    let place = Place::new(&shared.plane).await?;
+    place.job("asks", true, ("zone", "any")).await?;
+    place.job("reads", true, ("zone", "main")).await?;
+    for name in ["asks", "reads"] {
+        place.until_labeled(name, "zoned", Some("false")).await?;
+    }
+    let zone = flavors::definition("late.example.com", "Zone", "zones");
+    let zones = install(&shared.plane, &zone, Install::ServerSide).await?;
+    let main = json!({
+        "apiVersion": "late.example.com/v1", "kind": "Zone", "metadata": {"name": "main"}, "spec": {"name": "north"},
+    });
+    place.create(&zones, &main).await?;
+    place.until_labeled("asks", "zoned", Some("true")).await?;
+    place.until_labeled("reads", "zone", Some("north")).await?;
+    let patch = json!({"spec": {"name": "south"}});
+    place
+        .api(&zones)
+        .merge("main", &patch, &Write::strict())
+        .await?
+        .accepted()?;
+    place.until_labeled("reads", "zone", Some("south")).await?;
+    let crds = Resource::crds();
+    let deleted = place.api(&crds).delete("zones.late.example.com").await?;
+    deleted.accepted()?;
+    for name in ["asks", "reads"] {
+        place.until_labeled(name, "zoned", Some("false")).await?;
+    }
+    place.until_labeled("reads", "zone", None).await
+}
+
+fn main() -> ExitCode {
+    run::<WithFlavors>(vec![
+        Test::new(
+            "an_object_that_changes_changes_a_suspended_train_job",
+            an_object_that_changes_changes_a_suspended_train_job,
+        ),
+        Test::new(
+            "a_list_that_changes_changes_a_suspended_train_job",
+            a_list_that_changes_changes_a_suspended_train_job,
+        ),
+        Test::new(
+            "a_kind_that_comes_and_goes_changes_suspended_train_jobs",
+            a_kind_that_comes_and_goes_changes_suspended_train_jobs,
+        ),
+    ])
+}
