@@ -5,14 +5,24 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use trainyard_model::lookup::LookupKey;
 
 use super::objects::RuntimeKey;
 use super::subject::{Listing, Part, Seen, Source, Subject, Version};
 use crate::queue::Key;
 use crate::rbac::Reach;
+
+/// For how long changes are gathered before a TrainJob that may have waited for one is made anew.
+const GATHER: Duration = Duration::from_millis(250);
+
+/// The same for a TrainJob that was made of something: the first time, and at most where changes do not end. Some objects change all
+/// the time, and thousands of TrainJobs may be queued.
+const PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// What TrainJobs were made of, as far as its change changes them.
 #[derive(Debug, Default)]
@@ -37,6 +47,27 @@ struct Interest {
     subjects: HashMap<Subject, Mark>,
     /// Something changed since the TrainJob was last made.
     outdated: bool,
+    pace: Pace,
+}
+
+/// How often a TrainJob is made anew: ever more rarely, until there are no changes for a while.
+#[derive(Debug, Default)]
+struct Pace {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Pace {
+    /// How long the next time is off.
+    fn next(&mut self, now: Instant) -> Duration {
+        let pause = match self.last {
+            Some((last, pause)) if now.duration_since(last) < pause * 2 => {
+                (pause * 2).min(LONGEST_PAUSE)
+            }
+            _ => PAUSE,
+        };
+        self.last = Some((now, pause));
+        pause
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,8 +82,8 @@ struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Woken {
     pub(crate) key: Key,
-    /// Whether what came had been missing: perhaps that is all that it waits for.
-    pub(crate) waits: bool,
+    /// How long more changes are gathered before.
+    pub(crate) after: Duration,
 }
 
 impl Interests {
@@ -303,16 +334,22 @@ impl State {
         self.subjects.range(first..).map(|(subject, _)| subject)
     }
 
-    /// Marks those TrainJobs as outdated which saw something else of the subject.
+    /// Marks those TrainJobs as outdated which saw something else of the subject, and returns those that were not yet, or have
+    /// to wait no longer.
     fn wake(&mut self, subject: &Subject, differs: impl Fn(Seen) -> bool, woken: &mut Vec<Woken>) {
         let interested = self.subjects.get(subject).into_iter().flatten();
         for (key, seen) in interested.filter(|(_, seen)| differs(**seen)) {
-            if let Some(interest) = self.jobs.get_mut(key) {
-                interest.outdated = true;
-            }
-            let waits = matches!(seen, Seen::Unknown | Seen::NotServed | &Seen::NOTHING);
+            let Some(interest) = self.jobs.get_mut(key) else {
+                continue;
+            };
+            let was_outdated = std::mem::replace(&mut interest.outdated, true);
+            let after = match *seen {
+                Seen::Unknown | Seen::NotServed | Seen::NOTHING => GATHER,
+                Seen::Objects(_) if was_outdated => continue,
+                Seen::Objects(_) => interest.pace.next(Instant::now()),
+            };
             let key = key.clone();
-            woken.push(Woken { key, waits });
+            woken.push(Woken { key, after });
         }
     }
 }

@@ -25,12 +25,6 @@ use crate::rbac::Watched;
 /// The longest pause before discovery is asked again whether a kind is (still) served.
 const ASK_EVERY: Duration = Duration::from_secs(30);
 
-/// For how long changes are gathered before a TrainJob that waits for one is looked at.
-const GATHER: Duration = Duration::from_millis(250);
-
-/// The same for a TrainJob that was made, but has not started: what it looks up may change all the time.
-const GATHER_MORE: Duration = Duration::from_secs(5);
-
 type Object = PartialObjectMeta<DynamicObject>;
 
 /// Follows what TrainJobs are interested in.
@@ -127,11 +121,7 @@ impl LookupWatches {
         watched: &Watched,
         namespaced: bool,
     ) -> bool {
-        let mut config = Config::default().timeout(WATCH_SECONDS);
-        if let Watched::Named(name) = watched {
-            config = config.fields(&format!("metadata.name={name}"));
-        }
-        let events = watcher(api, config).default_backoff();
+        let events = watcher(api, config_of(watched)).default_backoff();
         pin_mut!(events);
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
         while let Some(event) = events.next().await {
@@ -175,9 +165,16 @@ impl LookupWatches {
     }
 
     fn wake(&self, woken: Vec<Woken>) {
-        for Woken { key, waits } in woken {
-            let delay = if waits { GATHER } else { GATHER_MORE };
-            self.queue.add_after(key, delay);
+        for Woken { key, after } in woken {
+            self.queue.add_after(key, after);
         }
+    }
+}
+
+fn config_of(watched: &Watched) -> Config {
+    let config = Config::default().timeout(WATCH_SECONDS);
+    match watched {
+        Watched::Kind => config,
+        Watched::Named(name) => config.fields(&format!("metadata.name={name}")),
     }
 }
