@@ -80,10 +80,13 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
             cluster: args.cluster.config().await?,
             settings,
             instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned()),
+            plugins,
+            queue,
+            metrics,
         };
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
-        trainyard_controller::run(options, queue, metrics, plugins, stop)
+        trainyard_controller::run(options, stop)
             .await
             .map_err(|error| Failure::from_iter([error]))
     })
@@ -146,20 +149,28 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
     }))
 }
 
-/// Stops at the first SIGTERM or interrupt.
+/// Stops at the first SIGTERM or interrupt, and ends the process at the second.
 async fn stop_on_signal(stop: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+    let mut terminate = signal(SignalKind::terminate())
+        .inspect_err(|error| tracing::warn!(%error, "SIGTERM ends this process at once"))
+        .ok();
+    for is_second in [false, true] {
+        let terminated = async {
+            match &mut terminate {
+                Some(terminate) => terminate.recv().await,
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            _ = terminated => {}
+            _ = tokio::signal::ctrl_c() => {}
         }
-        Err(error) => {
-            tracing::warn!(%error, "SIGTERM ends this process at once");
-            let _ = tokio::signal::ctrl_c().await;
+        if is_second {
+            tracing::warn!("stopped at once");
+            std::process::exit(1);
         }
+        tracing::info!("stopping; a second signal ends this process at once");
+        stop.cancel();
     }
-    stop.cancel();
 }

@@ -1,12 +1,16 @@
 //! From start to end: what a controller process does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use kube::Client;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use trainyard_api::names;
 
 use crate::client::{ClientError, ClientOptions, client};
-use crate::events::{Reporter, recorder};
+use crate::events::{Recorder, Reporter, recorder};
 use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::plugins::Plugins;
@@ -24,6 +28,9 @@ const WATCHES: [&str; 4] = [
     names::CLUSTER_TRAINING_RUNTIME,
 ];
 
+/// How long Events that are not written yet may take at the end.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
+
 /// What a controller is told.
 pub struct Options {
     /// The API server.
@@ -32,6 +39,12 @@ pub struct Options {
     pub settings: Settings,
     /// This process, for Events and the Lease.
     pub instance: String,
+    /// What TrainJobs are rendered by.
+    pub plugins: Plugins,
+    /// Which TrainJobs are to be looked at.
+    pub queue: Queue,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Why a controller does not run, or not on.
@@ -46,29 +59,19 @@ pub enum ControllerError {
     /// Another process leads.
     #[error("the Lease is lost: another process leads now")]
     LeaseLost,
+    /// Nothing would be seen of the cluster any more.
+    #[error("the watches ended, which is a bug of Trainyard")]
+    WatchesEnded,
 }
 
 /// Reconciles TrainJobs until `stop`, as the leader where leadership is sought.
 ///
 /// # Errors
 /// Why it does not start, or not go on.
-pub async fn run(
-    options: Options,
-    queue: Queue,
-    metrics: Arc<Metrics>,
-    plugins: Plugins,
-    stop: CancellationToken,
-) -> Result<(), ControllerError> {
-    let settings = &options.settings;
-    let calls = ClientOptions {
-        rate: settings.rate(),
-        ..ClientOptions::default()
-    };
-    let client_of = |calls| client(options.cluster.clone(), calls, metrics.clone());
-    let api = client_of(calls)?;
-    let namespace = &options.cluster.default_namespace;
-    let identity = crate::lease::identity(&options.instance);
-    let lease = settings.leader_election.lease(namespace, identity);
+pub async fn run(options: Options, stop: CancellationToken) -> Result<(), ControllerError> {
+    let Options {
+        settings, metrics, ..
+    } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
     let servers = serve::start(
         (&settings.metrics_bind_address, metrics.clone()),
@@ -76,68 +79,85 @@ pub async fn run(
         stop.clone(),
     )
     .await?;
+    let calls = ClientOptions {
+        rate: settings.rate(),
+        ..ClientOptions::default()
+    };
+    let api = options.client(calls)?;
     let reporter = Reporter {
         component: "trainjob_controller".to_owned(),
         instance: options.instance.clone(),
     };
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
-    let events = tokio::spawn(events.run());
-    let stores = Arc::new(Stores::default());
-    let defaults = settings.write_job_set_defaults;
-    let work = Work {
-        reconciler: Reconciler::new(api.clone(), stores.clone(), plugins, defaults),
-        client: api,
-        stores,
-        queue,
-        metrics: metrics.clone(),
-        recorder,
-        readiness: readiness.clone(),
-    };
-    // A client of its own, so that nothing else delays its calls.
-    let candidate = lease.map(|lease| {
-        let client = client_of(ClientOptions::default())?;
-        Ok::<_, ClientError>(Candidate::new(client, lease, metrics.clone()))
-    });
-    let candidate = candidate.transpose()?;
-    let lead = async {
-        // A TrainJob whose JobSet is not known yet would be made again.
-        work.stores.synced().await;
-        for watch in WATCHES {
-            readiness.set(watch, true);
-        }
-        tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
-        lead(&work, candidate, settings.concurrency.get(), &stop).await
-    };
+    let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
+    let candidate = options.candidate()?;
+    let concurrency = settings.concurrency.get();
+    let work = Arc::new(work(options, api, recorder, readiness));
+    let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
-        () = work.watch() => Ok(()),
-        ended = lead => ended,
-        () = stopped_before(&work, &stop) => Ok(()),
+        _ = &mut watches => Err(ControllerError::WatchesEnded),
+        ended = lead(&work, candidate, concurrency, &stop) => ended,
     };
     tracing::info!("stopped");
     stop.cancel();
     // The last recorder goes with the work: the writer writes what it has, and ends.
-    drop(work);
-    let _ = events.await;
+    drop((watches, work));
+    if timeout(LAST_EVENTS, events).await.is_err() {
+        tracing::warn!("Events are lost that could not be written in time");
+    }
     servers.ended().await?;
     ended
 }
 
-/// Ends where the process is told to stop before it has begun to work.
-async fn stopped_before(work: &Work, stop: &CancellationToken) {
-    stop.cancelled().await;
-    if work.stores.is_synced() {
-        // From here on, whoever works ends it.
-        std::future::pending::<()>().await;
+impl Options {
+    fn client(&self, calls: ClientOptions) -> Result<Client, ClientError> {
+        client(self.cluster.clone(), calls, self.metrics.clone())
+    }
+
+    /// Who seeks the Lease; none without leader election.
+    fn candidate(&self) -> Result<Option<Candidate>, ClientError> {
+        let namespace = &self.cluster.default_namespace;
+        let identity = crate::lease::identity(&self.instance);
+        let lease = self.settings.leader_election.lease(namespace, identity);
+        let candidate = |lease| {
+            // A client of its own, so that nothing else delays its calls.
+            let client = self.client(ClientOptions::default())?;
+            Ok(Candidate::new(client, lease, self.metrics.clone()))
+        };
+        lease.map(candidate).transpose()
+    }
+}
+
+fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Readiness>) -> Work {
+    let stores = Arc::new(Stores::default());
+    let defaults = options.settings.write_job_set_defaults;
+    Work {
+        reconciler: Reconciler::new(client.clone(), stores.clone(), options.plugins, defaults),
+        client,
+        stores,
+        queue: options.queue,
+        metrics: options.metrics,
+        recorder,
+        readiness,
     }
 }
 
 /// Works as the leader, and alone where nobody else can be.
 async fn lead(
-    work: &Work,
+    work: &Arc<Work>,
     candidate: Option<Candidate>,
     concurrency: usize,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        // A TrainJob whose JobSet is not known yet would be made again.
+        () = work.stores.synced() => {}
+    }
+    for watch in WATCHES {
+        work.readiness.set(watch, true);
+    }
+    tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
     let Some(candidate) = candidate else {
         work.run(concurrency, stop).await;
         return Ok(());

@@ -1,20 +1,23 @@
 //! The work: watches fill the stores and the queue, workers empty it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{join_all, select_all};
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, select_all};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use trainyard_api::names;
+use trainyard_render::Warning;
 
 use crate::events::Recorder;
 use crate::metrics::{Metrics, Outcome};
 use crate::queue::{Key, Queue, Running};
-use crate::reconcile::{Reconciler, Stores};
+use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores};
 use crate::serve::Readiness;
 use crate::watch::{
     ClusterRuntimeObject, JobSetObject, LookupWatches, RuntimeKey, RuntimeObject, Store,
@@ -30,6 +33,9 @@ const REASON: &str = "TrainJobResourcesCreationFailed";
 /// The reason of the Event of what its author should know of a TrainJob that goes on.
 const WARNING: &str = "TrainJobWarning";
 
+/// How long those that run may go on after the process was told to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+
 /// What watches and workers share.
 pub(crate) struct Work {
     pub(crate) client: Client,
@@ -43,7 +49,7 @@ pub(crate) struct Work {
 
 impl Work {
     /// Watches until it is dropped.
-    pub(crate) async fn watch(&self) {
+    pub(crate) async fn watch(self: Arc<Self>) {
         let woken = |runtime: &RuntimeKey, _| {
             for woken in self.reconciler.interests.runtime_changed(runtime) {
                 self.queue.add(woken.key);
@@ -85,7 +91,7 @@ impl Work {
         &self,
         part: &'static str,
         store: &Store<W::Key, W::State>,
-        changed: impl Fn(&W::Key, Option<W::State>),
+        changed: impl Fn(&W::Key, Option<Arc<W::State>>),
     ) {
         let absent = |why| match why {
             // One that is deleted later takes nothing from what is known.
@@ -96,14 +102,25 @@ impl Work {
         follow::<W>(&self.client, store, absent, changed).await;
     }
 
-    /// Reconciles until `stop`; what runs then runs to its end.
-    pub(crate) async fn run(&self, workers: usize, stop: &CancellationToken) {
-        let workers = (0..workers.max(1)).map(|_| async {
-            while let Some(running) = self.next(stop).await {
-                self.one(running).await;
-            }
-        });
-        join_all(workers).await;
+    /// Reconciles until `stop`; what runs then runs to its end, for a while. Dropped, it stops at once.
+    pub(crate) async fn run(self: &Arc<Self>, workers: usize, stop: &CancellationToken) {
+        let mut tasks = JoinSet::new();
+        for _ in 0..workers.max(1) {
+            let (work, stop) = (Arc::clone(self), stop.clone());
+            tasks.spawn(async move {
+                while let Some(running) = work.next(&stop).await {
+                    work.reconcile(running).await;
+                }
+            });
+        }
+        let overdue = async {
+            stop.cancelled().await;
+            tokio::time::sleep(DRAIN).await;
+        };
+        tokio::select! {
+            () = async { while tasks.join_next().await.is_some() {} } => {}
+            () = overdue => tracing::warn!(running = tasks.len(), "reconciles are ended that did not come to their end"),
+        }
     }
 
     async fn next(&self, stop: &CancellationToken) -> Option<Running> {
@@ -114,47 +131,75 @@ impl Work {
         }
     }
 
-    async fn one(&self, running: Running) {
+    async fn reconcile(&self, running: Running) {
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
-        let result = self
-            .reconciler
-            .reconcile(&key)
+        // What a reconciler keeps between reconciles is written in one step each, so that a panic leaves it whole.
+        let result = AssertUnwindSafe(self.reconciler.reconcile(&key))
+            .catch_unwind()
             .instrument(span.clone())
             .await;
         let outcome = span.in_scope(|| match result {
-            Ok(done) => {
-                for warning in &done.warnings {
-                    self.tell(&key, WARNING, &warning.to_string());
-                }
-                match done.again {
-                    None => {
-                        running.succeed();
-                        Outcome::Success
-                    }
-                    Some(after) => {
-                        running.succeed_and_add_after(after);
-                        Outcome::RequeueAfter
-                    }
-                }
-            }
-            Err(error) => {
-                let again = if error.is_outage() {
-                    running.fail_in_outage()
-                } else {
-                    running.fail()
-                };
-                if error.is_passing() {
-                    tracing::debug!(%error, ?again, "tried again");
-                } else {
-                    tracing::warn!(%error, ?again, "the TrainJob can't get on");
-                    self.tell(&key, REASON, &error.to_string());
-                }
-                Outcome::Error(error.kind())
+            Ok(Reconciled { again, made }) => match made {
+                Ok(warnings) => self.succeeded(running, &warnings, again),
+                Err(error) => self.failed(running, &error, again),
+            },
+            Err(_) => {
+                let again = running.fail();
+                tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
+                Outcome::Error("panic")
             }
         });
         self.metrics.reconciled(outcome, started.elapsed());
+    }
+
+    fn succeeded(
+        &self,
+        running: Running,
+        warnings: &[Warning],
+        again: Option<Duration>,
+    ) -> Outcome {
+        for warning in warnings {
+            self.tell(running.key(), WARNING, &warning.to_string());
+        }
+        match again {
+            None => {
+                running.succeed();
+                Outcome::Success
+            }
+            Some(after) => {
+                running.succeed_and_add_after(after);
+                Outcome::RequeueAfter
+            }
+        }
+    }
+
+    fn failed(
+        &self,
+        running: Running,
+        error: &ReconcileError,
+        deadline: Option<Duration>,
+    ) -> Outcome {
+        let key = running.key().clone();
+        let again = if error.is_outage() {
+            running.fail_in_outage()
+        } else {
+            running.fail()
+        };
+        if let Some(deadline) = deadline {
+            self.queue.add_after(key.clone(), deadline);
+        }
+        if error.is_passing() {
+            tracing::debug!(%error, ?again, "tried again");
+        } else if error.is_outage() {
+            // It is wrong for all TrainJobs at once: an Event for each would be one more burden for the API server.
+            tracing::warn!(%error, ?again, "the API server does not answer as it should");
+        } else {
+            tracing::warn!(%error, ?again, "the TrainJob can't get on");
+            self.tell(&key, REASON, &error.to_string());
+        }
+        Outcome::Error(error.kind())
     }
 
     /// Tells whoever looks at the TrainJob.

@@ -65,14 +65,6 @@ impl Stores {
         self.runtimes.synced().await;
         self.cluster_runtimes.synced().await;
     }
-
-    /// Whether every store is whole.
-    pub(crate) fn is_synced(&self) -> bool {
-        self.jobs.is_synced()
-            && self.job_sets.is_synced()
-            && self.runtimes.is_synced()
-            && self.cluster_runtimes.is_synced()
-    }
 }
 
 /// Brings TrainJobs to where they should be.
@@ -91,13 +83,13 @@ pub struct Reconciler {
     ended: Mutex<HashMap<Key, Arc<JobSetState>>>,
 }
 
-/// What a reconcile that got to its end leaves.
-#[derive(Debug, Default)]
-pub struct Done {
+/// What a reconcile leaves.
+#[derive(Debug)]
+pub struct Reconciled {
     /// After how long the TrainJob has to be looked at again, where time alone changes it.
     pub again: Option<Duration>,
-    /// What its author should know, of what was made just now.
-    pub warnings: Vec<Warning>,
+    /// What its author should know of what was made just now, or what kept it from being made.
+    pub made: Result<Vec<Warning>, ReconcileError>,
 }
 
 /// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
@@ -163,59 +155,73 @@ impl Reconciler {
     }
 
     /// Keeps the end of a JobSet that is gone, until its TrainJob says it.
-    pub(crate) fn ended(&self, key: &Key, gone: JobSetState) {
+    pub(crate) fn ended(&self, key: &Key, gone: Arc<JobSetState>) {
         let was_told = |job: Arc<TrainJobState>| status::end(&job.status).is_some();
         if gone.end.is_some() && !self.stores.jobs.get(key).is_none_or(was_told) {
-            self.ends().insert(key.clone(), Arc::new(gone));
+            self.ends().insert(key.clone(), gone);
         }
     }
 
-    /// Brings a TrainJob to where it should be.
-    ///
-    /// # Errors
-    /// What keeps it from there. Its status is written all the same.
-    pub async fn reconcile(&self, key: &Key) -> Result<Done, ReconcileError> {
+    /// Brings a TrainJob to where it should be. Whatever keeps it from there, its status is written.
+    pub async fn reconcile(&self, key: &Key) -> Reconciled {
+        let nothing = Reconciled {
+            again: None,
+            made: Ok(Vec::new()),
+        };
         let Some(state) = self.stores.jobs.get(key) else {
             self.known().remove(key);
             self.ends().remove(key);
             self.interests.forget(key);
-            return Ok(Done::default());
+            return nothing;
         };
-        let wishes = &state.wishes;
-        if state.deleting || !wishes.managed_by_us {
+        if state.deleting || !state.wishes.managed_by_us {
             self.interests.forget(key);
-            return Ok(Done::default());
+            return nothing;
         }
         let now = Timestamp::now();
-        let status = self.status(key, &state, now);
+        let made = self.pass_over(key, &state, now).await;
+        let again = self.deadline(key, &state, now);
+        Reconciled { again, made }
+    }
+
+    /// The time until the TrainJob's deadline, where it has one before it.
+    fn deadline(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> Option<Duration> {
+        let wishes = &state.wishes;
+        let status = self.status(key, state, now);
+        let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
+            .filter(|_| status::end(&status).is_none())?;
+        Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+    }
+
+    async fn pass_over(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        now: Timestamp,
+    ) -> Result<Vec<Warning>, ReconcileError> {
+        let wishes = &state.wishes;
+        let status = self.status(key, state, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
             self.known().remove(key);
             Ok(Vec::new())
         } else {
-            self.children(key, &state, wishes.suspend).await
+            self.children(key, state, wishes.suspend).await
         };
         let has_started = |job_set: Arc<JobSetState>| !job_set.suspended;
-        if has_ended || self.job_set(key, &state).is_some_and(has_started) {
+        if has_ended || self.job_set(key, state).is_some_and(has_started) {
             self.interests.forget(key);
         } else {
             self.interests.settle(key);
         }
         // What was made shows in the status at once.
-        let status = self.status(key, &state, now);
-        self.write_status(key, &state, &status).await?;
+        let status = self.status(key, state, now);
+        self.write_status(key, state, &status).await?;
         if status::end(&status).is_some() {
             self.ends().remove(key);
         }
-        self.end_overdue(key, &state, &status).await?;
-        let warnings = made?;
-        let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
-            .filter(|_| status::end(&status).is_none());
-        let again = |until: Timestamp| Duration::try_from(until.duration_since(now));
-        Ok(Done {
-            again: until.map(|until| again(until).unwrap_or_default()),
-            warnings,
-        })
+        self.end_overdue(key, state, &status).await?;
+        made
     }
 
     /// The JobSet of a TrainJob, if it is its own.

@@ -45,10 +45,10 @@ fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
     owners.find(|owner| owner.controller == Some(true))
 }
 
-/// Why an object that the TrainJob does not own can't be its own: an earlier TrainJob's goes by itself.
-pub(crate) fn foreign(kind: &str, name: &str, object: &ObjectMeta) -> ReconcileError {
+/// Why an object that the TrainJob of that name does not own can't be its own: that of an earlier one of its name goes by itself.
+pub(crate) fn foreign(job: &str, kind: &str, name: &str, object: &ObjectMeta) -> ReconcileError {
     match controller(object) {
-        Some(owner) if owner.kind == names::TRAIN_JOB && name.starts_with(&owner.name) => {
+        Some(owner) if owner.kind == names::TRAIN_JOB && owner.name == job => {
             ReconcileError::Stale {
                 kind: kind.to_owned(),
                 name: name.to_owned(),

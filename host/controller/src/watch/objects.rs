@@ -1,6 +1,7 @@
 //! What is kept of a TrainJob, a JobSet and a runtime, and how they come in.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -291,6 +292,13 @@ resource!(
 /// What to do where there are no kinds of the trainer's.
 const INSTALL_OURS: &str = "apply the CRDs of deploy/crds, which `trainyard crds` prints too";
 
+/// All but the copy of the whole object that `kubectl apply` leaves there.
+fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let mut annotations = found.unwrap_or_default();
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    annotations
+}
+
 fn version(metadata: &ObjectMeta) -> Option<u64> {
     metadata.resource_version.as_deref()?.parse().ok()
 }
@@ -319,7 +327,7 @@ impl Watched for TrainJobObject {
                 "namespace": self.metadata.namespace,
                 "uid": self.metadata.uid,
                 "labels": self.metadata.labels.unwrap_or_default(),
-                "annotations": self.metadata.annotations.unwrap_or_default(),
+                "annotations": annotations(self.metadata.annotations),
             },
             "spec": self.spec,
         });
@@ -407,9 +415,7 @@ fn runtime(
     };
     let version = version(&metadata)?;
     metadata.managed_fields = None;
-    if let Some(annotations) = &mut metadata.annotations {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
+    metadata.annotations = metadata.annotations.map(|found| annotations(Some(found)));
     let object = json!({
         "apiVersion": names::TRAINER_API_VERSION,
         "kind": kind,

@@ -1,10 +1,14 @@
 //! One kind's objects, the newest version that anybody has seen of each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+
+/// For how long it is known that an object went: longer than any answer to an own write of it is under way.
+const GONE_FOR: Duration = Duration::from_secs(120);
 
 /// A slim copy of an object.
 pub trait State {
@@ -16,17 +20,30 @@ pub trait State {
 /// Slim copies of all objects of a kind.
 ///
 /// Watches and the answers to the controller's own writes both feed it, and the newer version wins: so a reconcile sees what
-/// the last one wrote, before any watch has shown it.
+/// the last one wrote, before any watch has shown it, and an answer that comes late brings back nothing that has gone since.
 #[derive(Debug)]
 pub struct Store<K, S> {
-    objects: RwLock<HashMap<K, Arc<S>>>,
+    objects: RwLock<Objects<K, S>>,
     synced: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct Objects<K, S> {
+    there: HashMap<K, Arc<S>>,
+    /// The versions at which objects went, of late.
+    gone: HashMap<K, u64>,
+    /// The same in the order in which they went.
+    went: VecDeque<(Instant, K, u64)>,
 }
 
 impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
     fn default() -> Self {
         Self {
-            objects: RwLock::default(),
+            objects: RwLock::new(Objects {
+                there: HashMap::new(),
+                gone: HashMap::new(),
+                went: VecDeque::new(),
+            }),
             synced: watch::Sender::new(false),
         }
     }
@@ -35,12 +52,12 @@ impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
 impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     /// The object, as far as it is known.
     pub fn get(&self, key: &K) -> Option<Arc<S>> {
-        self.read().get(key).cloned()
+        self.read().there.get(key).cloned()
     }
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.read().len()
+        self.read().there.len()
     }
 
     /// Whether there is none.
@@ -48,22 +65,16 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         self.len() == 0
     }
 
-    /// Keeps a version of the object, unless a newer one is known. Says whether it was kept.
+    /// Keeps a version of the object, unless a newer one is known, or that it went since. Says whether it was kept.
     pub fn put(&self, key: K, state: S) -> bool {
-        let mut objects = self.write();
-        let newer = objects
-            .get(&key)
-            .is_none_or(|known| known.version() < state.version());
-        if newer {
-            objects.insert(key, Arc::new(state));
-        }
-        newer
+        self.write().put(key, state)
     }
 
     /// The newest version of all.
     pub fn newest(&self) -> u64 {
         let objects = self.read();
         objects
+            .there
             .values()
             .map(|state| state.version())
             .max()
@@ -74,30 +85,31 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
         if objects
+            .there
             .get(key)
             .is_some_and(|known| known.version() <= version)
         {
-            objects.remove(key);
+            objects.there.remove(key);
         }
+        objects.went(key.clone(), version);
     }
 
-    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns the keys of what is gone.
-    pub fn replace(&self, listed: Vec<(K, S)>, before: u64) -> Vec<K> {
+    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone, as it was last.
+    pub fn replace(&self, listed: Vec<(K, S)>, before: u64) -> Vec<(K, Arc<S>)> {
         let listed_versions = listed.iter().map(|(_, state)| state.version());
         let last = listed_versions.fold(before, u64::max);
         let keys: HashSet<K> = listed.iter().map(|(key, _)| key.clone()).collect();
+        let mut objects = self.write();
         for (key, state) in listed {
-            self.put(key, state);
+            objects.put(key, state);
         }
-        let mut gone = Vec::new();
         // What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
-        self.write().retain(|key, state| {
-            let stays = keys.contains(key) || state.version() > last;
-            if !stays {
-                gone.push(key.clone());
-            }
-            stays
-        });
+        let is_gone = |key: &K, state: &mut Arc<S>| !keys.contains(key) && state.version() <= last;
+        let gone: Vec<_> = objects.there.extract_if(is_gone).collect();
+        for (key, _) in &gone {
+            objects.went(key.clone(), last);
+        }
+        drop(objects);
         self.synced.send_replace(true);
         gone
     }
@@ -114,16 +126,40 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     }
 
     // No code panics while it holds the lock; what was written before such a panic would be whole all the same.
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<K, Arc<S>>> {
-        self.objects
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Objects<K, S>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<K, Arc<S>>> {
-        self.objects
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Objects<K, S>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash + Clone, S: State> Objects<K, S> {
+    fn put(&mut self, key: K, state: S) -> bool {
+        let known = self.there.get(&key).map(|known| known.version());
+        let gone = self.gone.get(&key).copied();
+        let newer = known.max(gone).is_none_or(|known| known < state.version());
+        if newer {
+            self.there.insert(key, Arc::new(state));
+        }
+        newer
+    }
+
+    /// Remembers that the object went, and forgets what went long ago.
+    fn went(&mut self, key: K, version: u64) {
+        let now = Instant::now();
+        while let Some((since, _, _)) = self.went.front()
+            && now.duration_since(*since) > GONE_FOR
+        {
+            if let Some((_, key, version)) = self.went.pop_front()
+                && self.gone.get(&key) == Some(&version)
+            {
+                self.gone.remove(&key);
+            }
+        }
+        self.gone.insert(key.clone(), version);
+        self.went.push_back((now, key, version));
     }
 }
 
@@ -156,6 +192,19 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_comes_late_brings_nothing_back() {
+        let store = Store::default();
+        store.put("deleted", At(5));
+        store.put("not listed", At(5));
+        store.remove(&"deleted", 7);
+        store.replace(Vec::new(), 8);
+        assert!(!store.put("deleted", At(6)) && !store.put("not listed", At(6)));
+        assert!(store.is_empty());
+        // One of the same name that was made since.
+        assert!(store.put("deleted", At(9)) && store.put("not listed", At(9)));
+    }
+
+    #[test]
     fn a_list_drops_what_is_gone_and_keeps_what_is_newer_than_it() {
         let store = Store::default();
         store.put("gone", At(1));
@@ -165,7 +214,7 @@ mod tests {
         assert!(!store.is_synced());
         assert_eq!(
             store.replace(vec![("stays", At(3)), ("new", At(4))], before),
-            ["gone"]
+            [("gone", At(1).into())]
         );
         assert!(store.is_synced());
         assert_eq!(*store.get(&"stays").unwrap(), At(3));
@@ -178,8 +227,10 @@ mod tests {
         store.put("stays", At(2));
         store.put("gone", At(7));
         let listed = vec![("stays", At(2))];
-        assert_eq!(store.replace(listed, store.newest()), ["gone"]);
-        assert_eq!(store.replace(Vec::new(), store.newest()), ["stays"]);
+        let gone = store.replace(listed, store.newest());
+        assert_eq!(gone, [("gone", At(7).into())]);
+        let gone = store.replace(Vec::new(), store.newest());
+        assert_eq!(gone, [("stays", At(2).into())]);
         assert!(store.is_empty());
     }
 }

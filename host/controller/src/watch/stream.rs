@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, pin_mut};
@@ -35,14 +36,14 @@ pub(crate) const WATCH_SECONDS: u32 = 60;
 /// The longest pause before discovery is asked again whether the controller's own kinds are served.
 const ASK_EVERY: Duration = Duration::from_secs(4);
 
-/// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last of it where it was
-/// seen to go. An error is logged and waited out; no other watch feels it. While the kind is not served, that is waited for, and
+/// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last that was known
+/// of it where it went. An error is logged and waited out; no other watch feels it. While the kind is not served, that is waited for, and
 /// `absent` is told why; nothing once it is served.
 pub(crate) async fn follow<W: Watched>(
     client: &Client,
     store: &Store<W::Key, W::State>,
     absent: impl Fn(Option<String>),
-    changed: impl Fn(&W::Key, Option<W::State>),
+    changed: impl Fn(&W::Key, Option<Arc<W::State>>),
 ) {
     loop {
         until_served::<W>(client, &absent).await;
@@ -89,7 +90,7 @@ async fn until_served<W: Watched>(client: &Client, absent: impl Fn(Option<String
 async fn watch<W: Watched>(
     api: Api<W>,
     store: &Store<W::Key, W::State>,
-    changed: impl Fn(&W::Key, Option<W::State>),
+    changed: impl Fn(&W::Key, Option<Arc<W::State>>),
 ) {
     let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
     pin_mut!(events);
@@ -105,7 +106,9 @@ async fn watch<W: Watched>(
                 let listed = std::mem::take(&mut listed);
                 let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
                 let gone = store.replace(listed, before);
-                keys.iter().chain(&gone).for_each(|key| changed(key, None));
+                keys.iter().for_each(|key| changed(key, None));
+                gone.into_iter()
+                    .for_each(|(key, last)| changed(&key, Some(last)));
             }
             Ok(watcher::Event::Apply(object)) => {
                 if let Some((key, state)) = object.slim() {
@@ -116,7 +119,7 @@ async fn watch<W: Watched>(
             Ok(watcher::Event::Delete(object)) => {
                 if let Some((key, state)) = object.slim() {
                     store.remove(&key, state.version());
-                    changed(&key, Some(state));
+                    changed(&key, Some(Arc::new(state)));
                 }
             }
             Err(error) if is_gone(&error) => return,

@@ -185,7 +185,7 @@ impl Pass<'_> {
         let found = beside.api.get_metadata_opt(name).await;
         match found.map_err(|error| ReconcileError::api(beside.what("reading"), error))? {
             Some(found) if !owner::owns(&self.job, &found.metadata) => {
-                Err(owner::foreign(kind, name, &found.metadata))
+                Err(owner::foreign(&self.key.name, kind, name, &found.metadata))
             }
             found => Ok(found.is_some()),
         }

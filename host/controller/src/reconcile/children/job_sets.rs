@@ -39,7 +39,7 @@ impl Reconciler {
         key: &Key,
     ) -> Result<ReconcileError, ReconcileError> {
         Ok(match self.live_job_set(key).await? {
-            Some(found) => owner::foreign(names::JOB_SET, &key.name, found.meta()),
+            Some(found) => owner::foreign(&key.name, names::JOB_SET, &key.name, found.meta()),
             None => ReconcileError::Stale {
                 kind: names::JOB_SET.to_owned(),
                 name: key.name.to_string(),
@@ -152,6 +152,7 @@ impl Pass<'_> {
             Some(rendered) => {
                 let objects = rendered.objects.iter();
                 let objects = objects.filter(|object| listed.contains(&Listed::of(object)));
+                let objects: Vec<_> = objects.collect();
                 self.apply_beside(objects, Stage::Suspended).await?
             }
         };
@@ -190,9 +191,12 @@ impl Pass<'_> {
     /// The error, or whose the JobSet of this name is.
     async fn taken(&self, error: ReconcileError) -> Result<(), ReconcileError> {
         match self.reconciler.live_job_set(self.key).await {
-            Ok(Some(found)) if !owner::owns(&self.job, found.meta()) => {
-                Err(owner::foreign(names::JOB_SET, &self.key.name, found.meta()))
-            }
+            Ok(Some(found)) if !owner::owns(&self.job, found.meta()) => Err(owner::foreign(
+                &self.key.name,
+                names::JOB_SET,
+                &self.key.name,
+                found.meta(),
+            )),
             _ => Err(error),
         }
     }

@@ -22,7 +22,7 @@ use super::error::{ReconcileError, unless_gone};
 use super::snapshot::{Listed, STARTED, Snapshot};
 use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
-use crate::watch::{JobSetState, TrainJobObject, TrainJobState, Watched as _};
+use crate::watch::{JobSetState, State, TrainJobObject, TrainJobState, Watched as _};
 
 pub(super) use read::read;
 pub(super) use running::Known;
@@ -120,7 +120,10 @@ impl Reconciler {
                 self.stores.jobs.put(key, now);
                 Err(ReconcileError::Conflict { what })
             }
-            None => Err(ReconcileError::Conflict { what }),
+            None => {
+                self.stores.jobs.remove(key, State::version(known));
+                Err(ReconcileError::Conflict { what })
+            }
         }
     }
 

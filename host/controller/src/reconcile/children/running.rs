@@ -145,7 +145,7 @@ impl Reconciler {
             let found = found.map(|found| found.metadata);
             let foreign = found.as_ref().filter(|it| !owner::is_of(&state.uid, it));
             if let Some(foreign) = foreign {
-                refused.get_or_insert_with(|| owner::foreign(kind, name, foreign));
+                refused.get_or_insert_with(|| owner::foreign(&key.name, kind, name, foreign));
                 needs.push(Need::Nothing);
                 continue;
             }

@@ -41,7 +41,12 @@ impl Pass<'_> {
             return Ok(None);
         };
         if !owner::owns(&self.job, &map.metadata) {
-            return Err(owner::foreign("ConfigMap", &name, &map.metadata));
+            return Err(owner::foreign(
+                &self.key.name,
+                "ConfigMap",
+                &name,
+                &map.metadata,
+            ));
         }
         Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
     }
