@@ -145,19 +145,19 @@ async fn measure(
 ) -> Result<Figures> {
     let idle = Measured::start(plane, contender).await?;
     tokio::time::sleep(SETTLED).await;
-    let rss_idle = idle.rss()?;
+    let rss_idle = idle.rss().await?;
     drop(idle);
     objects::create_jobs(plane.client(), namespace, jobs).await?;
     let controller = Measured::start(plane, contender).await?;
     let time = until(&api(plane.client(), namespace, JOB_SET), jobs).await?;
-    let cpu = controller.cpu()?;
+    let cpu = controller.cpu().await?;
     tokio::time::sleep(SETTLED).await;
     Ok(Figures {
         time,
         milliseconds: cpu * 1000.0 / jobs as f64,
         calls: controller.calls().await? / jobs as f64,
         rss_idle,
-        rss_after: controller.rss()?,
+        rss_after: controller.rss().await?,
     })
 }
 

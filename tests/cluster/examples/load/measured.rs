@@ -1,18 +1,14 @@
-//! A controller as a process of this one, so that its costs can be read.
+//! A controller as a process of this one, and what its metrics say that it takes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Port, http_get};
+use trainyard_cluster::{ControlPlane, Port, Process, eventually, http_get};
 
 use crate::AT_ONCE;
-
-/// Clock ticks of a second in /proc.
-const TICKS: f64 = 100.0;
 
 /// Whose controller.
 pub(crate) enum Contender<'a> {
@@ -31,7 +27,7 @@ pub(crate) struct Limits {
 
 /// A controller that runs until this is dropped.
 pub(crate) struct Measured {
-    child: Child,
+    process: Process,
     metrics: Port,
     /// The metric that counts its calls.
     counts: &'static str,
@@ -64,74 +60,54 @@ impl Measured {
                 (command, "rest_client_requests_total")
             }
         };
-        let log = fs::File::create(plane.folder().join("controller.log"))?;
-        let child = command
-            .env("KUBECONFIG", plane.kubeconfig())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-        let mut started = Self {
-            child,
+        command.env("KUBECONFIG", plane.kubeconfig());
+        let started = Self {
+            process: Process::start("controller", &command, plane.folder())?,
             metrics,
             counts,
             _ports: [probes, webhooks],
         };
-        started.ready(plane).await?;
+        started.ready().await?;
         Ok(started)
     }
 
-    async fn ready(&mut self, plane: &ControlPlane) -> Result<()> {
+    async fn ready(&self) -> Result<()> {
         let [probes, _] = &self._ports;
-        loop {
-            if http_get(probes.number(), "/readyz").await.is_ok() {
-                return Ok(());
-            }
-            if let Some(status) = self.child.try_wait()? {
-                let log = fs::read_to_string(plane.folder().join("controller.log"))?;
-                bail!("the controller ended: {status}\n{log}");
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("the controller is ready", async || {
+            self.process.still_runs()?;
+            Ok(http_get(probes.number(), "/readyz").await.ok())
+        })
+        .await
+        .map(drop)
     }
 
     /// Seconds of CPU so far.
-    pub(crate) fn cpu(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields = stat.rsplit(") ").next().context("no fields")?.split(' ');
-        let ticks = fields
-            .skip(11)
-            .take(2)
-            .map(str::parse::<f64>)
-            .sum::<Result<f64, _>>()?;
-        Ok(ticks / TICKS)
+    pub(crate) async fn cpu(&self) -> Result<f64> {
+        self.sum("process_cpu_seconds_total").await
     }
 
     /// MiB of memory that it holds now.
-    pub(crate) fn rss(&self) -> Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no RSS")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kib / 1024.0)
+    pub(crate) async fn rss(&self) -> Result<f64> {
+        Ok(self.sum("process_resident_memory_bytes").await? / 1024.0 / 1024.0)
     }
 
     /// Its calls of the API server so far.
     pub(crate) async fn calls(&self) -> Result<f64> {
-        let text = http_get(self.metrics.number(), "/metrics").await?;
-        let lines = text.lines().filter(|line| line.starts_with(self.counts));
-        let counts = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        Ok(counts.sum())
+        self.sum(self.counts).await
     }
-}
 
-impl Drop for Measured {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// The sum of a metric over all of its labels.
+    async fn sum(&self, name: &str) -> Result<f64> {
+        let text = http_get(self.metrics.number(), "/metrics").await?;
+        let lines = text.lines().filter(|line| {
+            let metric = line.split(['{', ' ']).next();
+            metric == Some(name)
+        });
+        let values = lines.map(|line| line.rsplit(' ').next().and_then(|value| value.parse().ok()));
+        let values: Option<Vec<f64>> = values.collect();
+        let values = values.filter(|values| !values.is_empty());
+        let values = values.with_context(|| format!("the controller has no metric {name}"))?;
+        Ok(values.iter().sum())
     }
 }
 
