@@ -376,7 +376,7 @@ async fn without_objects_nothing_is_read(shared: &Editions) -> Result<()> {
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
     let watched = Watched::running(shared, &json!([])).await?;
-    let path = format!("/namespaces/{}/", watched.place.namespace);
+    let path = format!("/namespaces/{}/", watched.place.name);
     let reads = async || {
         let calls = cluster.proxy.calls().await;
         let is_read = |call: &&Call| call.method == Method::GET && call.path.contains(&path);
