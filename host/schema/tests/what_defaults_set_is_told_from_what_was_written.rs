@@ -1,6 +1,6 @@
 //! What the schema's defaults set is told from what the object's author wrote.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use serde_json::{Value, json};
 use trainyard_schema::structural::{Options, Structural};
