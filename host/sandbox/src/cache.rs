@@ -29,23 +29,34 @@ pub struct CachePaths {
 }
 
 impl CachePaths {
-    /// The user's folders, by the XDG base directory specification; none where there is no home.
+    /// That folder and the user's key, by the XDG base directory specification, and the user's folder where none is given. The key
+    /// lies beside the compiled components where the user has no place for it, as in a container without a home; without a folder
+    /// there is no cache then.
     #[must_use]
-    pub fn of_user() -> Option<Self> {
-        let home = std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .filter(|home| home.is_absolute());
-        let base = |variable: &str, below: &str| {
-            let set = std::env::var_os(variable)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute());
-            set.or_else(|| home.as_ref().map(|home| home.join(below)))
-                .map(|path| path.join("trainyard"))
+    pub fn of_user(folder: Option<&Path>) -> Option<Self> {
+        let path = |variable: &str| {
+            let set = std::env::var_os(variable).map(PathBuf::from);
+            set.filter(|path| path.is_absolute())
         };
-        Some(Self {
-            folder: base("XDG_CACHE_HOME", ".cache")?,
-            key: base("XDG_STATE_HOME", ".local/state")?.join("cache.key"),
-        })
+        let base = |variable: &str, below: &str| {
+            let base = path(variable).or_else(|| Some(path("HOME")?.join(below)))?;
+            Some(base.join("trainyard"))
+        };
+        let key = base("XDG_STATE_HOME", ".local/state").map(|state| state.join("cache.key"));
+        match (folder, key) {
+            (None, key) => Some(Self {
+                folder: base("XDG_CACHE_HOME", ".cache")?,
+                key: key?,
+            }),
+            (Some(folder), Some(key)) => Some(Self {
+                folder: folder.to_owned(),
+                key,
+            }),
+            (Some(folder), None) => Some(Self {
+                folder: folder.join("compiled"),
+                key: folder.join("cache.key"),
+            }),
+        }
     }
 }
 

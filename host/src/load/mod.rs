@@ -195,26 +195,9 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 pub(crate) fn loader(cache_dir: Option<&Path>) -> Result<Loader, Failure> {
     let options = LoaderOptions {
         compiler: CompilerCommand::this_program(COMPILE_WORKER)?,
-        cache: cache(CachePaths::of_user(), cache_dir),
+        cache: CachePaths::of_user(cache_dir),
         limits: LoadLimits::default(),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     Loader::new(options).map_err(|error| Failure::from_iter([error]))
-}
-
-/// The cache's key lies outside of its folder: in the user's, else, as in a container without a home, beside it.
-fn cache(of_user: Option<CachePaths>, cache_dir: Option<&Path>) -> Option<CachePaths> {
-    let Some(folder) = cache_dir else {
-        return of_user;
-    };
-    Some(match of_user {
-        Some(of_user) => CachePaths {
-            folder: folder.to_owned(),
-            ..of_user
-        },
-        None => CachePaths {
-            folder: folder.join("compiled"),
-            key: folder.join("cache.key"),
-        },
-    })
 }
