@@ -1,6 +1,10 @@
-//! What may still change in a JobSet that has run. Pure.
+//! What may still change in a JobSet that has run, and what its API says to a change that may not. Pure.
 
+use kube::core::response::{StatusCause, reason};
 use serde_json::{Map, Value, json};
+use trainyard_api::names;
+
+use super::snapshot::STARTED;
 
 /// Where a pod template says how its pods are placed: what JobSet lets change while a JobSet is suspended.
 const SCHEDULING: [&str; 6] = [
@@ -87,6 +91,38 @@ pub(crate) fn resumption(uid: &str, version: &str, jobs: Option<Value>) -> Value
         spec.insert("replicatedJobs".to_owned(), jobs);
     }
     json!({"metadata": {"uid": uid, "resourceVersion": version}, "spec": spec})
+}
+
+/// Has a JobSet say that it was let go.
+pub(crate) fn mark_started(job_set: &mut Value) {
+    let metadata = job_set.get_mut("metadata").and_then(Value::as_object_mut);
+    let annotations = metadata.map(|metadata| {
+        metadata
+            .entry("annotations")
+            .or_insert_with(|| Value::Object(Map::new()))
+    });
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(STARTED.to_owned(), json!("true"));
+    }
+}
+
+/// Whether JobSet's schema, or its webhook, says that fields of its spec can't change, and nothing else: quotas, rights and other
+/// people's webhooks refuse in other words, and so does JobSet what would be wrong in a new one too.
+pub(crate) fn is_immutable(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else {
+        return false;
+    };
+    let Some(details) = &status.details else {
+        return false;
+    };
+    let fixed = |cause: &StatusCause| {
+        cause.field.starts_with("spec.") && cause.message.ends_with("is immutable")
+    };
+    status.code == 422
+        && status.reason == reason::INVALID
+        && (&*details.group, &*details.kind) == (names::JOB_SET_GROUP, names::JOB_SET)
+        && !details.causes.is_empty()
+        && details.causes.iter().all(fixed)
 }
 
 #[cfg(test)]
