@@ -6,13 +6,13 @@ use trainyard_api::names;
 
 use super::snapshot::STARTED;
 
-/// Where a pod template says how its pods are placed: what JobSet lets change while a JobSet is suspended.
-const SCHEDULING: [&str; 6] = [
+/// Where a pod template says how its pods are placed: what JobSet lets change while a JobSet is suspended. It does not let the
+/// affinity.
+const SCHEDULING: [&str; 5] = [
     "/metadata/labels",
     "/metadata/annotations",
     "/spec/nodeSelector",
     "/spec/tolerations",
-    "/spec/affinity",
     "/spec/schedulingGates",
 ];
 
@@ -129,7 +129,66 @@ pub(crate) fn is_immutable(error: &kube::Error) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use kube::core::Status;
+
     use super::*;
+
+    fn refused(code: u16, kind: &str, causes: &[(&str, &str)]) -> kube::Error {
+        let cause = |(field, message): &(&str, &str)| json!({"field": field, "message": message});
+        let causes: Vec<_> = causes.iter().map(cause).collect();
+        let status: Status = serde_json::from_value(json!({
+            "status": "Failure", "code": code, "reason": "Invalid",
+            "details": {"group": "jobset.x-k8s.io", "kind": kind, "causes": causes},
+        }))
+        .unwrap();
+        kube::Error::Api(status.boxed())
+    }
+
+    #[test]
+    fn only_fields_that_cannot_change_make_a_job_set_immutable() {
+        let webhook = (
+            "spec.replicatedJobs",
+            "Invalid value: []: field is immutable",
+        );
+        let schema = (
+            "spec.network",
+            "Invalid value: \"object\": Value is immutable",
+        );
+        let owner = ("metadata.uid", "Invalid value: \"a\": field is immutable");
+        let wrong = (
+            "spec.replicatedJobs[0].replicas",
+            "Invalid value: -1: must not be negative",
+        );
+        assert!(is_immutable(&refused(422, "JobSet", &[webhook, schema])));
+        for (code, kind, causes) in [
+            (422, "JobSet", &[] as &[_]),
+            (422, "JobSet", &[webhook, wrong]),
+            (422, "JobSet", &[owner]),
+            (422, "Policy", &[webhook]),
+            (403, "JobSet", &[webhook]),
+        ] {
+            let error = refused(code, kind, causes);
+            assert!(!is_immutable(&error), "{error:?}");
+        }
+        let plain = Status::failure("spec.network: field is immutable", "Invalid");
+        assert!(!is_immutable(&kube::Error::Api(
+            plain.with_code(422).boxed()
+        )));
+    }
+
+    #[test]
+    fn the_mark_keeps_what_else_is_noted() {
+        for annotations in [json!(null), json!({"a": "b"})] {
+            let mut job_set = json!({"metadata": {"name": "a"}});
+            if annotations.is_object() {
+                *job_set.pointer_mut("/metadata").unwrap() = json!({"annotations": annotations});
+            }
+            mark_started(&mut job_set);
+            let marked = job_set.pointer("/metadata/annotations").unwrap();
+            assert_eq!(marked.get(STARTED), Some(&json!("true")));
+            assert_eq!(marked.get("a"), annotations.get("a"));
+        }
+    }
 
     fn spec(pods: &Value) -> Value {
         json!({"replicatedJobs": [
