@@ -10,17 +10,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use common::{Disturbed, Place, is, is_running, kind, runtime};
+use common::{Disturbed, Place, is, is_running, is_suspended, kind, runtime};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Call, ControlPlane, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually, run,
+    Act, Call, ControlPlane, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually,
+    run,
 };
 use trainyard_schema::documents::Kind;
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 const MODES: [&str; 4] = ["with-jobset", "once", "while-suspended", "live"];
 const JOB: &str = "job";
+const SNAPSHOT: &str = "job-runtime-snapshot";
 
 /// A cluster, and two editions of a plugin that puts an object of each mode beside a JobSet.
 struct Editions {
@@ -66,6 +68,13 @@ struct Watched<'a> {
 impl<'a> Watched<'a> {
     /// Has it run, with these plugins.
     async fn running(shared: &'a Editions, plugins: &Value) -> Result<Self> {
+        let watched = Self::created(shared, plugins).await?;
+        let jobs = watched.place.api(&watched.place.jobs);
+        jobs.until(JOB, "it runs", is_running).await?;
+        Ok(watched)
+    }
+
+    async fn created(shared: &'a Editions, plugins: &Value) -> Result<Self> {
         let watched = Self {
             place: Place::new(&shared.cluster.cluster, DEADLINE).await?,
             job_sets: Resource::jobsets(),
@@ -86,7 +95,6 @@ impl<'a> Watched<'a> {
         });
         let jobs = place.api(&place.jobs);
         jobs.create(&job, &Write::strict()).await?.accepted()?;
-        jobs.until(JOB, "it runs", is_running).await?;
         Ok(watched)
     }
 
@@ -312,15 +320,7 @@ async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Resu
     let now = watched.job_set().await?;
     ensure!(now["spec"] == job_set["spec"], "{now:#}");
     // Nor does it where somebody suspends the JobSet: it goes on as it was.
-    let job_sets = watched.place.api(&watched.job_sets);
-    let suspended = json!({"spec": {"suspend": true}});
-    let suspended = job_sets.merge(JOB, &suspended, &Write::strict()).await?;
-    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
-    let goes_on = |job_set: &Value| {
-        job_set["spec"]["suspend"] == false
-            && job_set["metadata"]["generation"].as_u64() > suspended
-    };
-    let now = job_sets.until(JOB, "it goes on", goes_on).await?;
+    let now = suspended_until_it_goes_on(&watched).await?;
     ensure!(pods(&now) == pods(&job_set), "{now:#}");
     ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
     controller.kill()?;
@@ -333,6 +333,132 @@ async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Resu
         })
         .await?;
     ensure!(after == before, "{after:?}");
+    controller.kill().map(drop)
+}
+
+/// Changes the JobSet's `spec.suspend` by hand, and waits until it goes on.
+async fn suspended_until_it_goes_on(watched: &Watched<'_>) -> Result<Value> {
+    let job_sets = watched.place.api(&watched.job_sets);
+    let suspended = json!({"spec": {"suspend": true}});
+    let suspended = job_sets.merge(JOB, &suspended, &Write::strict()).await?;
+    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
+    let goes_on = |job_set: &Value| {
+        job_set["spec"]["suspend"] == false
+            && job_set["metadata"]["generation"].as_u64() > suspended
+    };
+    job_sets.until(JOB, "it goes on", goes_on).await
+}
+
+/// No status says that it ran: it was never written.
+async fn a_start_that_no_status_tells_is_known(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let refuse = |call: &Call| match call.path.contains("/trainjobs/job/status") {
+        true => Act::conflict(),
+        false => Act::Forward,
+    };
+    cluster.proxy.set_rule(refuse).await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::created(shared, &emitting()).await?;
+    let job_sets = watched.place.api(&watched.job_sets);
+    let runs = |job_set: &Value| job_set["status"]["replicatedJobsStatus"][0]["ready"] == 1;
+    let before = job_sets.until(JOB, "it runs", runs).await?;
+    let notes = watched.notes().await?;
+    controller.kill()?;
+    let job = watched.place.api(&watched.place.jobs).get(JOB).await?;
+    let job = job.accepted()?;
+    ensure!(job["status"].get("jobsStatus").is_none(), "{job:#}");
+
+    let suspended = json!({"spec": {"suspend": true}});
+    let suspended = job_sets.merge(JOB, &suspended, &Write::strict()).await?;
+    let suspended = suspended.accepted()?["metadata"]["generation"].as_u64();
+    cluster.proxy.forget().await;
+    let controller = cluster.controller_with(&shared.second).await?;
+    let goes_on = |job_set: &Value| {
+        job_set["spec"]["suspend"] == false
+            && job_set["metadata"]["generation"].as_u64() > suspended
+    };
+    let now = job_sets.until(JOB, "it goes on", goes_on).await?;
+    ensure!(pods(&now) == pods(&before), "{now:#}");
+    ensure!(now["metadata"]["uid"] == before["metadata"]["uid"]);
+    ensure!(watched.notes().await? == notes);
+    controller.kill().map(drop)
+}
+
+/// Its plugin is gone: what its own patches ask for still reaches its pods, as far as JobSet lets it.
+async fn without_its_plugin_it_is_placed_by_its_patches(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let before = watched.job_set().await?;
+    watched.note("suspended", &json!({"suspend": true})).await?;
+    let jobs = watched.place.api(&watched.place.jobs);
+    jobs.until(JOB, "it is suspended", is_suspended).await?;
+    controller.kill()?;
+
+    let controller = cluster.controller().await?;
+    let pods = json!({
+        "nodeSelector": {"zone": "b"},
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "zone"},
+        ]}},
+    });
+    let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
+    let patch = json!({
+        "manager": "example.com/queue",
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    });
+    let spec = json!({"suspend": false, "runtimePatches": [patch]});
+    watched.note("resumed", &spec).await?;
+    let job_sets = watched.place.api(&watched.job_sets);
+    let goes_on = |job_set: &Value| job_set["spec"]["suspend"] == false;
+    let now = job_sets.until(JOB, "it goes on", goes_on).await?;
+    let at = "/spec/replicatedJobs/0/template/spec/template/spec";
+    let (was, is) = (before.pointer(at), now.pointer(at));
+    let (was, is) = (was.context("no pods")?, is.context("no pods")?);
+    ensure!(is["nodeSelector"] == json!({"zone": "b"}), "{is:#}");
+    ensure!(is["containers"] == was["containers"], "{is:#}");
+    ensure!(now["metadata"]["uid"] == before["metadata"]["uid"]);
+    let event = watched
+        .place
+        .event(JOB, "the plan of this TrainJob is pinned to beside");
+    let event = event.await?;
+    ensure!(event["reason"] == "TrainJobWarning", "{event:#}");
+    controller.kill().map(drop)
+}
+
+/// What a snapshot that can't be used is told to lead to: it is deleted, and made again; and without its runtime it goes on too.
+async fn a_snapshot_that_is_gone_is_made_again(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let before = watched.job_set().await?;
+    let config_maps = watched.place.api(&watched.config_maps);
+    config_maps.delete(SNAPSHOT).await?.accepted()?;
+    let now = suspended_until_it_goes_on(&watched).await?;
+    ensure!(pods(&now) == pods(&before), "{now:#}");
+    let there = |map: &Value| map.is_object();
+    let again = config_maps
+        .until(SNAPSHOT, "it is made again", there)
+        .await?;
+    ensure!(again["immutable"] == true, "{again:#}");
+    ensure!(
+        again["data"]["plan"]
+            .as_str()
+            .is_some_and(|plan| plan.contains("beside"))
+    );
+
+    let runtimes = kind(Kind::TrainingRuntime)?;
+    let runtimes = watched.place.api(&runtimes);
+    runtimes.delete("torch").await?.accepted()?;
+    runtimes
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await?;
+    config_maps.delete(SNAPSHOT).await?.accepted()?;
+    let now = suspended_until_it_goes_on(&watched).await?;
+    ensure!(pods(&now) == pods(&before), "{now:#}");
     controller.kill().map(drop)
 }
 
@@ -362,7 +488,7 @@ async fn a_running_job_set_comes_back_by_the_pinned_plan(shared: &Editions) -> R
     let again = job_sets.until(JOB, "it is made again", is_new).await?;
     ensure!(pods(&again) == pods(&before), "{again:#}");
     let snapshot = watched.place.api(&watched.config_maps);
-    let snapshot = snapshot.get("job-runtime-snapshot").await?.accepted()?;
+    let snapshot = snapshot.get(SNAPSHOT).await?.accepted()?;
     let annotations = &snapshot["metadata"]["annotations"];
     ensure!(
         annotations["trainyard.dev/started"] == "true",
@@ -452,6 +578,18 @@ fn main() -> ExitCode {
         Test::new(
             "an_update_of_a_plugin_reaches_no_running_job",
             an_update_of_a_plugin_reaches_no_running_job,
+        ),
+        Test::new(
+            "a_start_that_no_status_tells_is_known",
+            a_start_that_no_status_tells_is_known,
+        ),
+        Test::new(
+            "without_its_plugin_it_is_placed_by_its_patches",
+            without_its_plugin_it_is_placed_by_its_patches,
+        ),
+        Test::new(
+            "a_snapshot_that_is_gone_is_made_again",
+            a_snapshot_that_is_gone_is_made_again,
         ),
         Test::new(
             "a_running_job_set_comes_back_by_the_pinned_plan",

@@ -300,7 +300,7 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Shared) -> Result<(
         set.pointer("/spec/replicatedJobs/0/template/spec/template/spec/nodeSelector/zone")
             .cloned()
     };
-    namespace
+    let before = namespace
         .api(&namespace.job_sets)
         .until("queued", "it is there", |set| zone(set) == Some(json!("a")))
         .await?;
@@ -340,6 +340,10 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Shared) -> Result<(
         })
         .await?;
     ensure!(zone(&resumed) == Some(json!("c")), "{resumed:#}");
+    ensure!(
+        resumed["metadata"]["uid"] == before["metadata"]["uid"],
+        "it was deleted and made again: {resumed:#}"
+    );
     let tolerations = &resumed["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
         ["tolerations"];
     ensure!(

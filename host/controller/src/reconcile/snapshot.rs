@@ -19,7 +19,7 @@ use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
 
-/// The annotation of a snapshot whose JobSet has run: from then on it is pinned whole.
+/// The annotation of a JobSet that was let go, and of a snapshot whose JobSet has run: from then on it is pinned whole.
 pub(crate) const STARTED: &str = "trainyard.dev/started";
 
 const RUNTIME: &str = "runtime";
@@ -155,14 +155,26 @@ pub struct Snapshot {
     pub(crate) written: Option<Written>,
 }
 
-/// A snapshot's ConfigMap, as it was read.
+/// Which ConfigMap a snapshot was read from.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) uid: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether its data can't change. What belongs to a suspended TrainJob can: where a plugin was renewed, it is renewed by one
-    /// write, so that there is never a time without it.
-    pub(crate) immutable: bool,
+}
+
+impl Written {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.clone(),
+            version: metadata.resource_version.clone(),
+        }
+    }
+}
+
+/// Whether a snapshot's ConfigMap, or a JobSet, is marked as started.
+pub(crate) fn is_started(metadata: &ObjectMeta) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(STARTED))
 }
 
 impl Snapshot {
@@ -211,7 +223,8 @@ impl Snapshot {
         same
     }
 
-    /// The ConfigMap that holds it.
+    /// The ConfigMap that holds it. Its data can change until its JobSet has run: it is renewed by one write, so that there is
+    /// never a time without it.
     pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
         let mut data = BTreeMap::from([
             (RUNTIME.to_owned(), yaml::write(&self.runtime_object)),
@@ -232,7 +245,7 @@ impl Snapshot {
                 ..ObjectMeta::default()
             },
             data: Some(data),
-            immutable: Some(!job.suspend || self.started),
+            immutable: Some(self.started),
             ..ConfigMap::default()
         }
     }
@@ -305,13 +318,8 @@ impl Snapshot {
                 .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
         snapshot.objects = Self::listed(map)?;
-        let annotations = map.metadata.annotations.as_ref();
-        snapshot.started = annotations.is_some_and(|all| all.contains_key(STARTED));
-        snapshot.written = Some(Written {
-            uid: map.metadata.uid.clone(),
-            version: map.metadata.resource_version.clone(),
-            immutable: map.immutable == Some(true),
-        });
+        snapshot.started = is_started(&map.metadata);
+        snapshot.written = Some(Written::of(&map.metadata));
         Ok(snapshot)
     }
 }

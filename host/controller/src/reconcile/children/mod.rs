@@ -9,17 +9,16 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch};
 use serde_json::{Value, json};
 use trainyard_api::TrainJob;
-use trainyard_render::Warning;
+use trainyard_render::{About, Warning};
 
 use beside::Held;
 
-use super::error::{ReconcileError, unless_gone};
-use super::snapshot::{Listed, STARTED, Snapshot};
+use super::error::ReconcileError;
+use super::snapshot::Listed;
 use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
 use crate::watch::{JobSetState, State, TrainJobObject, TrainJobState, Watched as _};
@@ -59,10 +58,7 @@ impl Reconciler {
             }
             // Its end wakes the TrainJob again.
             Some(found) if found.deleting => Ok(Vec::new()),
-            Some(found) if !found.suspended && suspend => {
-                self.suspend(key, found).await?;
-                Ok(Vec::new())
-            }
+            Some(found) if !found.suspended && suspend => self.suspend(key, state, found).await,
             Some(found) if !found.suspended => {
                 self.keep_beside(key, state, found).await?;
                 Ok(Vec::new())
@@ -128,23 +124,17 @@ impl Reconciler {
     }
 
     /// Suspends a running JobSet: nothing else of it changes. Before that, its snapshot says that it has run.
-    async fn suspend(&self, key: &Key, job_set: &JobSetState) -> Result<(), ReconcileError> {
-        self.mark_started(key).await?;
+    async fn suspend(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        job_set: &JobSetState,
+    ) -> Result<Vec<Warning>, ReconcileError> {
+        let foreign = self.mark_started(key, &state.uid).await?;
         let patch = job_set::suspension(&job_set.uid);
         self.patch_job_set(key, &Patch::Merge(&patch), &merging())
-            .await
-    }
-
-    /// Has the snapshot say that the JobSet has run.
-    async fn mark_started(&self, key: &Key) -> Result<(), ReconcileError> {
-        let maps: Api<ConfigMap> = self.api(key);
-        let started = json!({"metadata": {"annotations": {STARTED: "true"}}, "immutable": true});
-        let name = Snapshot::name(&key.name);
-        let marked = maps.patch(&name, &merging(), &Patch::Merge(&started)).await;
-        // There is none where the JobSet is older than snapshots are, or somebody deleted it.
-        unless_gone(marked)
-            .map(drop)
-            .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))
+            .await?;
+        Ok(foreign.iter().map(warning).collect())
     }
 
     /// Where an object beside the JobSet is.
@@ -156,6 +146,16 @@ impl Reconciler {
     fn dynamic(&self, key: &Key, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&kind_of(api_version, kind));
         Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+    }
+}
+
+/// What the author of a TrainJob that goes on all the same should know.
+fn warning(error: &ReconcileError) -> Warning {
+    Warning {
+        about: About::TrainJob,
+        field: None,
+        message: error.to_string(),
+        plugin: None,
     }
 }
 

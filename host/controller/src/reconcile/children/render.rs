@@ -55,6 +55,14 @@ impl Pass<'_> {
         .await
     }
 
+    /// The snapshot of a JobSet that is there, and may have run, made again of the runtime as it is now.
+    pub(super) async fn snapshot_again(&self) -> Result<Snapshot, ReconcileError> {
+        let snapshot = self.fresh_snapshot()?.of_a_started_job();
+        let made = self.render(snapshot).await?;
+        self.post_snapshot(&made.snapshot).await?;
+        Ok(made.snapshot)
+    }
+
     /// The same from the snapshot that is already there.
     async fn remade(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
         let made = self.render(snapshot).await?;

@@ -1,0 +1,309 @@
+//! A JobSet that waits is changed only as it is now, gives way to another only where there can be one, and what belongs to
+//! somebody else stays as it is.
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use common::{Disturbed, Place, is, is_running, is_suspended};
+use http::Method;
+use serde_json::{Value, json};
+use trainyard_cluster::{Act, Call, Resource, Test, Trainyard, Write, eventually, run};
+
+const DEADLINE: Duration = Duration::from_secs(3600);
+const JOB: &str = "queued";
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Patches that ask for this of the pods.
+fn patches(pods: &Value) -> Value {
+    let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
+    json!([{
+        "manager": "example.com/queue",
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    }])
+}
+
+/// What JobSet lets nobody change, even while a JobSet is suspended.
+fn affinity() -> Value {
+    json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone"},
+    ]}}})
+}
+
+fn pods(job_set: &Value) -> &Value {
+    &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+}
+
+/// A suspended TrainJob, and its JobSet.
+async fn queued(place: &Place<'_>) -> Result<Value> {
+    let spec = json!({"runtimeRef": {"name": "torch"}, "suspend": true});
+    place.create(JOB, &spec).await?;
+    place
+        .api(&place.jobs)
+        .until(JOB, "it waits", is_suspended)
+        .await?;
+    place.job_set(JOB).await
+}
+
+async fn one_that_cannot_change_gives_way(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let before = queued(&place).await?;
+    let spec = json!({"runtimePatches": patches(&affinity())});
+    place.patch(JOB, &spec).await?;
+    let changed = |job_set: &Value| pods(job_set)["affinity"] == affinity()["affinity"];
+    let job_sets = place.api(&place.job_sets);
+    let after = job_sets.until(JOB, "it is another", changed).await?;
+    ensure!(after["metadata"]["uid"] != before["metadata"]["uid"]);
+    ensure!(after["spec"]["suspend"] == true, "{after:#}");
+    ensure!(job_sets.items().await?.len() == 1);
+    let jobs = Resource::jobs();
+    let is_its =
+        |job: &Value| job["metadata"]["ownerReferences"][0]["uid"] == after["metadata"]["uid"];
+    let all_are_its = |jobs: &[Value]| !jobs.is_empty() && jobs.iter().all(is_its);
+    place
+        .api(&jobs)
+        .until_all("its Jobs are there, and no others", all_are_its)
+        .await?;
+    place.patch(JOB, &json!({"suspend": false})).await?;
+    place
+        .api(&place.jobs)
+        .until(JOB, "it runs", is_running)
+        .await?;
+    controller.kill().map(drop)
+}
+
+/// A policy by which nobody may do this to JobSets of a namespace.
+struct Policy<'a> {
+    shared: &'a Disturbed,
+    name: String,
+    policies: Resource,
+    bindings: Resource,
+}
+
+impl<'a> Policy<'a> {
+    async fn new(shared: &'a Disturbed, place: &Place<'_>, operation: &str) -> Result<Self> {
+        let policy = Self {
+            name: format!("no-{}-{}", operation.to_lowercase(), place.name),
+            policies: Resource::cluster_wide(ADMISSION, "validatingadmissionpolicies"),
+            bindings: Resource::cluster_wide(ADMISSION, "validatingadmissionpolicybindings"),
+            shared,
+        };
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": policy.name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": ["jobset.x-k8s.io"], "apiVersions": ["*"], "resources": ["jobsets"],
+                    "operations": [operation],
+                }]},
+                "validations": [{"expression": "false", "message": "not for now"}],
+            },
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": policy.name},
+            "spec": {
+                "policyName": policy.name, "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": {
+                    "matchLabels": {"kubernetes.io/metadata.name": place.name},
+                }},
+            },
+        });
+        let cluster = &shared.cluster;
+        let policies = cluster.api(&policy.policies, "");
+        policies
+            .create(&object, &Write::strict())
+            .await?
+            .accepted()?;
+        let bindings = cluster.api(&policy.bindings, "");
+        bindings
+            .create(&binding, &Write::strict())
+            .await?
+            .accepted()?;
+        Ok(policy)
+    }
+
+    async fn end(self) -> Result<()> {
+        let cluster = &self.shared.cluster;
+        let bindings = cluster.api(&self.bindings, "");
+        bindings.delete(&self.name).await?.accepted()?;
+        let policies = cluster.api(&self.policies, "");
+        policies.delete(&self.name).await?.accepted()?;
+        Ok(())
+    }
+}
+
+/// Waits until nobody may do this to the JobSet any more.
+async fn until_refused(place: &Place<'_>, operation: &str) -> Result<()> {
+    let job_sets = place.api(&place.job_sets);
+    let mut count = 0;
+    eventually("the policy holds", async || {
+        count += 1;
+        let answer = if operation == "CREATE" {
+            let name = format!("probe-{count}");
+            let probe = json!({
+                "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+                "metadata": {"name": name}, "spec": {"suspend": true, "replicatedJobs": []},
+            });
+            let answer = job_sets.create(&probe, &Write::strict()).await?;
+            if answer.status.is_success() {
+                job_sets.delete(&name).await?.accepted()?;
+            }
+            answer
+        } else {
+            let touch =
+                json!({"metadata": {"annotations": {"example.com/touched": count.to_string()}}});
+            job_sets.merge(JOB, &touch, &Write::strict()).await?
+        };
+        Ok(format!("{answer:?}").contains("not for now").then_some(()))
+    })
+    .await
+}
+
+async fn one_that_somebody_refuses_stays(shared: &Disturbed, operation: &str) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let before = queued(&place).await?;
+    let policy = Policy::new(shared, &place, operation).await?;
+    until_refused(&place, operation).await?;
+    let spec = json!({"runtimePatches": patches(&affinity())});
+    place.patch(JOB, &spec).await?;
+    place.event(JOB, "not for now").await?;
+    let job_sets = place.api(&place.job_sets);
+    let now = job_sets.get(JOB).await?.accepted()?;
+    ensure!(now["metadata"]["uid"] == before["metadata"]["uid"]);
+    ensure!(
+        now["metadata"].get("deletionTimestamp").is_none(),
+        "{now:#}"
+    );
+    // It is tried again.
+    policy.end().await?;
+    let changed = |job_set: &Value| pods(job_set)["affinity"] == affinity()["affinity"];
+    job_sets.until(JOB, "it is another", changed).await?;
+    controller.kill().map(drop)
+}
+
+async fn another_owners_snapshot_is_left_alone(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    place.create(JOB, &spec).await?;
+    place
+        .api(&place.jobs)
+        .until(JOB, "it runs", is_running)
+        .await?;
+    let config_maps = place.api(&place.config_maps);
+    let name = format!("{JOB}-runtime-snapshot");
+    config_maps.delete(&name).await?.accepted()?;
+    let foreign = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"mine": "yes"},
+    });
+    let foreign = config_maps.create(&foreign, &Write::strict()).await?;
+    let foreign = foreign.accepted()?;
+    place.patch(JOB, &json!({"suspend": true})).await?;
+    let waits = |job: &Value| is(job, "Suspended", "True");
+    place
+        .api(&place.jobs)
+        .until(JOB, "it is suspended", waits)
+        .await?;
+    let suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
+    let job_sets = place.api(&place.job_sets);
+    job_sets.until(JOB, "it is suspended", suspended).await?;
+    let told = format!("ConfigMap `{name}` is not this TrainJob's");
+    place.event(JOB, &told).await?;
+    let found = config_maps.get(&name).await?.accepted()?;
+    ensure!(found == foreign, "{found:#}");
+    controller.kill().map(drop)
+}
+
+/// The controller hears nothing of JobSets while somebody lets one go.
+async fn one_that_somebody_let_go_is_not_changed(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    queued(&place).await?;
+    let mut cut = false;
+    let own = format!("/namespaces/{}/", place.name);
+    let rule = move |call: &Call| {
+        if call.path.contains("/v1alpha2/jobsets?") {
+            return Act::Hang;
+        }
+        if !cut && call.path.contains(&own) {
+            cut = true;
+            return Act::cut_before(|| ());
+        }
+        Act::Forward
+    };
+    shared.proxy.forget().await;
+    shared.proxy.set_rule(rule).await;
+    // Its first call breaks off all watches, and that of JobSets does not come back.
+    let zone =
+        |zone: &str| json!({"runtimePatches": patches(&json!({"nodeSelector": {"zone": zone}}))});
+    place.patch(JOB, &zone("a")).await?;
+    let job_sets = place.api(&place.job_sets);
+    let in_a = |job_set: &Value| pods(job_set)["nodeSelector"]["zone"] == "a";
+    job_sets.until(JOB, "it has changed", in_a).await?;
+    until_idle(&controller).await?;
+    let let_go = json!({"spec": {"suspend": false}});
+    let runs = job_sets.merge(JOB, &let_go, &Write::strict()).await?;
+    let generation = runs.accepted()?["metadata"]["generation"].clone();
+    let before = shared.proxy.calls().await.len();
+    place.patch(JOB, &zone("b")).await?;
+    eventually("it is looked at, twice", async || {
+        let calls = shared.proxy.calls().await;
+        let mut calls = calls.iter().skip(before);
+        let path = format!("/namespaces/{}/jobsets/{JOB}", place.name);
+        let is_read = |call: &&Call| call.method == Method::GET && call.path.contains(&path);
+        let reads = calls.by_ref().filter(is_read).count();
+        Ok((reads >= 2).then_some(()))
+    })
+    .await?;
+    let now = job_sets.get(JOB).await?.accepted()?;
+    ensure!(
+        now["metadata"]["generation"] == generation && in_a(&now),
+        "{now:#}"
+    );
+    shared.proxy.forget().await;
+    controller.kill().map(drop)
+}
+
+async fn until_idle(controller: &Trainyard) -> Result<()> {
+    eventually("nothing waits", async || {
+        let waiting = controller.metric("workqueue_depth", "").await?;
+        Ok((waiting == 0.0).then_some(()))
+    })
+    .await
+}
+
+fn main() -> ExitCode {
+    run::<Disturbed>(vec![
+        Test::new(
+            "one_that_cannot_change_gives_way",
+            one_that_cannot_change_gives_way,
+        ),
+        Test::new(
+            "one_that_cannot_be_made_anew_stays",
+            async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "CREATE").await,
+        ),
+        Test::new(
+            "one_that_a_policy_protects_stays",
+            async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "UPDATE").await,
+        ),
+        Test::new(
+            "another_owners_snapshot_is_left_alone",
+            another_owners_snapshot_is_left_alone,
+        ),
+        Test::new(
+            "one_that_somebody_let_go_is_not_changed",
+            one_that_somebody_let_go_is_not_changed,
+        ),
+    ])
+}
