@@ -101,14 +101,15 @@ pub(crate) fn render_all(
     let mut done = Vec::with_capacity(catalog.jobs.len());
     for (job, result) in catalog.jobs.iter().zip(results) {
         match result {
-            Ok(rendered) => {
+            Err(panicked) => failure.add(format!("{}: {panicked}", job.place())),
+            Ok(Ok(rendered)) => {
                 rendered
                     .warnings
                     .iter()
                     .for_each(|warning| report::warn(job.locate_warning(warning)));
                 done.push(Done { job, rendered });
             }
-            Err(problems) => problems
+            Ok(Err(problems)) => problems
                 .iter()
                 .for_each(|problem| failure.add(locate(job, problem))),
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trainyard_model::call::Call;
 use trainyard_model::plugin::Plugin;
-use trainyard_model::policy::{Finished, Phase, Policy};
+use trainyard_model::policy::{Ended, Finished, Phase, Policy};
 
 use crate::metrics::{Metrics, PluginCall};
 
@@ -30,7 +30,7 @@ impl Policy for Observed {
 
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
         let id = &self.plugin().id;
-        let span = tracing::debug_span!("plugin call", plugin = %id, %phase);
+        let span = tracing::info_span!("plugin call", plugin = %id, %phase);
         let started = Instant::now();
         let finished = span.in_scope(|| self.policy.run(phase, call));
         let took = started.elapsed();
@@ -42,6 +42,11 @@ impl Policy for Observed {
             writes: finished.call.changes().len() as u64,
             error: finished.end.as_ref().err(),
         });
+        if let Err(error) = &finished.end
+            && !matches!(error, Ended::Missing(_))
+        {
+            tracing::info!(parent: &span, %error, kind = error.kind(), "the call counts for nothing");
+        }
         tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");
         finished
     }

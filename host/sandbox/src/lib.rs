@@ -20,5 +20,5 @@ pub use cache::CachePaths;
 pub use compile::{CompileError, CompilerCommand};
 pub use loader::{LoadError, LoadProblem, Loader, LoaderOptions, SetupError};
 pub use policy::{LinkError, SandboxedPolicy};
-pub use pool::Pool;
+pub use pool::{Panicked, Pool};
 pub use screen::{LoadLimits, ScreenError, Screened};

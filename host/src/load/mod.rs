@@ -12,7 +12,8 @@ use std::{
 use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::{
-    CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy,
+    CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, Panicked,
+    SandboxedPolicy,
 };
 
 use crate::{
@@ -51,12 +52,12 @@ impl Loaded {
             .map_err(Failure::from_iter)
     }
 
-    /// Runs `run` for each item on the threads that plugin calls run on.
+    /// Runs `run` for each item on the threads that plugin calls run on; a panic is the result of its item.
     pub(crate) fn run_each<T: Sync, R: Send>(
         &self,
         items: &[T],
         run: impl Fn(&T) -> R + Send + Sync,
-    ) -> Vec<R> {
+    ) -> Vec<Result<R, Panicked>> {
         self.loader.pool().run_each(items, run)
     }
 }

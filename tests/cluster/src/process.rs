@@ -1,21 +1,26 @@
 //! One process of a cluster: started with a log of its own, and never left behind.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Starts the rest of its arguments, and ends that when standard input closes. A pipe closes however its other end dies,
-/// so nothing outlives a test program that was killed.
+/// so nothing outlives a test program that was killed. SIGTERM is passed on, and what is kept may take its time then.
 const KEEPER: &str = r#"
 exec 3<&0
+trap 'kill -TERM "$kept"' TERM
 "$@" </dev/null 3<&- &
 kept=$!
 (read -r _ <&3; kill -9 "$kept") 2>/dev/null &
 watch=$!
 wait "$kept"
 code=$?
+while kill -0 "$kept" 2>/dev/null; do
+  wait "$kept"
+  code=$?
+done
 kill "$watch" 2>/dev/null
 exit "$code"
 "#;
@@ -74,6 +79,27 @@ impl Process {
     pub fn kill(&self) -> Result<ExitStatus> {
         // Waiting closes the pipe first, which ends what is kept.
         Ok(self.keeper().wait()?)
+    }
+
+    /// Asks it to end, by SIGTERM, and does not wait for it.
+    ///
+    /// # Errors
+    /// There is no such process any more.
+    pub fn terminate(&self) -> Result<()> {
+        let keeper = self.keeper().id().to_string();
+        let sent = Command::new("/bin/sh")
+            .args(["-c", "kill -TERM \"$0\"", &keeper])
+            .status()?;
+        ensure!(sent.success(), "{} is not there any more", self.name);
+        Ok(())
+    }
+
+    /// All that it printed.
+    ///
+    /// # Errors
+    /// The log can't be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(&self.log)?)
     }
 
     /// How it ended, if it did.
@@ -181,6 +207,18 @@ mod tests {
             words.contains("log of shell:\n61\n") && words.ends_with("\n100"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn who_is_asked_to_end_does_so_in_its_own_way() {
+        let logs = tempfile::tempdir().unwrap();
+        let script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+        let process = shell(script, logs.path());
+        assert!(wait_for(|| process.log().unwrap() == "ready\n"));
+        process.terminate().unwrap();
+        assert!(wait_for(|| process.ended().unwrap().is_some()));
+        assert_eq!(process.ended().unwrap().unwrap().code(), Some(3));
+        assert_eq!(process.log().unwrap(), "ready\nbye\n");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The controller as its users run it: the program, with flags, against a cluster.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +43,20 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
+        let log = ["--log-format=text", "--log-level=debug"].map(OsString::from);
+        let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
+        Self::start_logging_by_default(plane, kubeconfig, log.into_iter().chain(arguments))
+    }
+
+    /// The same with the log that it writes unless told otherwise.
+    ///
+    /// # Errors
+    /// There is no such program.
+    pub fn start_logging_by_default(
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
         static STARTS: AtomicUsize = AtomicUsize::new(0);
         let (health, metrics) = (Port::find()?, Port::find()?);
         let mut command = Command::new(Self::program()?);
@@ -58,7 +72,6 @@ impl Trainyard {
                 "--metrics-bind-address=127.0.0.1:{}",
                 metrics.number()
             ))
-            .args(["--log-format=text", "--log-level=debug"])
             .args(arguments);
         let name = format!("trainyard-{}", STARTS.fetch_add(1, Ordering::Relaxed));
         let process = Process::start(&name, &command, plane.folder())?;
@@ -88,7 +101,15 @@ impl Trainyard {
     /// # Errors
     /// It does not answer.
     pub async fn readiness(&self) -> Result<(u16, String)> {
-        get(self.health.number(), "/readyz").await
+        self.probe("/readyz").await
+    }
+
+    /// What it answers to the kubelet under `/healthz` or `/readyz`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn probe(&self, path: &str) -> Result<(u16, String)> {
+        get(self.health.number(), path).await
     }
 
     /// What it serves under `/metrics`.
@@ -120,6 +141,23 @@ impl Trainyard {
     /// It could not be ended.
     pub fn kill(&self) -> Result<ExitStatus> {
         self.process.kill()
+    }
+
+    /// Ends it as a node ends a pod, by SIGTERM, and waits until it has ended.
+    ///
+    /// # Errors
+    /// It had ended before, or does not end.
+    pub async fn stop(&self) -> Result<ExitStatus> {
+        self.process.terminate()?;
+        self.until_ended().await
+    }
+
+    /// Waits until it has ended by itself.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub async fn until_ended(&self) -> Result<ExitStatus> {
+        eventually("the controller has ended", async || self.process.ended()).await
     }
 
     /// The program beside the test programs, as cargo builds both.

@@ -106,8 +106,13 @@ pub enum ReconcileError {
         /// What it said.
         problem: Box<kube::Error>,
     },
-    /// The thread that plugins run on is gone.
-    #[error("a plugin call was abandoned")]
+    /// Rendering panicked, with these words.
+    #[error(
+        "rendering panicked, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
+    )]
+    Panicked(String),
+    /// The threads that plugins run on end, as the process does.
+    #[error("a plugin call was abandoned, as the process ends")]
     Abandoned,
 }
 
@@ -128,6 +133,7 @@ impl ReconcileError {
             Self::Lost { .. } => "lost",
             Self::Conflict { .. } => "conflict",
             Self::Api { .. } => "api",
+            Self::Panicked(_) => "panic",
             Self::Abandoned => "abandoned",
         }
     }

@@ -7,6 +7,7 @@ use trainyard_model::lookup::Lookups;
 use trainyard_render::{Problem, Rendered};
 
 use super::Pass;
+use crate::plugins::NotRendered;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::{Plan, Planned, Snapshot};
@@ -119,9 +120,12 @@ impl Pass<'_> {
             let runtime = snapshot.runtime.clone();
             let rendered = plugins.render(self.job.clone(), runtime, namespace, lookups.clone());
             match rendered.await {
-                None => return Err(ReconcileError::Abandoned),
-                Some(Ok(rendered)) => break rendered,
-                Some(Err(problems)) => self.look_up(problems, &mut lookups).await?,
+                Ok(rendered) => break rendered,
+                Err(NotRendered::Problems(problems)) => {
+                    self.look_up(problems, &mut lookups).await?;
+                }
+                Err(NotRendered::Panicked(words)) => return Err(ReconcileError::Panicked(words)),
+                Err(NotRendered::Abandoned) => return Err(ReconcileError::Abandoned),
             }
         };
         let plan = Plan::of(&rendered);

@@ -1,0 +1,215 @@
+//! Of several controllers one works. Where it is told to stop it gives the Lease back, where it dies another takes over, and where
+//! it loses the Lease it ends; TrainJobs go on.
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use trainyard_cluster::{
+    Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, deploy, eventually, run,
+};
+use trainyard_schema::documents::Kind;
+
+use common::{Namespace, kind};
+
+/// Shorter than by default, so that nobody waits long for a Lease that nobody gives back.
+const CONFIGURATION: &str = "
+apiVersion: trainyard.dev/v1alpha1
+kind: ControllerConfiguration
+leaderElection: {leaderElect: true, leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 500ms}
+";
+
+/// A cluster whose Lease belongs to one test at a time.
+struct Led {
+    cluster: Cluster,
+    account: PathBuf,
+    configuration: PathBuf,
+    turn: Mutex<()>,
+}
+
+impl Shared for Led {
+    fn start() -> Result<Self> {
+        let configuration = Path::new(env!("CARGO_TARGET_TMPDIR")).join("short-leases.yaml");
+        std::fs::write(&configuration, CONFIGURATION)?;
+        let cluster = Cluster::start()?;
+        let account = cluster.plane().block_on(async {
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let api = cluster.api(&runtimes, "");
+            let runtime = common::runtime();
+            api.create(&runtime, &Write::strict()).await?.accepted()?;
+            deploy(cluster.plane()).await
+        })?;
+        Ok(Self {
+            cluster,
+            account,
+            configuration,
+            turn: Mutex::default(),
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()
+    }
+}
+
+impl Led {
+    async fn controller(&self) -> Result<Trainyard> {
+        let arguments = [
+            OsString::from("--config"),
+            self.configuration.clone().into(),
+        ];
+        Trainyard::start(self.plane(), &self.account, arguments).await
+    }
+
+    /// One that leads.
+    async fn leader(&self) -> Result<Trainyard> {
+        let controller = self.controller().await?;
+        until_it_leads(&controller).await?;
+        Ok(controller)
+    }
+
+    /// Who holds the Lease; nobody where it was given back.
+    async fn holder(&self) -> Result<Option<String>> {
+        let leases = leases();
+        let api = self.cluster.api(&leases, NAMESPACE);
+        let lease = api.get(LEASE).await?.accepted()?;
+        let holder = lease["spec"]["holderIdentity"].as_str();
+        Ok(holder
+            .filter(|holder| !holder.is_empty())
+            .map(str::to_owned))
+    }
+}
+
+const NAMESPACE: &str = "kubeflow-system";
+const LEASE: &str = "trainer.kubeflow.org";
+
+fn leases() -> Resource {
+    Resource::namespaced("/apis/coordination.k8s.io/v1", "leases")
+}
+
+async fn leads(controller: &Trainyard) -> Result<bool> {
+    Ok(controller.metric("trainyard_leader", "").await? == 1.0)
+}
+
+async fn until_it_leads(controller: &Trainyard) -> Result<()> {
+    eventually("it leads", async || {
+        Ok(leads(controller).await?.then_some(()))
+    })
+    .await
+}
+
+async fn create(namespace: &Namespace<'_>, name: &str) -> Result<()> {
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    namespace.create(name, &spec).await.map(drop)
+}
+
+async fn a_stop_ends_well_and_gives_the_lease_back(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.leader().await?;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    create(&namespace, "before").await?;
+    namespace.until_complete("before").await?;
+    ensure!(shared.holder().await?.is_some());
+    let status = controller.stop().await?;
+    let said = controller.process().last_words();
+    ensure!(status.code() == Some(0), "{status}\n{said}");
+    let holder = shared.holder().await?;
+    ensure!(holder.is_none(), "{holder:?}\n{said}");
+    // Whoever comes next has nothing to wait for, and goes on.
+    create(&namespace, "after").await?;
+    let next = shared.leader().await?;
+    namespace.until_complete("after").await?;
+    let status = next.stop().await?;
+    ensure!(status.code() == Some(0), "{status}");
+    Ok(())
+}
+
+async fn one_that_waits_ends_well_too(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let leader = shared.leader().await?;
+    let waiting = shared.controller().await?;
+    let holder = shared.holder().await?;
+    let status = waiting.stop().await?;
+    let said = waiting.process().last_words();
+    ensure!(status.code() == Some(0), "{status}\n{said}");
+    ensure!(leads(&leader).await? && shared.holder().await? == holder);
+    leader.stop().await.map(drop)
+}
+
+async fn another_takes_over_from_one_that_is_killed(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let first = shared.leader().await?;
+    let second = shared.controller().await?;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    create(&namespace, "runs").await?;
+    namespace.until_active("runs", 1).await?;
+    let before = namespace.job_set("runs").await?;
+    ensure!(!leads(&second).await?, "two lead");
+    let holder = shared.holder().await?;
+    first.kill()?;
+    create(&namespace, "comes").await?;
+    until_it_leads(&second).await?;
+    ensure!(shared.holder().await? != holder);
+    namespace.until_active("comes", 1).await?;
+    namespace.fate(Fate::Succeed);
+    namespace.until_complete("runs").await?;
+    namespace.until_complete("comes").await?;
+    let after = namespace.job_set("runs").await?;
+    for field in ["uid", "generation"] {
+        ensure!(before["metadata"][field] == after["metadata"][field]);
+    }
+    second.stop().await.map(drop)
+}
+
+async fn a_leader_that_loses_the_lease_ends(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let leader = shared.leader().await?;
+    let taken: Value = json!({"spec": {"holderIdentity": "somebody"}});
+    let leases = leases();
+    let api = shared.cluster.api(&leases, NAMESPACE);
+    api.merge(LEASE, &taken, &Write::strict())
+        .await?
+        .accepted()?;
+    let status = leader.until_ended().await?;
+    let said = leader.process().log()?;
+    ensure!(status.code() == Some(1), "{status}\n{said}");
+    ensure!(said.contains("the Lease is lost"), "{said}");
+    ensure!(shared.holder().await?.as_deref() == Some("somebody"));
+    // Somebody is not heard of again: the next one takes over.
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    create(&namespace, "after").await?;
+    let next = shared.leader().await?;
+    namespace.until_complete("after").await?;
+    next.stop().await.map(drop)
+}
+
+fn main() -> ExitCode {
+    run::<Led>(vec![
+        Test::new(
+            "a_stop_ends_well_and_gives_the_lease_back",
+            a_stop_ends_well_and_gives_the_lease_back,
+        ),
+        Test::new("one_that_waits_ends_well_too", one_that_waits_ends_well_too),
+        Test::new(
+            "another_takes_over_from_one_that_is_killed",
+            another_takes_over_from_one_that_is_killed,
+        ),
+        Test::new(
+            "a_leader_that_loses_the_lease_ends",
+            a_leader_that_loses_the_lease_ends,
+        ),
+    ])
+}

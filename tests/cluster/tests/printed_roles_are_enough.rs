@@ -1,0 +1,153 @@
+//! With the roles that `trainyard rbac` prints for its plugins, and no others, the controller does all that it does; without what
+//! they have beyond deploy/ an Event of the TrainJob says what is missing, and only that TrainJob waits.
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, Resource, Test, Trainyard, Write, build_plugin, eventually, run};
+use trainyard_schema::documents::Kind;
+
+use common::{Controlled, Namespace, Setup, kind};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// A controller that has a plugin which looks things up, and only the roles of deploy/.
+struct LooksUp;
+
+fn plugins() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("looks-up")
+}
+
+impl Setup for LooksUp {
+    fn runtimes() -> Vec<Value> {
+        let mut flavored = common::runtime();
+        flavored["metadata"]["name"] = json!("flavored");
+        flavored["spec"]["plugins"] = json!([{"name": "flavors"}]);
+        vec![common::runtime(), flavored]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        std::fs::create_dir_all(plugins())?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
+        build_plugin(&source, &plugins().join("flavors.wasm"), &[])?;
+        Ok(vec![
+            "--leader-elect".into(),
+            "--plugin-dir".into(),
+            plugins().into(),
+        ])
+    }
+}
+
+type Shared = Controlled<LooksUp>;
+
+/// What `trainyard rbac` prints for the plugin.
+fn printed() -> Result<Vec<Value>> {
+    let mut rbac = Command::new(Trainyard::program()?);
+    rbac.args(["rbac", "--output=json", "--plugin-dir"]);
+    let output = rbac.arg(plugins()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{said}");
+    let list: Value = serde_json::from_slice(&output.stdout)?;
+    list["items"].as_array().cloned().context("no list")
+}
+
+/// Gives the controller these roles in place of those that it has under their names.
+async fn grant(shared: &Shared, roles: &[Value]) -> Result<()> {
+    for role in roles {
+        let resource = match role["kind"].as_str() {
+            Some("ClusterRole") => Resource::cluster_wide(RBAC, "clusterroles"),
+            _ => Resource::namespaced(RBAC, "roles"),
+        };
+        let text = |field: &str| role["metadata"][field].as_str().unwrap_or_default();
+        let rules = json!({"rules": role["rules"]});
+        let api = shared.cluster.api(&resource, text("namespace"));
+        let merged = api.merge(text("name"), &rules, &Write::strict()).await?;
+        merged.accepted()?;
+    }
+    Ok(())
+}
+
+/// A TrainJob whose plugin looks up the PriorityClass of that name.
+async fn asks_for(namespace: &Namespace<'_>, name: &str, class: &str) -> Result<()> {
+    let job = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": name, "labels": {"example.com/priority": class}},
+        "spec": {"runtimeRef": {"name": "flavored"}},
+    });
+    let jobs = kind(Kind::TrainJob)?;
+    let jobs = namespace.api(&jobs);
+    jobs.create(&job, &Write::strict()).await?.accepted()?;
+    Ok(())
+}
+
+async fn what_is_printed_is_what_is_needed(shared: &Shared) -> Result<()> {
+    let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "research"}, "value": 5, "description": "first",
+    });
+    let classes = shared.cluster.api(&classes, "");
+    classes.create(&class, &Write::strict()).await?.accepted()?;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    asks_for(&namespace, "asks", "research").await?;
+    let event = namespace.event("asks", "priorityclasses").await?;
+    let text = event["message"].as_str().unwrap_or_default();
+    ensure!(text.contains("forbidden"), "{event:#}");
+    ensure!(
+        event["type"] == "Warning" && event["reason"] == "TrainJobResourcesCreationFailed",
+        "{event:#}"
+    );
+    let plain = json!({"runtimeRef": {"name": "torch"}});
+    namespace.create("plain", &plain).await?;
+    namespace.until_complete("plain").await?;
+    let (code, lacks) = shared.controller.readiness().await?;
+    ensure!(code == 200, "{lacks}");
+    let job_set = namespace.api(&namespace.job_sets).get("asks").await?;
+    ensure!(job_set.status.as_u16() == 404, "{job_set:?}");
+
+    let roles = printed()?;
+    ensure!(roles.len() == 2, "{roles:#?}");
+    grant(shared, &roles).await?;
+    namespace.until_complete("asks").await?;
+    let job_set = namespace.job_set("asks").await?;
+    let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
+    ensure!(
+        pods["metadata"]["labels"]["example.com/priority"] == "first",
+        "{job_set:#}"
+    );
+
+    // It watches what it looked up, suspends, ends and deletes by the same roles.
+    asks_for(&namespace, "waits", "late").await?;
+    namespace.event("waits", "does not exist").await?;
+    let mut late = class.clone();
+    late["metadata"]["name"] = json!("late");
+    classes.create(&late, &Write::strict()).await?.accepted()?;
+    namespace.until_complete("waits").await?;
+    let timed = json!({"runtimeRef": {"name": "torch"}, "activeDeadlineSeconds": 1});
+    namespace.fate(Fate::Hold);
+    namespace.create("timed", &timed).await?;
+    let failed = |job: &Value| common::is(job, "Failed", "True");
+    namespace.until("timed", "it failed", failed).await?;
+    let gone = |all: &[Value]| !all.iter().any(|one| one["metadata"]["name"] == "timed");
+    let job_sets = namespace.api(&namespace.job_sets);
+    job_sets.until_all("its JobSet is gone", gone).await?;
+    eventually("it still leads", async || {
+        let leads = shared.controller.metric("trainyard_leader", "").await?;
+        Ok((leads == 1.0).then_some(()))
+    })
+    .await
+}
+
+fn main() -> ExitCode {
+    run::<Shared>(vec![Test::new(
+        "what_is_printed_is_what_is_needed",
+        what_is_printed_is_what_is_needed,
+    )])
+}

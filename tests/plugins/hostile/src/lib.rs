@@ -1,0 +1,58 @@
+//! Each way in which a plugin can harm who calls it, switched on by its configuration.
+
+use std::hint::black_box;
+
+use trainyard_sdk::{Config, Context, Failure, Transform};
+
+/// What it does.
+#[derive(Config)]
+pub struct Behavior {
+    /// `trap`, `loop` without end, `fill` memory without end, or `behave`.
+    pub does: String,
+}
+
+/// The plugin.
+pub struct Hostile;
+
+trainyard_sdk::plugin!(Hostile: transform; config = Behavior);
+
+impl Transform for Hostile {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        match ctx.job().config_as::<Behavior>()?.does.as_str() {
+            "trap" => trap(),
+            "loop" => endless(),
+            "fill" => fill(),
+            _ => behave(ctx),
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::panic, reason = "this is what it is for")]
+fn trap() {
+    panic!("on purpose");
+}
+
+fn endless() {
+    let mut turns = 0_u64;
+    loop {
+        turns = black_box(turns.wrapping_add(1));
+    }
+}
+
+fn fill() {
+    let mut held = Vec::new();
+    loop {
+        held.push(black_box(vec![1_u8; 1 << 16]));
+    }
+}
+
+fn behave(ctx: &Context) {
+    for pod_set in ctx.info().with_ancestor("trainer") {
+        for container in pod_set.containers() {
+            ctx.because("it was told to behave");
+            container.put_env("BEHAVED", "yes");
+        }
+    }
+    ctx.log("info", "it behaved");
+}
