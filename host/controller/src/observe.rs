@@ -30,7 +30,7 @@ impl Policy for Observed {
 
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
         let id = &self.plugin().id;
-        let span = tracing::debug_span!("plugin call", plugin = %id, %phase);
+        let span = tracing::info_span!("plugin call", plugin = %id, %phase);
         let started = Instant::now();
         let finished = span.in_scope(|| self.policy.run(phase, call));
         let took = started.elapsed();
