@@ -86,16 +86,16 @@ fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
         (
             b"kind: PolicyFile\nplugins: [{grants: 5}]".to_vec(),
             vec![
-                "plugins[0].grants: 5 is not of type \"array\"",
-                "plugins[0]: \"name\" is a required property",
-                "(root): \"apiVersion\" is a required property",
+                "plugins[0].grants: is 5; it must be a list",
+                "plugins[0]: `name` is missing",
+                "(root): `apiVersion` is missing",
             ],
         ),
         (
             with("plugins: [{name: a, limits: {fuel: 0}}, {name: b, limits: {feul: 1}}]"),
             vec![
-                "plugins[0].limits.fuel: 0 is less than the minimum of 1",
-                "plugins[1].limits: Additional properties are not allowed ('feul' was unexpected)",
+                "plugins[0].limits.fuel: is 0; it must be at least 1",
+                "plugins[1].limits: has the unknown key `feul`",
             ],
         ),
         (
@@ -213,21 +213,21 @@ plugins:
     let mut found = errors(file);
     found.sort();
     let wanted = [
-        "(root): Additional properties are not allowed ('clusterDomian' was unexpected)",
+        "(root): has the unknown key `clusterDomian`",
         "accelerators[3]: `gpu` is no name of a device's resource: write one as `example.com/gpu`, ",
         "accelerators[4]: `nvidia.com/g pu` is no name ",
         "accelerators[5]: `*` is no name ",
         "accelerators[6]: `Example.com/gpu` is no name ",
-        "accelerators[7]: 5 is not of type \"string\"",
+        "accelerators[7]: is 5; it must be a text",
         "clusterDomain: `cluster.aaaa",
         "plugins[0].grants[1]: ",
         "plugins[0].limits.fuel: ",
-        "plugins[0].limits.wallClockMs: 1 is less than the minimum of 10",
+        "plugins[0].limits.wallClockMs: is 1; it must be at least 10",
         "plugins[1].digest: ",
         "plugins[1].grants[0]: ",
-        "plugins[1].grants[1]: 7 is not of type \"string\"",
+        "plugins[1].grants[1]: is 7; it must be a text",
         "plugins[1].limits.handles: ",
-        "plugins[1].limits: Additional properties are not allowed ('feul' was unexpected)",
+        "plugins[1].limits: has the unknown key `feul`",
         "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
     ];
     assert_eq!(found.len(), wanted.len(), "{found:#?}");

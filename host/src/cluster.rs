@@ -1,10 +1,18 @@
 //! Which cluster a command speaks to.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use trainyard_controller::{
+    client::{ClientError, ClientOptions, client as bounded},
+    metrics::Metrics,
+    queue::{Backoff, Queue},
+};
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -24,6 +32,13 @@ impl ClusterArgs {
                 .context("no cluster is configured; give a kubeconfig file with --kubeconfig"),
         }
     }
+}
+
+/// A client for a command that somebody waits for: a call is made once, and its answer has a deadline.
+pub(crate) fn client(config: kube::Config) -> Result<kube::Client, ClientError> {
+    // Nobody reads them: a command has no metrics.
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    bounded(config, ClientOptions::default(), Arc::new(metrics))
 }
 
 async fn from_file(path: &Path) -> anyhow::Result<kube::Config> {

@@ -116,7 +116,6 @@ fn plugins(
     let loader = Arc::new(fitting.loader);
     Ok(Plugins {
         renderer: Arc::new(fitting.renderer),
-        refused: fitting.refused.into_iter().map(|(_, why)| why).collect(),
         spawn: Arc::new(move |call| loader.pool().spawn(call)),
     })
 }

@@ -9,7 +9,7 @@ use trainyard_render::{NotThere, Provenance, Rendered, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
-    cluster::ClusterArgs,
+    cluster::{self, ClusterArgs},
     load::Loaded,
     output,
     report::{self, Failure},
@@ -134,15 +134,17 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
         let config = args.cluster.config().await?;
         let given = args.input.namespace.clone();
         let namespace = given.unwrap_or_else(|| config.default_namespace.clone());
-        let client = kube::Client::try_from(config).map_err(|error| failed(&error))?;
+        let client = cluster::client(config).map_err(|error| failed(&error))?;
         let live = live(client, &namespace, name).await;
         let (job, snapshot) = live.map_err(|error| failed(&error))?;
         Ok::<_, Failure>((namespace, job, snapshot))
     })?;
     let namespace = &*namespace;
-    let rendered = loaded
-        .renderer
-        .render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
+    let renderer = match snapshot.facts() {
+        Some(facts) => loaded.renderer.with_facts(facts),
+        None => loaded.renderer,
+    };
+    let rendered = renderer.render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
     if snapshot.plan.as_ref() != Some(&Plan::of(&rendered)) {
         report::warn(format!(

@@ -15,10 +15,8 @@ pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 /// The plugins of a controller.
 #[derive(Clone)]
 pub struct Plugins {
-    /// The plugins that were loaded.
+    /// The plugins that were loaded, with what was left out.
     pub renderer: Arc<Renderer>,
-    /// What was left out, with the reason: a file each.
-    pub refused: Arc<[String]>,
     /// The threads on which they are called: never those that answer probes.
     pub spawn: Spawn,
 }

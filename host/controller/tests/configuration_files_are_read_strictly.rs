@@ -297,15 +297,98 @@ pluginsDir: /plugins
             "metrics.bindAddress",
         ]
     );
-    let all = errors(&text).join("\n");
-    assert!(
-        all.contains("pluginsDir") && all.contains("groupKindConcurrency"),
-        "{all}"
+    let mut all = errors(&text);
+    all.sort();
+    assert_eq!(
+        all,
+        [
+            "c.yaml: (root): has the unknown key `pluginsDir`",
+            "c.yaml: clientConnection.burst: is 1.5; it must be a whole number",
+            "c.yaml: clientConnection.qps: is -1; it must be at least 0",
+            "c.yaml: controller.concurrency: is 0; it must be at least 1",
+            "c.yaml: controller: has the unknown key `groupKindConcurrency`",
+            "c.yaml: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
+            "c.yaml: jobSet.writeDefaults: is 1; it must be true or false",
+            "c.yaml: leaderElection.leaderElect: is `sometimes`; it must be true or false",
+            "c.yaml: leaderElection.leaseDuration: is 5; it must be a text",
+            "c.yaml: leaderElection.retryPeriod: 1s is too long for a renewDeadline of 1s, which has to be more than 1.2 times that",
+            "c.yaml: logging.level: is `loud`; it must be `error`, `warn`, `info`, `debug` or `trace`",
+            "c.yaml: metrics.bindAddress: is 8080; it must be a text",
+        ]
     );
-    assert!(
-        all.lines().all(|line| line.starts_with("c.yaml: ")),
-        "{all}"
-    );
+}
+
+/// What a person reads is words, whichever keyword of the schemas refuses the value.
+#[test]
+fn what_may_stand_there_is_told() {
+    for (head, rest, wanted) in [
+        (
+            OURS,
+            "logging: {format: xml}",
+            "logging.format: is `xml`; it must be `json` or `text`",
+        ),
+        (
+            OURS,
+            "logging: {format: 5}",
+            "logging.format: is 5; it must be `json` or `text`",
+        ),
+        (
+            OURS,
+            "logging: loud",
+            "logging: is `loud`; it must be a map",
+        ),
+        (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
+        (
+            OURS,
+            "pluginDir: [a]",
+            "pluginDir: is a list; it must be a text",
+        ),
+        (
+            OURS,
+            "controller: {concurrency: 2000}",
+            "controller.concurrency: is 2000; it must be at most 1024",
+        ),
+        (
+            OURS,
+            "leaderElection: {resourceLock: endpoints}",
+            "leaderElection.resourceLock: is `endpoints`; it must be `leases`",
+        ),
+        (
+            OURS,
+            "leaderElection: {leaseDuration: soon}",
+            "leaderElection.leaseDuration: is `soon`; it must be a duration, such as 15s, 1m30s or 500ms",
+        ),
+        (
+            OURS,
+            "leaderElection: {b: 1, a: 2}",
+            "leaderElection: has the unknown keys `b`, `a`",
+        ),
+        (
+            REFERENCE,
+            "leaderElection: {leaseDuration: soon}",
+            "leaderElection.leaseDuration: is `soon`; it must be a duration, such as 15s, 1m30s or 500ms",
+        ),
+        (
+            REFERENCE,
+            "leaderElection: {resourceLock: 1}",
+            "leaderElection.resourceLock: is 1; it must be `leases`",
+        ),
+        (
+            REFERENCE,
+            "featureGates: {A: 'true'}",
+            "featureGates.A: is `true`; it must be true or false",
+        ),
+        (
+            REFERENCE,
+            "tls: {cipherSuites: all}",
+            "tls.cipherSuites: is `all`; it must be a list",
+        ),
+    ] {
+        assert_eq!(
+            errors(&format!("{head}{rest}\n")),
+            [format!("c.yaml: {wanted}")]
+        );
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn dashboards_of_the_reference_find_their_series() {
     metrics.reconciled(Outcome::Success, took);
     metrics.reconciled(Outcome::Success, took);
     metrics.reconciled(Outcome::RequeueAfter, took);
-    metrics.reconciled(Outcome::Error("PluginFailed"), took);
+    metrics.reconciled(Outcome::Error("render"), took);
     metrics.set_leader(true);
     let text = metrics.text().unwrap();
     for line in [
@@ -49,7 +49,7 @@ fn dashboards_of_the_reference_find_their_series() {
         r#"controller_runtime_reconcile_errors_total{controller="trainjob_controller"} 1"#,
         r#"controller_runtime_reconcile_time_seconds_count{controller="trainjob_controller"} 4"#,
         r#"controller_runtime_reconcile_time_seconds_bucket{le="0.005",controller="trainjob_controller"} 4"#,
-        r#"trainyard_reconcile_failures_total{reason="PluginFailed"} 1"#,
+        r#"trainyard_reconcile_failures_total{kind="render"} 1"#,
         "trainyard_leader 1",
         "# EOF",
     ] {
@@ -172,7 +172,7 @@ fn the_list_of_metrics_is_whole() {
         .map(str::to_owned)
         .collect();
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
-    metrics.reconciled(Outcome::Error("PluginFailed"), Duration::ZERO);
+    metrics.reconciled(Outcome::Error("render"), Duration::ZERO);
     call(&metrics, Phase::Transform, Some(&Ended::Busy(Busy::Pool)));
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");

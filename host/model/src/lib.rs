@@ -21,3 +21,4 @@ pub mod schema;
 pub mod session;
 pub mod text;
 pub mod value;
+pub mod wording;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::text::clean;
+use crate::{text::clean, wording};
 
 /// A JSON Schema that compiles.
 #[derive(Clone)]
@@ -113,14 +113,15 @@ impl JsonSchema for Schema {
 
 /// The error, with what the vendor says of the value: which keyword refused it tells a person little.
 fn described(schema: &Value, error: &jsonschema::ValidationError<'_>) -> String {
+    let problem = wording::problem(error);
     let keyword = error.schema_path().to_string();
     let description = keyword
         .rmatch_indices('/')
         .filter_map(|(at, _)| keyword.get(..at))
         .find_map(|above| schema.pointer(above)?.get("description")?.as_str());
     match description {
-        Some(description) => format!("{error}; {}", description.trim_end_matches('.')),
-        None => error.to_string(),
+        Some(description) => format!("{problem}; {}", description.trim_end_matches('.')),
+        None => problem,
     }
 }
 

@@ -5,6 +5,7 @@ mod assemble;
 mod catalog;
 mod explain;
 mod invariants;
+mod left_out;
 mod pipeline;
 mod place;
 mod problem;
@@ -36,6 +37,7 @@ use self::{
 pub use self::{
     catalog::{Catalog, Job},
     explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
+    left_out::{Declared, LeftOut},
     problem::{About, Problem, Warning},
     resolve::ClusterFacts,
     select::Active,
@@ -45,6 +47,7 @@ pub use self::{
 pub struct Renderer {
     generation: Generation,
     policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
+    left_out: Vec<LeftOut>,
     facts: ClusterFacts,
 }
 
@@ -108,8 +111,23 @@ impl Renderer {
         Ok(Self {
             generation,
             policies: by_name,
+            left_out: Vec::new(),
             facts,
         })
+    }
+
+    /// The same for a process that goes on without some plugins: a TrainJob that needs one of them is refused with the reason.
+    #[must_use]
+    pub fn without(mut self, left_out: Vec<LeftOut>) -> Self {
+        self.left_out = left_out;
+        self
+    }
+
+    /// The same with other facts, as another process had them.
+    #[must_use]
+    pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
+        self.facts = facts;
+        self
     }
 
     /// The loaded plugins with their order.
@@ -203,7 +221,7 @@ impl Renderer {
         runtime: &Runtime,
         record: &Record,
     ) -> Result<Vec<Active>, Vec<Problem>> {
-        let active = select::select(&self.generation, runtime, record)?;
+        let active = select::select(&self.generation, &self.left_out, runtime, record)?;
         let name: Arc<str> = job.metadata.name.as_str().into();
         let variables = active
             .iter()

@@ -39,9 +39,12 @@ pub enum Problem {
     NotLoaded {
         /// Where the runtime does.
         path: FieldPath,
-        /// What is missing, and what is loaded.
+        /// What is missing, and why it was left out or else what is loaded.
         message: String,
     },
+    /// A plugin that would be active without being named was left out.
+    #[error("{0}")]
+    LeftOut(String),
     /// A plugin refuses the TrainJob.
     #[error("{failure} (plugin {plugin} in {phase})")]
     Refused {
@@ -144,6 +147,7 @@ impl Problem {
             Self::Call(error) => Some(&error.plugin),
             Self::Field { .. }
             | Self::NotLoaded { .. }
+            | Self::LeftOut(_)
             | Self::Plan(_)
             | Self::Invariant { .. } => None,
         }

@@ -11,7 +11,10 @@ use trainyard_model::{
     record::{Field, Record},
 };
 
-use crate::problem::Problem;
+use crate::{
+    left_out::{Declared, LeftOut, Why, why},
+    problem::Problem,
+};
 
 /// A plugin that is active, with its complete configuration.
 #[derive(Clone, Debug)]
@@ -25,14 +28,16 @@ pub struct Active {
 /// Finds the active plugins, by name.
 ///
 /// # Errors
-/// Every name that no loaded plugin has, and everything that is wrong with a configuration.
+/// Every plugin that is needed and not loaded, first, and everything that is wrong with a configuration.
 pub(crate) fn select(
     generation: &Generation,
+    left_out: &[LeftOut],
     runtime: &Runtime,
     record: &Record,
 ) -> Result<BTreeMap<Arc<str>, Active>, Vec<Problem>> {
     let mut selection = Selection {
         generation,
+        left_out,
         active: BTreeMap::new(),
         problems: Vec::new(),
     };
@@ -56,12 +61,16 @@ pub(crate) fn select(
     if selection.problems.is_empty() {
         Ok(selection.active)
     } else {
+        let is_another =
+            |problem: &Problem| !matches!(problem, Problem::NotLoaded { .. } | Problem::LeftOut(_));
+        selection.problems.sort_by_key(is_another);
         Err(selection.problems)
     }
 }
 
 struct Selection<'a> {
     generation: &'a Generation,
+    left_out: &'a [LeftOut],
     active: BTreeMap<Arc<str>, Active>,
     problems: Vec<Problem>,
 }
@@ -88,7 +97,11 @@ impl Selection<'_> {
                     .cloned();
                 match found {
                     Some(plugin) => self.switch_on(&plugin, config, &path),
-                    None => self.not_loaded(path, "no loaded plugin handles this policy", |_| true),
+                    None => {
+                        let is_it = |declared: &Declared| declared.active_when == wanted;
+                        let message = "no loaded plugin handles this policy";
+                        self.not_loaded(path, message, is_it, |_| true);
+                    }
                 }
             }
         }
@@ -100,14 +113,26 @@ impl Selection<'_> {
             .pod_sets
             .iter()
             .any(|set| !set.fields.all(Field::ResourceClaims).is_empty());
+        let is_on = |when: &ActiveWhen| match when {
+            ActiveWhen::Always => true,
+            ActiveWhen::ResourceClaims => has_claims,
+            _ => false,
+        };
         for plugin in self.generation.plugins() {
-            let on = match plugin.manifest.active_when {
-                ActiveWhen::Always => true,
-                ActiveWhen::ResourceClaims => has_claims,
-                _ => false,
-            };
-            if on {
+            if is_on(&plugin.manifest.active_when) {
                 self.switch_on(plugin, &Value::Object(Map::new()), &FieldPath::root());
+            }
+        }
+        for one in self.left_out {
+            // One of its name does its work: it is another version, or the same file.
+            let missing = one.declared.as_ref().filter(|declared| {
+                is_on(&declared.active_when) && self.generation.plugin(&declared.name).is_none()
+            });
+            if let Some(Declared { name, active_when }) = missing {
+                let message =
+                    format!("the plugin `{name}`, which `{active_when}` switches on, is left out");
+                let problem = Problem::LeftOut(format!("{message}: {}", one.why));
+                self.problems.push(problem);
             }
         }
     }
@@ -134,29 +159,46 @@ impl Selection<'_> {
             }
             None => {
                 let message = format!("no loaded plugin has the name `{name}`");
-                self.not_loaded(path.clone(), &message, |plugin| {
+                let is_it = |declared: &Declared| declared.name == name;
+                self.not_loaded(path.clone(), &message, is_it, |plugin| {
                     plugin.manifest.active_when == *when
                 });
             }
         }
     }
 
-    fn not_loaded(&mut self, path: FieldPath, message: &str, fits: impl Fn(&Plugin) -> bool) {
+    fn not_loaded(
+        &mut self,
+        path: FieldPath,
+        message: &str,
+        is_it: impl Fn(&Declared) -> bool,
+        fits: impl Fn(&Plugin) -> bool,
+    ) {
+        // Why it is left out comes first: an Event has no room for more than that.
+        let message = match why(self.left_out, is_it) {
+            Why::These(reasons) => format!("{message}: {reasons}"),
+            Why::MayBe(reasons) => {
+                let loaded = self.loaded(fits);
+                format!("{message}; loaded: {loaded}; left out, and may be it: {reasons}")
+            }
+            Why::Unknown => format!("{message}; loaded: {}", self.loaded(fits)),
+        };
+        self.problems.push(Problem::NotLoaded { path, message });
+    }
+
+    /// The plugins that would do, in words.
+    fn loaded(&self, fits: impl Fn(&Plugin) -> bool) -> String {
         let names: Vec<String> = self
             .generation
             .plugins()
             .filter(|plugin| fits(plugin))
             .map(|plugin| format!("{} ({})", plugin.id.name, plugin.manifest.active_when))
             .collect();
-        let loaded = if names.is_empty() {
+        if names.is_empty() {
             "none".to_owned()
         } else {
             names.join(", ")
-        };
-        self.problems.push(Problem::NotLoaded {
-            path,
-            message: format!("{message}; loaded: {loaded}"),
-        });
+        }
     }
 
     fn switch_on(&mut self, plugin: &Arc<Plugin>, config: &Value, path: &FieldPath) {

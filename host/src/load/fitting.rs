@@ -9,7 +9,7 @@ use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{Origin, Refused, load, loader};
+use super::{Origin, Refused, declared, load, loader};
 use crate::{policy_file::PolicyFile, report::Failure};
 
 /// The plugins that fit together.
@@ -48,6 +48,8 @@ impl Fitting {
             };
             plugins.refused.push(refused);
         };
+        let left_out = plugins.refused.iter().filter_map(Refused::left_out);
+        let renderer = renderer.without(left_out.collect());
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));
         Ok(Self {
@@ -72,9 +74,10 @@ fn leave_out(
     if matches!(policies.get(at)?, (_, Origin::BuiltIn)) {
         return None;
     }
-    let (_, origin) = policies.remove(at);
+    let (policy, origin) = policies.remove(at);
     Some(Refused::Conflict {
         origin,
+        declared: declared(&policy.plugin().manifest),
         error: error.clone(),
     })
 }

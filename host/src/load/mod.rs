@@ -10,7 +10,7 @@ use std::{
 };
 
 use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
-use trainyard_render::Renderer;
+use trainyard_render::{Declared, Renderer};
 use trainyard_sandbox::{
     CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, Panicked,
     SandboxedPolicy,
@@ -142,14 +142,14 @@ impl Loading<'_> {
         load: impl FnOnce(SettingsOf<'_>) -> Result<SandboxedPolicy, LoadError>,
     ) {
         let policy = self.policy;
-        let mut name = None;
+        let mut declared = None;
         let loaded = load(&mut |manifest| {
-            name = Some(manifest.name.clone());
+            declared = Some(self::declared(manifest));
             policy.settings(&manifest.name, defaults.clone())
         });
         match loaded {
             Ok(loaded) => self.keep(Arc::new(loaded), origin),
-            Err(error) => self.refused.push(Refused::Load { name, error }),
+            Err(error) => self.refused.push(Refused::Load { declared, error }),
         }
     }
 
@@ -165,6 +165,14 @@ impl Loading<'_> {
                 second: origin,
             }),
         }
+    }
+}
+
+/// What a manifest says of what needs its plugin.
+fn declared(manifest: &Manifest) -> Declared {
+    Declared {
+        name: manifest.name.clone(),
+        active_when: manifest.active_when.clone(),
     }
 }
 

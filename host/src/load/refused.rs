@@ -4,6 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use thiserror::Error;
 use trainyard_model::plan::PlanError;
+use trainyard_render::{Declared, LeftOut};
 use trainyard_sandbox::LoadError;
 
 /// A plugin that is not loaded.
@@ -12,8 +13,8 @@ pub(super) enum Refused {
     /// It is not in order, or not what the operator allows.
     #[error("{error}")]
     Load {
-        /// Its name, where its manifest could be read.
-        name: Option<String>,
+        /// What its manifest says, where it could be read.
+        declared: Option<Declared>,
         /// Why.
         error: LoadError,
     },
@@ -32,6 +33,8 @@ pub(super) enum Refused {
     Conflict {
         /// Where it comes from.
         origin: Origin,
+        /// What its manifest says.
+        declared: Declared,
         /// Why not.
         error: PlanError,
     },
@@ -56,10 +59,22 @@ impl Refused {
     /// The plugin's name, where it is known.
     pub(super) fn plugin(&self) -> Option<&str> {
         match self {
-            Self::Load { name, .. } => name.as_deref(),
+            Self::Load { declared, .. } => Some(&declared.as_ref()?.name),
             Self::Twice { name, .. } => Some(name),
-            Self::Conflict { .. } | Self::GivenTwice(_) => None,
+            Self::Conflict { declared, .. } => Some(&declared.name),
+            Self::GivenTwice(_) => None,
         }
+    }
+
+    /// What TrainJobs have to know of it; nothing where the one that is loaded does its work.
+    pub(super) fn left_out(&self) -> Option<LeftOut> {
+        let declared = match self {
+            Self::Load { declared, .. } => declared.clone(),
+            Self::Conflict { declared, .. } => Some(declared.clone()),
+            Self::Twice { .. } | Self::GivenTwice(_) => return None,
+        };
+        let why = self.to_string();
+        Some(LeftOut { declared, why })
     }
 }
 

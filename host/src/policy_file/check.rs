@@ -9,6 +9,7 @@ use trainyard_model::{
     limits::Limits,
     names::{is_dns_label, is_dns_subdomain},
     text::clean,
+    wording,
 };
 
 /// One thing that is wrong with a policy file.
@@ -46,7 +47,7 @@ fn by_schema(schema: &Value, policy: &Value) -> Vec<Fault> {
             path if path.is_root() => "(root)".to_owned(),
             path => path.to_string(),
         },
-        problem: clean(&error.to_string()),
+        problem: clean(&wording::problem(&error)),
     });
     faults.collect()
 }

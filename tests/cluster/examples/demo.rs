@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trainyard_api::Inputs;
-use trainyard_cluster::{Api, Cluster, Fate, NodeSpec, Resource, Trainyard, Write};
+use trainyard_cluster::{Api, Cluster, Fate, NodeSpec, Resource, Trainyard, Write, deploy};
 use trainyard_schema::documents::Kind;
 
 /// How long the TrainJob runs before its pods are let end.
@@ -58,7 +58,8 @@ async fn demo(cluster: &Cluster, folder: PathBuf) -> Result<()> {
     }
     println!("starting trainyard controller ...");
     let plane = cluster.plane();
-    let _controller = Trainyard::start(plane, plane.kubeconfig(), ["--leader-elect=false"]).await?;
+    let account = deploy(plane).await?;
+    let _controller = Trainyard::start(plane, &account, ["--leader-elect=false"]).await?;
     cluster.kubelet().decide(&namespace, |_| Fate::Hold);
     create(&cluster.api(&kind("TrainJob")?, &namespace), &job.value).await?;
     watch(cluster, &namespace, &job.metadata.name).await

@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Api, Call, ControlPlane, Proxy, Resource, Test, Trainyard, Write, define_kinds, eventually, run,
+    Api, Call, ControlPlane, Proxy, Resource, Test, Trainyard, Write, define_kinds, deploy,
+    eventually, run,
 };
 use trainyard_schema::documents::Kind;
 
@@ -208,7 +209,8 @@ async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
         plane.api(&jobs, &namespace),
         plane.api(&job_sets, &namespace),
     );
-    let before = Trainyard::start(plane, plane.kubeconfig(), ["--leader-elect=true"]).await?;
+    let account = deploy(plane).await?;
+    let before = Trainyard::start(plane, &account, ["--leader-elect=true"]).await?;
     fill(&jobs, &job_sets, count).await?;
     before.kill()?;
     let versions = async || -> Result<Vec<Value>> {
@@ -220,7 +222,7 @@ async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
 
     let proxy = Proxy::start(plane).await?;
     let started = Instant::now();
-    let kubeconfig = proxy.kubeconfig(plane.kubeconfig())?;
+    let kubeconfig = proxy.kubeconfig(&account)?;
     let after = Trainyard::start(plane, &kubeconfig, ["--leader-elect=true"]).await?;
     until_idle(&after, count).await?;
     let idle = started.elapsed();

@@ -15,7 +15,7 @@ use trainyard_schema::documents::Kind;
 
 use common::{Controlled, Namespace, Setup, kind};
 
-/// A controller that has the guide's plugin, and a broken file beside it.
+/// A controller that has the guide's plugin, and beside it a broken file, and one that is not what the operator allows.
 struct PluginDir;
 
 impl Setup for PluginDir {
@@ -24,7 +24,18 @@ impl Setup for PluginDir {
         std::fs::create_dir_all(&folder)?;
         build_the_guides_plugin(&folder.join("tracer.wasm"))?;
         std::fs::write(folder.join("broken.wasm"), "no component")?;
-        Ok(vec!["--plugin-dir".into(), folder.into_os_string()])
+        build_for_claims(&folder.join("for-claims.wasm"))?;
+        let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-dir.yaml");
+        let digest = format!("sha256:{}", "0".repeat(64));
+        let plugins = json!([{"name": "for-claims", "digest": digest}]);
+        let file = json!({"apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyFile", "plugins": plugins});
+        std::fs::write(&policy, file.to_string())?;
+        Ok(vec![
+            "--plugin-dir".into(),
+            folder.into_os_string(),
+            "--policy".into(),
+            policy.into_os_string(),
+        ])
     }
 }
 
@@ -56,6 +67,25 @@ fn build_the_guides_plugin(component: &Path) -> Result<()> {
     build_plugin(&crate_folder, component, &[])
 }
 
+/// The same plugin under another name, for all pods with resource claims.
+fn build_for_claims(component: &Path) -> Result<()> {
+    let tracer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tracer");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("for-claims");
+    std::fs::create_dir_all(folder.join("src"))?;
+    std::fs::copy(tracer.join("src/lib.rs"), folder.join("src/lib.rs"))?;
+    for file in ["Cargo.toml", "manifest.json"] {
+        let text = std::fs::read_to_string(tracer.join(file))?;
+        let text = text.replace(
+            "\"activeWhen\": \"plugins\"",
+            "\"activeWhen\": \"resourceClaims\"",
+        );
+        let text = text.replace("\"name\": \"tracer\"", "\"name\": \"for-claims\"");
+        let text = text.replace("name = \"tracer\"", "name = \"for-claims\"");
+        std::fs::write(folder.join(file), text)?;
+    }
+    build_plugin(&folder, component, &[])
+}
+
 /// A namespace whose pods succeed.
 async fn namespace(shared: &Shared) -> Result<Namespace<'_>> {
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -65,7 +95,16 @@ async fn namespace(shared: &Shared) -> Result<Namespace<'_>> {
 
 /// A runtime with these plugins, and a TrainJob on it.
 async fn create(namespace: &Namespace<'_>, name: &str, plugins: &Value) -> Result<()> {
-    let mut runtime = common::runtime();
+    create_on(namespace, name, plugins, common::runtime()).await
+}
+
+/// The same with a runtime of its own.
+async fn create_on(
+    namespace: &Namespace<'_>,
+    name: &str,
+    plugins: &Value,
+    mut runtime: Value,
+) -> Result<()> {
     runtime["kind"] = json!("TrainingRuntime");
     runtime["metadata"]["name"] = json!(name);
     runtime["spec"]["plugins"] = plugins.clone();
@@ -213,6 +252,34 @@ async fn a_broken_file_harms_nobody(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
+/// Nothing of the runtime names it: it would be active by what the pods have.
+async fn a_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Result<()> {
+    let namespace = namespace(shared).await?;
+    let mut runtime = common::runtime();
+    let pod = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec";
+    let pod = runtime.pointer_mut(pod).context("no pod")?;
+    pod["resourceClaims"] = json!([{"name": "gpu", "resourceClaimTemplateName": "gpu"}]);
+    create_on(&namespace, "claims", &json!([]), runtime).await?;
+    let event = namespace
+        .event(
+            "claims",
+            "the plugin `for-claims`, which `resourceClaims` switches on, is left out: ",
+        )
+        .await?;
+    let note = event["note"].as_str().context("no note")?;
+    ensure!(
+        note.contains("for-claims.wasm: ")
+            && note.contains("only the digest")
+            && !note.contains("broken.wasm"),
+        "{note}"
+    );
+    create(&namespace, "without-claims", &json!([])).await?;
+    namespace.until_complete("without-claims").await?;
+    let made = namespace.api(&namespace.job_sets).get("claims").await?;
+    ensure!(made.status.as_u16() == 404, "{made:?}");
+    Ok(())
+}
+
 fn main() -> ExitCode {
     run::<Shared>(vec![
         Test::new(
@@ -224,5 +291,9 @@ fn main() -> ExitCode {
             a_plugin_that_refuses_is_named_with_its_field,
         ),
         Test::new("a_broken_file_harms_nobody", a_broken_file_harms_nobody),
+        Test::new(
+            "a_job_waits_for_a_plugin_that_would_be_active",
+            a_job_waits_for_a_plugin_that_would_be_active,
+        ),
     ])
 }

@@ -6,7 +6,7 @@ mod common;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, run};
 use trainyard_schema::documents::Kind;
@@ -137,27 +137,49 @@ async fn torch_plain_and_initializers_complete(shared: &Shared) -> Result<()> {
 async fn a_live_job_is_explained_from_its_snapshot(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
-    let spec = json!({"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 2}});
+    let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+    let runtimes = shared.plane().api(&runtimes, "");
+    let runtime = runtime("explained", &json!({"torch": {}}));
+    runtimes
+        .create(&runtime, &Write::strict())
+        .await?
+        .accepted()?;
+    let spec = json!({"runtimeRef": {"name": "explained"}, "trainer": {"numNodes": 2}});
     namespace.create("asked", &spec).await?;
     namespace.until_active("asked", 1).await?;
+    // What the JobSet was made of counts, and not what there is by now.
+    let mut changed = runtimes.get("explained").await?.accepted()?;
+    changed["spec"]["mlPolicy"] = json!({});
+    let pod = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec";
+    let image = changed.pointer_mut(&format!("{pod}/containers/0/image"));
+    *image.context("no image")? = json!("example.com/another");
+    runtimes
+        .replace(&changed, &Write::strict())
+        .await?
+        .accepted()?;
     let explain = |arguments: &[&str]| {
         let mut command = std::process::Command::new(Trainyard::program()?);
         command.arg("explain").args(arguments);
         command.args(["--namespace", &namespace.name, "--kubeconfig"]);
         anyhow::Ok(command.arg(shared.plane().kubeconfig()).output()?)
     };
-    let field =
-        "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[PET_NNODES]";
-    let output = explain(&["trainjob/asked", field])?;
-    let (text, said) = (
-        String::from_utf8(output.stdout)?,
-        String::from_utf8(output.stderr)?,
-    );
-    ensure!(output.status.success() && said.is_empty(), "{said}");
-    ensure!(
-        text.contains("torch") && text.contains("PET_NNODES"),
-        "{text}"
-    );
+    let container = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
+    for (field, by, to) in [
+        ("env[PET_NNODES]", json!(["plugin", "torch"]), "2"),
+        ("image", json!(["runtime", null]), "example.com/image"),
+    ] {
+        let field = format!("{container}.{field}");
+        let output = explain(&["trainjob/asked", &field, "--output=json"])?;
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(output.status.success() && said.is_empty(), "{said}");
+        let explained: Value = serde_json::from_slice(&output.stdout)?;
+        let steps = explained[0]["fields"][0]["steps"].as_array();
+        let [step] = steps.map(Vec::as_slice).unwrap_or_default() else {
+            bail!("{explained:#}");
+        };
+        let found = json!([step["by"]["kind"], step["by"]["name"]]);
+        ensure!(found == by && step["to"] == to, "{explained:#}");
+    }
     let output = explain(&["trainjob/nobody"])?;
     let said = String::from_utf8(output.stderr)?;
     ensure!(

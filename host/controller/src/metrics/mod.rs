@@ -45,7 +45,7 @@ pub struct Metrics {
     reconcile_results: Family<ResultLabels, Counter>,
     reconcile_errors: Family<ControllerLabels, Counter>,
     reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
-    reconcile_failures: Family<ReasonLabels, Counter>,
+    reconcile_failures: Family<FailureLabels, Counter>,
     plugin_seconds: Family<CallLabels, Histogram, fn() -> Histogram>,
     plugin_fuel: Family<CallLabels, Counter>,
     plugin_writes: Family<CallLabels, Counter>,
@@ -64,7 +64,7 @@ pub enum Outcome {
     Success,
     /// Nothing is left to do until a time that is known, such as a deadline.
     RequeueAfter,
-    /// It failed and is tried again; with the reason that its Event has.
+    /// It failed and is tried again; with the error's kind.
     Error(&'static str),
 }
 
@@ -94,6 +94,11 @@ struct ControllerLabels {
 struct ResultLabels {
     controller: &'static str,
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -226,7 +231,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_reconcile_failures",
-            "Reconciles that failed, by the reason that their Events have",
+            "Reconciles that failed, by the kind of the error: no_runtime, render, api and others",
             self.reconcile_failures.clone(),
         );
     }
@@ -291,12 +296,12 @@ impl Metrics {
         let result = match outcome {
             Outcome::Success => "success",
             Outcome::RequeueAfter => "requeue_after",
-            Outcome::Error(reason) => {
+            Outcome::Error(kind) => {
                 self.reconcile_errors
                     .get_or_create(&ControllerLabels { controller })
                     .inc();
                 self.reconcile_failures
-                    .get_or_create(&ReasonLabels { reason })
+                    .get_or_create(&FailureLabels { kind })
                     .inc();
                 "error"
             }

@@ -34,13 +34,8 @@ pub enum ReconcileError {
         problem: String,
     },
     /// The TrainJob and its runtime do not become a JobSet.
-    #[error("{}{}", sentences(.problems), .refused.iter().map(|line| format!("; {line}")).collect::<String>())]
-    Render {
-        /// All that is wrong.
-        problems: Vec<Problem>,
-        /// Plugin files that were left out, which may be why a plugin is missing.
-        refused: Vec<String>,
-    },
+    #[error("{}", sentences(.0))]
+    Render(Vec<Problem>),
     /// A plugin asks for an object that does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
     NoObject(Box<Problem>),
@@ -123,7 +118,7 @@ impl ReconcileError {
             Self::TrainJob(_) => "train_job",
             Self::NoRuntime { .. } => "no_runtime",
             Self::Runtime { .. } => "runtime",
-            Self::Render { .. } => "render",
+            Self::Render(_) => "render",
             Self::NoObject(_) => "no_object",
             Self::Secret(_) => "secret",
             Self::Snapshot(_) => "snapshot",
@@ -155,7 +150,7 @@ impl ReconcileError {
     pub(crate) fn is_of_input(&self) -> bool {
         matches!(
             self,
-            Self::NoRuntime { .. } | Self::Runtime { .. } | Self::Render { .. } | Self::NoObject(_)
+            Self::NoRuntime { .. } | Self::Runtime { .. } | Self::Render(_) | Self::NoObject(_)
         )
     }
 

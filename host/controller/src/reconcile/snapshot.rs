@@ -15,6 +15,7 @@ use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
+use trainyard_model::record::Accelerators;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
@@ -27,6 +28,10 @@ const PLAN: &str = "plan";
 const LOOKUPS: &str = "lookups";
 const CONFIG: &str = "config";
 const OBJECTS: &str = "objects";
+
+/// What stands below the key `config`.
+const CLUSTER_DOMAIN: &str = "clusterDomain";
+const ACCELERATORS: &str = "accelerators";
 
 /// A snapshot that can't be used.
 #[derive(Debug, Error)]
@@ -215,6 +220,18 @@ impl Snapshot {
         same
     }
 
+    /// What the operator had set for all TrainJobs when it was rendered; none in a snapshot that does not say.
+    #[must_use]
+    pub fn facts(&self) -> Option<ClusterFacts> {
+        let domain = self.config.get(CLUSTER_DOMAIN)?.as_str()?;
+        let names = self.config.get(ACCELERATORS)?.as_array()?;
+        let names: Option<Vec<_>> = names.iter().map(Value::as_str).collect();
+        Some(ClusterFacts {
+            cluster_domain: domain.to_owned(),
+            accelerators: Accelerators::new(names?),
+        })
+    }
+
     /// The same with the objects that were rendered. Says whether those are what it had.
     pub fn list(&mut self, objects: &[RenderedObject]) -> bool {
         let objects: Vec<_> = objects.iter().map(Listed::of).collect();
@@ -326,8 +343,8 @@ impl Snapshot {
 
 fn config(facts: &ClusterFacts) -> Value {
     json!({
-        "clusterDomain": facts.cluster_domain,
-        "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
+        CLUSTER_DOMAIN: facts.cluster_domain,
+        ACCELERATORS: facts.accelerators.names().collect::<Vec<_>>(),
     })
 }
 

@@ -81,7 +81,7 @@ pub(super) struct LeaderElectionFile {
 }
 
 /// A duration as Go writes it, above zero: `15s`, `1m30s`, `500ms`.
-const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms|s|m|h))+$";
+pub(super) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms|s|m|h))+$";
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

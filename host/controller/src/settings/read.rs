@@ -2,11 +2,12 @@
 
 use std::{fmt, io::Read as _, path::Path};
 
+use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{FieldPath, nulls, yaml};
-use trainyard_model::text;
+use trainyard_model::{text, wording};
 
 use super::{
     Settings, check,
@@ -184,7 +185,7 @@ fn typed<T: DeserializeOwned>(
     let validator = jsonschema::validator_for(schema).map_err(|error| wrong(file, &error))?;
     let mut errors: Vec<check::Wrong> = validator
         .iter_errors(value)
-        .map(|error| (error.instance_path().to_string(), error.to_string()))
+        .map(|error| (error.instance_path().to_string(), problem(&error)))
         .collect();
     errors.extend(check::check(value, &errors));
     if errors.is_empty() {
@@ -199,6 +200,16 @@ fn typed<T: DeserializeOwned>(
         problem: text::clean(&problem),
     };
     Err(errors.into_iter().map(field).collect())
+}
+
+/// What is wrong with a value by the schema. The one pattern of both schemas is that of a duration.
+fn problem(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Pattern { pattern } if pattern == file::DURATION => {
+            wording::must(error, "a duration, such as 15s, 1m30s or 500ms")
+        }
+        _ => wording::problem(error),
+    }
 }
 
 /// What the schema should have refused.

@@ -51,7 +51,7 @@ impl Scripted {
         }
     }
 
-    fn policy(&self) -> Arc<dyn Policy> {
+    pub fn policy(&self) -> Arc<dyn Policy> {
         let list = |wanted: &str| -> Vec<&String> {
             let of_list = self.claims.iter().filter(|(list, _)| *list == wanted);
             of_list.map(|(_, path)| path).collect()

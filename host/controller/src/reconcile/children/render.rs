@@ -180,16 +180,7 @@ impl Pass<'_> {
             .cloned()
             .collect();
         if asked.is_empty() {
-            let plugins = &self.reconciler.plugins;
-            let is_missing = problems
-                .iter()
-                .any(|problem| matches!(problem, Problem::NotLoaded { .. }));
-            let refused = if is_missing {
-                plugins.refused.to_vec()
-            } else {
-                Vec::new()
-            };
-            return Err(ReconcileError::Render { problems, refused });
+            return Err(ReconcileError::Render(problems));
         }
         for key in asked {
             let reconciler = self.reconciler;

@@ -1,0 +1,175 @@
+//! A TrainJob that needs a plugin which was left out is refused with the reason, and every other TrainJob renders.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+
+use trainyard_model::manifest::ActiveWhen;
+use trainyard_render::{ClusterFacts, Declared, LeftOut, Renderer};
+
+/// A file that was left out, by a reason that names it.
+fn left_out(file: &str, declared: Option<(&str, &str)>) -> LeftOut {
+    let declared = declared.map(|(name, when)| Declared {
+        name: name.to_owned(),
+        active_when: when.parse::<ActiveWhen>().unwrap(),
+    });
+    LeftOut {
+        declared,
+        why: format!("{file}: is broken"),
+    }
+}
+
+/// A TrainJob of a runtime with this ML policy and these plugins, whose pods have these fields.
+fn input(ml_policy: &str, plugins: &str, pod: &str) -> String {
+    format!(
+        "
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: runtime}}
+spec:
+  mlPolicy: {{{ml_policy}}}
+  plugins: [{plugins}]
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}
+          spec:
+            template:
+              spec:
+                {pod}
+                containers:
+                - {{name: node, image: base}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: job}}
+spec: {{runtimeRef: {{name: runtime}}}}
+"
+    )
+}
+
+const CLAIMS: &str = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]";
+
+/// The problems of the TrainJob in a process without those plugins, and with the others.
+fn problems(
+    input: &str,
+    left_out: &[LeftOut],
+    loaded: Vec<std::sync::Arc<dyn trainyard_model::policy::Policy>>,
+) -> Vec<String> {
+    let catalog = common::catalog(input);
+    let renderer = Renderer::new(loaded, ClusterFacts::default())
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    let renderer = renderer.without(left_out.to_vec());
+    let job = &catalog.jobs[0];
+    match renderer.render(
+        &job.job,
+        &job.runtime,
+        "default",
+        &std::sync::Arc::default(),
+    ) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn what_no_name_switches_on_is_missed_where_it_would_be_active() {
+    let always = [left_out("guard.wasm", Some(("guard", "always")))];
+    let refused =
+        ["the plugin `guard`, which `always` switches on, is left out: guard.wasm: is broken"];
+    assert_eq!(problems(&input("", "", ""), &always, Vec::new()), refused);
+
+    let claims = [left_out("dra.wasm", Some(("dra", "resourceClaims")))];
+    let refused =
+        ["the plugin `dra`, which `resourceClaims` switches on, is left out: dra.wasm: is broken"];
+    assert_eq!(
+        problems(&input("", "", CLAIMS), &claims, Vec::new()),
+        refused
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(problems(&input("", "", ""), &claims, Vec::new()), none);
+}
+
+#[test]
+fn others_render() {
+    let others = [
+        left_out("a.wasm", Some(("a", "plugins"))),
+        left_out("b.wasm", Some(("b", "mlPolicy.plugin"))),
+        left_out("c.wasm", Some(("c", "mlPolicy.mpi"))),
+        left_out("d.wasm", None),
+    ];
+    let none: [&str; 0] = [];
+    assert_eq!(problems(&input("", "", CLAIMS), &others, Vec::new()), none);
+}
+
+/// Another version of a loaded plugin is no reason to wait.
+#[test]
+fn a_plugin_whose_name_is_loaded_is_not_missed() {
+    let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
+    let again = [left_out("guard-2.wasm", Some(("guard", "always")))];
+    let none: [&str; 0] = [];
+    let found = problems(&input("", "", ""), &again, vec![same.policy()]);
+    assert_eq!(found, none);
+}
+
+#[test]
+fn a_name_gets_the_reason_of_its_file_alone() {
+    let all = [
+        left_out("other.wasm", Some(("other", "plugins"))),
+        left_out("unread.wasm", None),
+        left_out("wanted.wasm", Some(("wanted", "plugins"))),
+    ];
+    let one = input("", "{name: wanted}", "");
+    let refused =
+        ["spec.plugins[0].name: no loaded plugin has the name `wanted`: wanted.wasm: is broken"];
+    assert_eq!(problems(&one, &all, Vec::new()), refused);
+
+    let policy = [
+        left_out("mpi.wasm", Some(("mpi", "mlPolicy.mpi"))),
+        left_out("flux.wasm", Some(("flux", "mlPolicy.flux"))),
+    ];
+    let refused = ["spec.mlPolicy.mpi: no loaded plugin handles this policy: mpi.wasm: is broken"];
+    assert_eq!(
+        problems(&input("mpi: {}", "", ""), &policy, Vec::new()),
+        refused
+    );
+}
+
+/// Whose manifest can't be read may be any plugin, so it is named only where no other explains it.
+#[test]
+fn what_could_not_be_read_may_be_it() {
+    let all = [
+        left_out("other.wasm", Some(("other", "plugins"))),
+        left_out("unread.wasm", None),
+    ];
+    let one = input("", "{name: wanted}", "");
+    let refused = [
+        "spec.plugins[0].name: no loaded plugin has the name `wanted`; loaded: none; left out, and may be it: unread.wasm: is broken",
+    ];
+    assert_eq!(problems(&one, &all, Vec::new()), refused);
+    assert_eq!(
+        problems(&one, &all[..1], Vec::new()),
+        ["spec.plugins[0].name: no loaded plugin has the name `wanted`; loaded: none"]
+    );
+}
+
+#[test]
+fn what_is_missing_comes_before_what_is_misconfigured() {
+    let loaded = common::Scripted::new("here", &[], |_, _| Ok(()));
+    let one = input(
+        "",
+        "{name: here, config: {no: such key}}, {name: wanted}",
+        "",
+    );
+    let all = [left_out("wanted.wasm", Some(("wanted", "plugins")))];
+    let found = problems(&one, &all, vec![loaded.policy()]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("wanted.wasm: is broken"), "{found:?}");
+    assert!(found[1].contains("spec.plugins[0].config"), "{found:?}");
+}

@@ -1,0 +1,279 @@
+//! What kustomize makes of deploy/, of deploy/runtimes and of the README's overlay with plugins is accepted by an API server that
+//! knows every field of it, and is what the README says; in another namespace too.
+#![allow(clippy::indexing_slicing)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use trainyard_api::Object;
+use trainyard_cluster::{
+    ControlPlane, Resource, Test, Trainyard, apply, build_plugin, client_of, eventually,
+    kustomized, run,
+};
+use trainyard_schema::documents::Kind;
+
+const NAME: &str = "kubeflow-trainer-controller-manager";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Applies them, in their order.
+async fn apply_all(plane: &ControlPlane, objects: &[Object]) -> Result<()> {
+    for object in objects {
+        apply(plane, object, false).await?;
+    }
+    Ok(())
+}
+
+/// As the API server has an object of the namespace.
+async fn stored(
+    plane: &ControlPlane,
+    kind: [&str; 2],
+    namespace: &str,
+    name: &str,
+) -> Result<Value> {
+    let resource = Resource::namespaced(kind[0], kind[1]);
+    let api = plane.api(&resource, namespace);
+    Ok(api.get(name).await?.accepted()?)
+}
+
+const DEPLOYMENTS: [&str; 2] = ["/apis/apps/v1", "deployments"];
+const CONFIG_MAPS: [&str; 2] = ["/api/v1", "configmaps"];
+
+/// The text of the ConfigMap that a volume of the Deployment mounts.
+async fn mounted(
+    plane: &ControlPlane,
+    deployment: &Value,
+    volume: &str,
+    key: &str,
+) -> Result<String> {
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array();
+    let mut volumes = volumes.into_iter().flatten();
+    let volume = volumes
+        .find(|one| one["name"] == volume)
+        .context("no such volume")?;
+    let name = volume["configMap"]["name"]
+        .as_str()
+        .context("no ConfigMap")?;
+    let namespace = deployment["metadata"]["namespace"].as_str();
+    let map = stored(plane, CONFIG_MAPS, namespace.context("no namespace")?, name).await?;
+    let text = map["data"][key].as_str();
+    Ok(text.with_context(|| format!("{map:#}"))?.to_owned())
+}
+
+/// Whether the controller's account may do that.
+async fn may(plane: &ControlPlane, namespace: &str, what: &Value) -> Result<bool> {
+    let account = plane
+        .kubeconfig_for_service_account(namespace, NAME)
+        .await?;
+    let reviews: kube::Api<SelfSubjectAccessReview> = kube::Api::all(client_of(&account).await?);
+    let review = json!({"spec": {"resourceAttributes": what}});
+    let review = serde_json::from_value(review)?;
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// What stands in that namespace works together, for the account that runs there.
+async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
+    let deployment = stored(plane, DEPLOYMENTS, namespace, NAME).await?;
+    let pod = &deployment["spec"]["template"]["spec"];
+    let image = format!("trainyard:{}", env!("CARGO_PKG_VERSION"));
+    ensure!(pod["containers"][0]["image"] == image.as_str(), "{pod:#}");
+    let config = mounted(plane, &deployment, "config", "controller.yaml").await?;
+    ensure!(config == fs::read_to_string(root().join("deploy/controller.yaml"))?);
+    stored(plane, ["/api/v1", "services"], namespace, NAME).await?;
+    let public = stored(plane, CONFIG_MAPS, namespace, "kubeflow-trainer-public").await?;
+    ensure!(public["data"].is_object(), "{public:#}");
+    for (what, wanted) in [
+        (
+            json!({"group": "trainer.kubeflow.org", "resource": "trainjobs", "verb": "watch"}),
+            true,
+        ),
+        (
+            json!({"group": "coordination.k8s.io", "resource": "leases", "verb": "create", "namespace": namespace}),
+            true,
+        ),
+        (
+            json!({"group": "", "resource": "secrets", "verb": "get", "namespace": namespace}),
+            false,
+        ),
+    ] {
+        eventually("the roles hold", async || {
+            Ok((may(plane, namespace, &what).await? == wanted).then_some(()))
+        })
+        .await
+        .with_context(|| format!("{what} in {namespace}"))?;
+    }
+    Ok(())
+}
+
+async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
+    apply_all(plane, &kustomized(&root().join("deploy"))?).await?;
+    is_whole(plane, "kubeflow-system").await?;
+    let runtimes = kustomized(&root().join("deploy/runtimes"))?;
+    eventually("the runtimes' kind is served", async || {
+        Ok(apply_all(plane, &runtimes).await.ok())
+    })
+    .await?;
+    let kind = Resource::defined_by(&Kind::ClusterTrainingRuntime.crd()?)?;
+    let runtime = plane.api(&kind, "").get("torch-distributed").await?;
+    runtime.accepted()?;
+    Ok(())
+}
+
+/// A copy of deploy/ in a folder of the test's own.
+fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(root().join("deploy"))
+        .arg(to)
+        .status()?;
+    ensure!(copied.success());
+    Ok(to.join("deploy"))
+}
+
+/// The block of YAML in deploy/README.md that begins so, as it stands in its file.
+fn block_of_the_readme(beginning: &str) -> Result<String> {
+    let readme = fs::read_to_string(root().join("deploy/README.md"))?;
+    let (before, rest) = readme.split_once(beginning).context("no such block")?;
+    let indent = before.lines().last().unwrap_or_default();
+    let (block, _) = rest.split_once("```").context("a block without an end")?;
+    let lines = block
+        .lines()
+        .map(|line| line.strip_prefix(indent).unwrap_or(line));
+    let lines: Vec<_> = lines.collect();
+    Ok(format!("{beginning}{}\n", lines.join("\n").trim_end()))
+}
+
+/// `trainyard rbac` for the plugins of the folder.
+fn roles(folder: &Path, format: &str) -> Result<String> {
+    let output = Command::new(Trainyard::program()?)
+        .args([
+            "rbac",
+            "--output",
+            format,
+            "--plugin-dir",
+            "plugins",
+            "--policy",
+            "policy.yaml",
+        ])
+        .current_dir(folder)
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    copy_of_deploy(scratch.path())?;
+    let folder = scratch.path().join("deploy-with-plugins");
+    fs::create_dir_all(folder.join("plugins"))?;
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    fs::write(folder.join("policy.yaml"), policy)?;
+    let plugin = root().join("tests/plugins/flavors");
+    build_plugin(&plugin, &folder.join("plugins/flavors.wasm"), &[])?;
+    fs::write(folder.join("roles.yaml"), roles(&folder, "yaml")?)?;
+    let overlay = block_of_the_readme("apiVersion: kustomize.config.k8s.io/v1beta1")?;
+    let with_roles = overlay.replace("patches:\n", "patches:\n- path: roles.yaml\n");
+    ensure!(with_roles != overlay, "{overlay}");
+    fs::write(folder.join("kustomization.yaml"), with_roles)?;
+
+    apply_all(plane, &kustomized(&folder)?).await?;
+    is_whole(plane, "kubeflow-system").await?;
+    let deployment = stored(plane, DEPLOYMENTS, "kubeflow-system", NAME).await?;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let has =
+        |list: &Value, wanted: Value| list.as_array().is_some_and(|list| list.contains(&wanted));
+    for argument in [
+        "--config=/etc/trainyard/controller.yaml",
+        "--plugin-dir=/plugins",
+        "--policy=/policy/policy.yaml",
+    ] {
+        ensure!(has(&container["args"], json!(argument)), "{container:#}");
+    }
+    for mount in ["plugins", "policy"] {
+        let mount = json!({"name": mount, "mountPath": format!("/{mount}"), "readOnly": true});
+        ensure!(has(&container["volumeMounts"], mount), "{container:#}");
+    }
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array();
+    let mut volumes = volumes.into_iter().flatten();
+    let image = volumes.find(|volume| volume["name"] == "plugins");
+    let image = image.context("no volume of plugins")?;
+    ensure!(
+        image["image"]["reference"] == "REGISTRY/our-plugins:1",
+        "{image:#}"
+    );
+    ensure!(mounted(plane, &deployment, "policy", "policy.yaml").await? == policy);
+    let printed: Value = serde_json::from_str(&roles(&folder, "json")?)?;
+    for role in printed["items"].as_array().context("no list")? {
+        let plural = format!(
+            "{}s",
+            role["kind"].as_str().unwrap_or_default().to_lowercase()
+        );
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let (resource, namespace) = match role["metadata"]["namespace"].as_str() {
+            Some(namespace) => (Resource::namespaced(rbac, &plural), namespace),
+            None => (Resource::cluster_wide(rbac, &plural), ""),
+        };
+        let stored = plane
+            .api(&resource, namespace)
+            .get(NAME)
+            .await?
+            .accepted()?;
+        ensure!(stored["rules"] == role["rules"], "{stored:#}\n{role:#}");
+    }
+    let flavors =
+        json!({"group": "example.com", "resource": "flavors", "verb": "get", "name": "default"});
+    eventually("the plugin's rights hold", async || {
+        Ok(may(plane, "kubeflow-system", &flavors).await?.then_some(()))
+    })
+    .await
+}
+
+async fn another_namespace(plane: &ControlPlane) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let deploy = copy_of_deploy(scratch.path())?;
+    let file = deploy.join("kustomization.yaml");
+    let text = fs::read_to_string(&file)?;
+    let other = text.replace(
+        "\nnamespace: kubeflow-system\n",
+        "\nnamespace: ml-platform\n",
+    );
+    ensure!(other != text, "{text}");
+    fs::write(&file, other)?;
+    let objects = kustomized(&deploy)?;
+    for object in &objects {
+        let text = object.value.to_string();
+        let names_it =
+            text.contains("kubeflow-system") && object.kind != "CustomResourceDefinition";
+        ensure!(!names_it, "{}: {text}", object.place());
+    }
+    apply_all(plane, &objects).await?;
+    is_whole(plane, "ml-platform").await
+}
+
+/// One after the other, since they share what lives in no namespace.
+async fn what_kustomize_makes_installs(plane: &ControlPlane) -> Result<()> {
+    deploy_and_the_runtimes(plane).await.context("deploy/")?;
+    the_readmes_overlay_with_plugins(plane)
+        .await
+        .context("the overlay")?;
+    another_namespace(plane).await.context("another namespace")
+}
+
+fn main() -> ExitCode {
+    run(vec![Test::new(
+        "what_kustomize_makes_installs",
+        what_kustomize_makes_installs,
+    )])
+}

@@ -1,0 +1,188 @@
+//! `trainyard explain trainjob/NAME` asks a cluster each question once, and renders by what the snapshot says of the cluster, not by
+//! the local policy file. The API server is a few lines; tests/cluster has a real one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Output},
+    sync::mpsc,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+/// Answers each call by its path and its number, and tells of it; returns its URL.
+fn serve(
+    answer: impl Fn(&str, usize) -> (u16, Value) + Send + 'static,
+) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, calls) = mpsc::channel();
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let stream = stream.unwrap();
+            let path = path_of(&stream);
+            let (code, body) = answer(&path, number);
+            // Nobody listens once the test is over.
+            let _ = tell.send(path);
+            respond(stream, code, &body);
+        }
+    });
+    (url, calls)
+}
+
+fn path_of(stream: &TcpStream) -> String {
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next().unwrap().unwrap();
+    // Up to the empty line: there is no body.
+    while !lines.next().unwrap().unwrap().is_empty() {}
+    first.split(' ').nth(1).unwrap().to_owned()
+}
+
+fn respond(mut stream: TcpStream, code: u16, body: &Value) {
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {code} answer\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+}
+
+fn status(code: u16, reason: &str) -> (u16, Value) {
+    let message = format!("the server says {reason}");
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": message, "reason": reason,
+        "code": code,
+    });
+    (code, status)
+}
+
+/// Explains the TrainJob `job` of that server, with a local policy file.
+fn explain(url: &str, arguments: &[&str], policy: &str, folder: &Path) -> Output {
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": url}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": {}}],
+    });
+    fs::write(folder.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    let policy = format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n{policy}");
+    fs::write(folder.join("policy.yaml"), policy).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["explain", "trainjob/job"])
+        .args(arguments)
+        .args([
+            "--kubeconfig",
+            "kubeconfig",
+            "--policy",
+            "policy.yaml",
+            "--output",
+            "json",
+        ])
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_server_that_is_busy_is_asked_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, calls) = serve(|_, number| match number {
+        0 => status(503, "ServiceUnavailable"),
+        _ => status(404, "NotFound"),
+    });
+    let output = explain(&url, &[], "", folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("the server says ServiceUnavailable"),
+        "{}",
+        said(&output)
+    );
+    let job = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/job";
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), [job]);
+}
+
+const RUNTIME: &str = "
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  mlPolicy: {torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec:
+            template:
+              spec:
+                containers:
+                - name: node
+                  image: base
+                  resources: {limits: {example.com/npu: 4, cpu: 3}}
+";
+
+/// A TrainJob, or its snapshot with these facts.
+fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
+    if path.contains("/trainjobs/") {
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": "job", "namespace": "default", "uid": "of-the-job"},
+            "spec": {"runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": "torch"}},
+        });
+        return (200, job);
+    }
+    let owner = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": "of-the-job",
+        "controller": true,
+    });
+    let mut data = json!({"runtime": RUNTIME});
+    if let Some(config) = config {
+        data["config"] = json!(config.to_string());
+    }
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": {"name": "job-runtime-snapshot", "namespace": "default", "ownerReferences": [owner]},
+    });
+    (200, map)
+}
+
+/// How many processes torchrun starts, as explained, with the local policy file.
+fn processes(config: Option<Value>, policy: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _calls) = serve(move |path, _| cluster(path, config.clone()));
+    let field = "pod-sets[node].containers[node].env[PET_NPROC_PER_NODE]";
+    let output = explain(&url, &[field], policy, folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    explained[0]["fields"][0]["steps"][0]["to"].clone()
+}
+
+/// Torch counts processors only where the pod has no accelerator, and which resources are some is a fact of the cluster.
+#[test]
+fn the_facts_are_those_of_the_snapshot() {
+    let facts = |accelerator: &str| json!({"clusterDomain": "cluster.local", "accelerators": [accelerator]});
+    let (npu, gpu) = ("example.com/npu", "example.com/gpu");
+    let local = |name: &str| format!("accelerators: [{name}]\n");
+    assert_eq!(processes(Some(facts(npu)), &local(gpu)), "auto");
+    assert_eq!(processes(Some(facts(gpu)), &local(npu)), "3");
+    // A snapshot that does not say leaves the local ones.
+    assert_eq!(processes(None, &local(npu)), "auto");
+    assert_eq!(processes(None, &local(gpu)), "3");
+}
