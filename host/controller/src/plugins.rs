@@ -109,7 +109,6 @@ mod tests {
         let policy: Arc<dyn Policy> = Arc::new(Buggy(Arc::new(plugin)));
         Plugins {
             renderer: Arc::new(Renderer::new([policy], ClusterFacts::default()).unwrap()),
-            refused: Arc::default(),
             spawn,
         }
     }
