@@ -127,13 +127,15 @@ async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) ->
     own["kind"] = json!("TrainingRuntime");
     runtimes.create(&own, &Write::strict()).await?.accepted()?;
     let killed = Arc::new(AtomicBool::new(false));
-    let (path, seen) = (format!("/namespaces/{}/", place.name), killed.clone());
+    let path = format!("/namespaces/{}/configmaps", place.name);
+    let seen = killed.clone();
     let mut kill = Some(move || {
         let _ = controller.kill();
         seen.store(true, Ordering::Relaxed);
     });
-    // The first write is the snapshot's.
-    let rule = move |call: &Call| match kill.take_if(|_| call.path.contains(&path)) {
+    // Before that, the controller may not know of the runtime yet, and say so.
+    let is_snapshot = move |call: &Call| call.method == Method::POST && call.path.contains(&path);
+    let rule = move |call: &Call| match kill.take_if(|_| is_snapshot(call)) {
         Some(kill) => Act::cut_after(kill),
         None => Act::Forward,
     };
