@@ -143,7 +143,7 @@ fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
     if path.contains("/trainjobs/") {
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
-            "metadata": {"name": "job", "namespace": "default", "uid": "of-the-job"},
+            "metadata": {"name": "job", "namespace": "default", "uid": "of-the-job", "resourceVersion": "1", "creationTimestamp": "2026-01-02T03:04:05Z"},
             "spec": {"runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": "torch"}},
         });
         return (200, job);

@@ -147,6 +147,83 @@ fn the_roles_are_those_that_the_command_prints() {
     );
 }
 
+/// What the role and the ClusterRole let the controller do, by resource.
+fn verbs_of_the_roles() -> BTreeMap<String, BTreeSet<String>> {
+    let mut verbs = BTreeMap::<String, BTreeSet<String>>::new();
+    for kind in ["ClusterRole", "Role"] {
+        let role = object(kind, NAME);
+        for rule in at(&role, "/rules").as_array().unwrap() {
+            let list = |pointer: &str| {
+                let list = at(rule, pointer).as_array().unwrap().iter();
+                list.map(|item| item.as_str().unwrap().to_owned())
+            };
+            for resource in list("/resources") {
+                verbs.entry(resource).or_default().extend(list("/verbs"));
+            }
+        }
+    }
+    verbs
+}
+
+/// The table of the manual names each resource once, with its verbs.
+#[test]
+fn the_manual_says_what_the_controller_may_do() {
+    const VERBS: [&str; 7] = [
+        "create", "delete", "get", "list", "patch", "update", "watch",
+    ];
+    let manual = fs::read_to_string(deploy().join("README.md")).unwrap();
+    let (_, table) = manual
+        .split_once("\n| | verbs | why |\n|---|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let mut told = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [_, resources, verbs, ..] = cells.as_slice() else {
+            panic!("{row}");
+        };
+        let words = verbs
+            .split([' ', ',', ';'])
+            .filter(|word| VERBS.contains(word));
+        let verbs: BTreeSet<_> = words.map(str::to_owned).collect();
+        for resource in resources.split(", ") {
+            let before = told.insert(resource.to_owned(), verbs.clone());
+            assert!(before.is_none(), "{resource} is there twice");
+        }
+    }
+    assert_eq!(told, verbs_of_the_roles());
+}
+
+/// The flags of the controller, as its help lists them.
+#[test]
+fn the_manual_names_every_flag() {
+    let manual = include_str!("../docs/configuration.md");
+    let cache = tempfile::tempdir().unwrap();
+    let help = trainyard(&["controller", "--help"], cache.path());
+    let help = String::from_utf8(help.stdout).unwrap();
+    let flags = help.lines().filter_map(|line| {
+        let flag = line.trim_start();
+        let flag = flag
+            .strip_prefix("-h, ")
+            .or(flag.strip_prefix("-V, "))
+            .unwrap_or(flag);
+        flag.starts_with("--")
+            .then(|| flag.split([' ', '[', '=']).next().unwrap())
+    });
+    let mut flags: BTreeSet<_> = flags.collect();
+    assert!(
+        flags.remove("--help") && flags.remove("--version"),
+        "{help}"
+    );
+    let told = manual
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `--")?.split('`').next());
+    let told: BTreeSet<_> = told.map(|flag| format!("--{flag}")).collect();
+    assert_eq!(told, flags.into_iter().map(str::to_owned).collect());
+    let variable = "TRAINYARD_LOG";
+    assert!(help.contains(variable) && manual.contains(&format!("| `{variable}` |")));
+}
+
 #[test]
 fn json_is_a_list_of_the_same_roles() {
     let cache = tempfile::tempdir().unwrap();
