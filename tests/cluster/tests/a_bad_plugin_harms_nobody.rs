@@ -26,7 +26,7 @@ apiVersion: trainyard.dev/v1alpha1
 kind: PolicyFile
 plugins:
 - {name: hostile, limits: {fuel: 10000000, wallClockMs: 60000}}
-- {name: endless, limits: {fuel: 1000000000000000, wallClockMs: 4000}}
+- {name: endless, after: [hostile], limits: {fuel: 1000000000000000, wallClockMs: 4000}}
 ";
 
 /// A cluster with runtimes for good and bad TrainJobs, and one controller at a time.
