@@ -25,7 +25,7 @@ const POLICY: &str = "
 apiVersion: trainyard.dev/v1alpha1
 kind: PolicyFile
 plugins:
-- {name: hostile, limits: {fuel: 10000000, wallClockMs: 60000}}
+- {name: hostile, limits: {fuel: 10000000, memoryBytes: 4194304, wallClockMs: 60000}}
 - {name: endless, after: [hostile], limits: {fuel: 1000000000000000, wallClockMs: 4000}}
 ";
 
@@ -157,6 +157,15 @@ async fn delete(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Leaves nothing behind that would be tried again by the controller of the next test.
+async fn clear(namespace: &Namespace<'_>) -> Result<()> {
+    for job in namespace.api(&namespace.jobs).items().await? {
+        let name = job["metadata"]["name"].as_str();
+        delete(namespace, name.unwrap_or_default()).await?;
+    }
+    Ok(())
+}
+
 /// Suspends it, and waits until it says so.
 async fn suspend(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     namespace.patch(name, &json!({"suspend": true})).await?;
@@ -214,6 +223,7 @@ async fn each_kind_of_harm_is_told_counted_and_its_train_jobs_own(shared: &Bad) 
     eventually("it is tried again and again", tried_again).await?;
     let (count, took) = (errors().await?, started.elapsed().as_secs_f64());
     ensure!(count <= (took + 1.0).log2() + 1.0, "{count} in {took} s");
+    clear(&namespace).await?;
     controller.kill().map(drop)
 }
 
@@ -268,6 +278,7 @@ async fn probes_are_answered_while_plugins_burn_the_clock(shared: &Bad) -> Resul
     }
     // The first has burned 4 s by now; had the probes waited for it, they were answered once.
     ensure!(answers > 5, "answered {answers} times");
+    clear(&namespace).await?;
     controller.kill().map(drop)
 }
 
@@ -331,7 +342,8 @@ async fn the_log_is_lines_of_json_in_which_calls_are_spans(shared: &Bad) -> Resu
     create(&namespace, "trap", "trap").await?;
     namespace.event("trap", "plugin hostile").await?;
     namespace.until_complete("good").await?;
-    controller.kill()?;
+    clear(&namespace).await?;
+    controller.stop().await?;
     let log = controller.process().log()?;
     let lines = log.lines().map(|line| {
         let read = serde_json::from_str::<Value>(line);
