@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, run};
+use trainyard_cluster::{Fate, Resource, Shared as _, Test, Trainyard, Write, run};
 use trainyard_schema::documents::Kind;
 
 use common::{Controlled, Namespace, Setup, conditions, is, kind};
@@ -63,6 +63,53 @@ fn with_initializers() -> Value {
     runtime
 }
 
+/// Type, status, reason and message of each condition, all that a TrainJob has.
+fn told(job: &Value) -> Vec<[String; 4]> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = job["status"]["conditions"].as_array();
+    let fields = ["type", "status", "reason", "message"];
+    let all = conditions.into_iter().flatten();
+    all.map(|one| fields.map(|field| text(&one[field])))
+        .collect()
+}
+
+/// The conditions that the reference gives a TrainJob.
+const SUSPENDED: [&str; 4] = ["Suspended", "True", "Suspended", "TrainJob is suspended"];
+const RESUMED: [&str; 4] = ["Suspended", "False", "Resumed", "TrainJob is resumed"];
+const OVERDUE: [&str; 4] = [
+    "Failed",
+    "True",
+    "DeadlineExceeded",
+    "TrainJob exceeded its active deadline",
+];
+
+/// The status of a replicated job of one Job, with a one where that Job counts.
+fn node(counted: &[&str]) -> Value {
+    let mut node = json!({"name": "node"});
+    for count in ["active", "failed", "ready", "succeeded", "suspended"] {
+        node[count] = json!(u8::from(counted.contains(&count)));
+    }
+    node
+}
+
+/// Waits until the TrainJob's one replicated job counts so, and nothing else.
+async fn until_counted(namespace: &Namespace<'_>, name: &str, counted: &[&str]) -> Result<Value> {
+    let expected = json!([node(counted)]);
+    let counts = |job: &Value| {
+        let mut found = job["status"]["jobsStatus"].clone();
+        for one in found.as_array_mut().into_iter().flatten() {
+            for (count, value) in one.as_object_mut().into_iter().flatten() {
+                if count != "name" && value.is_null() {
+                    *value = json!(0);
+                }
+            }
+        }
+        found == expected
+    };
+    let what = format!("it counts {counted:?}");
+    namespace.until(name, &what, counts).await
+}
+
 async fn torch_plain_and_initializers_complete(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
@@ -115,10 +162,21 @@ async fn torch_plain_and_initializers_complete(shared: &Shared) -> Result<()> {
     namespace.fate(Fate::Succeed);
     for name in ["torch", "plain", "fetched"] {
         let job = namespace.until_complete(name).await?;
-        ensure!(conditions(&job).len() == 1, "{job:#}");
+        let set = namespace.job_set(name).await?;
+        let theirs = told(&set);
+        let theirs = theirs.iter().find(|one| one[0] == "Completed");
+        let theirs = theirs.context("its JobSet is not complete")?;
+        let [_, status, reason, message] = theirs.clone();
+        ensure!(
+            told(&job) == [["Complete".to_owned(), status, reason, message]],
+            "{job:#}"
+        );
         let jobs = job["status"]["jobsStatus"].as_array();
         let done = jobs.is_some_and(|jobs| jobs.iter().all(|one| one["succeeded"] == 1));
         ensure!(done, "{job:#}");
+    }
+    for name in ["torch", "plain"] {
+        until_counted(&namespace, name, &["succeeded"]).await?;
     }
     let snapshot = namespace
         .api(&namespace.config_maps)
@@ -207,6 +265,8 @@ async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Shared) -> 
         all.into_iter()
             .find(|c| c["type"] == "Failed" && c["status"] == "True")
     };
+    until_counted(&namespace, "fails", &["failed"]).await?;
+    ensure!(told(&failed).len() == 1, "{failed:#}");
     let (ours, theirs) = (condition(&failed), condition(&job_set));
     for field in ["reason", "message", "lastTransitionTime"] {
         ensure!(
@@ -257,10 +317,8 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Shared) ->
             is(job, "Suspended", "True")
         })
         .await?;
-    ensure!(
-        conditions(&suspended) == [["Suspended", "True", "Suspended"].map(str::to_owned)],
-        "{suspended:#}"
-    );
+    ensure!(told(&suspended) == [SUSPENDED], "{suspended:#}");
+    until_counted(&namespace, "waits", &["suspended"]).await?;
     let after = namespace
         .api(&namespace.job_sets)
         .until("waits", "it is suspended", |set| {
@@ -287,11 +345,8 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Shared) ->
             is(job, "Suspended", "False")
         })
         .await?;
-    ensure!(
-        conditions(&resumed) == [["Suspended", "False", "Resumed"].map(str::to_owned)],
-        "{resumed:#}"
-    );
-    namespace.until_active("waits", 1).await?;
+    ensure!(told(&resumed) == [RESUMED], "{resumed:#}");
+    until_counted(&namespace, "waits", &["active", "ready"]).await?;
     let pods = namespace.api(&namespace.pods).items().await?;
     let tolerated = |pod: &Value| {
         let all = pod["spec"]["tolerations"].as_array();
@@ -387,10 +442,7 @@ async fn a_job_ends_at_its_deadline(shared: &Shared) -> Result<()> {
     let job = namespace
         .until("slow", "it failed", |job| is(job, "Failed", "True"))
         .await?;
-    ensure!(
-        conditions(&job) == [["Failed", "True", "DeadlineExceeded"].map(str::to_owned)],
-        "{job:#}"
-    );
+    ensure!(told(&job) == [OVERDUE], "{job:#}");
     namespace
         .api(&namespace.job_sets)
         .until_all("its JobSet is gone", <[Value]>::is_empty)
@@ -435,6 +487,15 @@ async fn deletion_leaves_nothing_behind(shared: &Shared) -> Result<()> {
         .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
+    let none = [
+        Resource::jobs(),
+        Resource::namespaced("/api/v1", "services"),
+        Resource::namespaced("/api/v1", "secrets"),
+    ];
+    for resource in &none {
+        let api = namespace.api(resource);
+        api.until_all("none is left", <[Value]>::is_empty).await?;
+    }
     let snapshot = "its snapshot is gone, and only the cluster's own certificates are left";
     namespace
         .api(&namespace.config_maps)
@@ -443,6 +504,43 @@ async fn deletion_leaves_nothing_behind(shared: &Shared) -> Result<()> {
                 .all(|map| map["metadata"]["name"] == "kube-root-ca.crt")
         })
         .await?;
+    Ok(())
+}
+
+async fn a_runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let reference = json!({"apiGroup": "example.com", "kind": "OtherRuntime", "name": "torch"});
+    let spec = json!({"runtimeRef": reference});
+    namespace.create("other", &spec).await?;
+    let failed = |job: &Value| is(job, "Failed", "True");
+    let job = namespace.until("other", "it failed", failed).await?;
+    let told = told(&job);
+    let [[kind, status, reason, message]] = told.as_slice() else {
+        bail!("{job:#}");
+    };
+    ensure!(
+        (&**kind, &**status, &**reason) == ("Failed", "True", "TrainingRuntimeNotSupported"),
+        "{job:#}"
+    );
+    ensure!(message.contains("OtherRuntime.example.com"), "{message}");
+    ensure!(common::counts(&job).is_empty(), "{job:#}");
+    // Whatever would be made of it is made by the time another TrainJob is complete.
+    namespace.fate(Fate::Succeed);
+    let plain = json!({"runtimeRef": {"name": "torch"}});
+    namespace.create("plain", &plain).await?;
+    namespace.until_complete("plain").await?;
+    for resource in [
+        &namespace.job_sets,
+        &namespace.config_maps,
+        &Resource::jobs(),
+    ] {
+        let items = namespace.api(resource).items().await?;
+        let is_of_it = |item: &Value| {
+            let name = item["metadata"]["name"].as_str().unwrap_or_default();
+            name.starts_with("other")
+        };
+        ensure!(!items.iter().any(is_of_it), "{items:#?}");
+    }
     Ok(())
 }
 
@@ -599,6 +697,10 @@ fn main() -> ExitCode {
         Test::new(
             "deletion_leaves_nothing_behind",
             deletion_leaves_nothing_behind,
+        ),
+        Test::new(
+            "a_runtime_of_another_kind_is_not_supported",
+            a_runtime_of_another_kind_is_not_supported,
         ),
         Test::new(
             "a_missing_runtime_is_told_and_waited_for",
