@@ -266,7 +266,7 @@ async fn a_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Resul
             "the plugin `for-claims`, which `resourceClaims` switches on, is left out: ",
         )
         .await?;
-    let note = event["note"].as_str().context("no note")?;
+    let note = event["message"].as_str().context("no message")?;
     ensure!(
         note.contains("for-claims.wasm: ")
             && note.contains("only the digest")

@@ -1,0 +1,110 @@
+//! What a plugin's call logs says of which plugin and in which phase, at the level that controllers log at.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use trainyard_api::{Admitted, Inputs};
+use trainyard_controller::{
+    metrics::Metrics,
+    observed,
+    queue::{Backoff, Queue},
+};
+use trainyard_model::{
+    call::Call,
+    manifest::{CONTRACT, Manifest},
+    plugin::{Plugin, Settings},
+    policy::{Finished, Phase, Policy},
+};
+use trainyard_render::{Catalog, ClusterFacts, Renderer};
+
+/// A plugin that logs a line, as the host does of what a plugin says.
+struct Talks(Arc<Plugin>);
+
+impl Policy for Talks {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.0
+    }
+
+    fn run(&self, _: Phase, call: Box<Call>) -> Finished {
+        tracing::info!("it says so");
+        Finished {
+            call,
+            end: Ok(()),
+            fuel: None,
+        }
+    }
+}
+
+/// What is logged, as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+const INPUT: &str = "
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: runtime}
+spec:
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: base}]}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: job}
+spec: {runtimeRef: {name: runtime}}
+";
+
+#[test]
+fn a_line_of_a_call_names_plugin_and_phase() {
+    let manifest = json!({
+        "name": "talks", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "always",
+        "phases": ["transform", "check"], "claims": {},
+    });
+    let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+    let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
+    let metrics = Arc::new(Metrics::new(&Queue::new(Backoff::default())));
+    let policy = observed(Arc::new(Talks(Arc::new(plugin))), &metrics);
+    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+    let objects = Inputs::read_text("input.yaml", INPUT).objects.into_iter();
+    let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
+    assert!(errors.is_empty(), "{}", errors[0]);
+    let job = &catalog.jobs[0];
+
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new("info"))
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+        assert!(rendered.is_ok());
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let said: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("it says so"))
+        .collect();
+    assert_eq!(said.len(), 2, "{text}");
+    for (line, phase) in said.iter().zip(["transform", "check"]) {
+        let span = format!("plugin call{{plugin=talks 1.0.0 (native) phase={phase}}}");
+        assert!(line.contains(&span), "{line}");
+    }
+}
