@@ -264,7 +264,7 @@ impl Reconciler {
         }
         let patch = json!({
             "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
-            "status": {"conditions": status.conditions, "jobsStatus": status.jobs_status},
+            "status": status,
         });
         let api: Api<TrainJobObject> = self.api(key);
         let written = api
