@@ -1,6 +1,7 @@
 //! From start to end: what a controller process does.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kube::Client;
@@ -30,6 +31,9 @@ const WATCHES: [&str; 4] = [
 
 /// How long Events that are not written yet may take at the end.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
+
+/// How long probes and scrapes that are under way may take at the end.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// What a controller is told.
 pub struct Options {
@@ -105,7 +109,10 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("Events are lost that could not be written in time");
     }
-    servers.ended().await?;
+    match timeout(LAST_ANSWERS, servers.ended()).await {
+        Ok(served) => served?,
+        Err(_) => tracing::warn!("connections are closed that were not answered in time"),
+    }
     ended
 }
 
@@ -139,6 +146,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         metrics: options.metrics,
         recorder,
         readiness,
+        leads: AtomicBool::new(false),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -33,6 +34,9 @@ const REASON: &str = "TrainJobResourcesCreationFailed";
 /// The reason of the Event of what its author should know of a TrainJob that goes on.
 const WARNING: &str = "TrainJobWarning";
 
+/// What should pass by itself, and is waited for so long by now, does not.
+const PASSING: Duration = Duration::from_secs(60);
+
 /// How long those that run may go on after the process was told to stop.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -45,6 +49,8 @@ pub(crate) struct Work {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) recorder: Recorder,
     pub(crate) readiness: Arc<Readiness>,
+    /// Whether TrainJobs are queued. Who waits to lead would queue them for nobody.
+    pub(crate) leads: AtomicBool,
 }
 
 impl Work {
@@ -64,14 +70,14 @@ impl Work {
         };
         let watches: [BoxFuture<'_, ()>; 5] = [
             self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, _| {
-                self.queue.add(key.clone());
+                self.add(key, Duration::ZERO);
             })
             .boxed(),
             self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, gone| {
                 if let Some(gone) = gone {
                     self.reconciler.ended(key, gone);
                 }
-                self.queue.add_after(key.clone(), GATHER);
+                self.add(key, GATHER);
             })
             .boxed(),
             self.follow::<RuntimeObject>(names::TRAINING_RUNTIME, &stores.runtimes, woken)
@@ -94,16 +100,32 @@ impl Work {
         changed: impl Fn(&W::Key, Option<Arc<W::State>>),
     ) {
         let absent = |why| match why {
-            // One that is deleted later takes nothing from what is known.
-            _ if store.is_synced() => {}
+            // One that is deleted later takes nothing from what is known. What waits for it is looked at once it is back.
+            None if store.is_synced() => self.add_all(),
+            Some(_) if store.is_synced() => {}
             Some(why) => self.readiness.lacks(part, why),
             None => self.readiness.set(part, false),
         };
         follow::<W>(&self.client, store, absent, changed).await;
     }
 
+    fn add(&self, key: &Key, after: Duration) {
+        if self.leads.load(Ordering::SeqCst) {
+            self.queue.add_after(key.clone(), after);
+        }
+    }
+
+    fn add_all(&self) {
+        for key in self.stores.jobs.keys() {
+            self.add(&key, Duration::ZERO);
+        }
+    }
+
     /// Reconciles until `stop`; what runs then runs to its end, for a while. Dropped, it stops at once.
     pub(crate) async fn run(self: &Arc<Self>, workers: usize, stop: &CancellationToken) {
+        // In this order: what a watch brings in between is in its store before it is left out here.
+        self.leads.store(true, Ordering::SeqCst);
+        self.add_all();
         let mut tasks = JoinSet::new();
         for _ in 0..workers.max(1) {
             let (work, stop) = (Arc::clone(self), stop.clone());
@@ -190,9 +212,9 @@ impl Work {
         if let Some(deadline) = deadline {
             self.queue.add_after(key.clone(), deadline);
         }
-        if error.is_passing() {
+        if error.is_passing() && again < PASSING {
             tracing::debug!(%error, ?again, "tried again");
-        } else if error.is_outage() {
+        } else if error.is_of_all() {
             // It is wrong for all TrainJobs at once: an Event for each would be one more burden for the API server.
             tracing::warn!(%error, ?again, "the API server does not answer as it should");
         } else {

@@ -28,7 +28,7 @@ pub const NAMESPACE: &str = "kubeflow-system";
 /// It never lists or watches ConfigMaps. `trainjobs/finalizers` is what the admission plugin OwnerReferencesPermissionEnforcement
 /// asks for where an owner's deletion waits for what it owns.
 const BASE: [(&str, &str, &[&str]); 8] = [
-    ("", "configmaps", &["create", "delete", "get", "patch"]),
+    ("", "configmaps", &["create", "get", "patch"]),
     ("", "events", &["create", "patch"]),
     (
         JOB_SET_GROUP,

@@ -57,7 +57,7 @@ fn without_plugins_there_is_what_the_controller_calls() {
             .any(|rule| rule.verbs.iter().any(|verb| verb == "*"))
     );
     let configmaps = rules.first().unwrap();
-    assert_eq!(configmaps.verbs, ["create", "delete", "get", "patch"]);
+    assert_eq!(configmaps.verbs, ["create", "get", "patch"]);
     assert_eq!(
         serde_json::to_value(roles.role).unwrap(),
         json!({

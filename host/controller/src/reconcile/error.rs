@@ -146,6 +146,16 @@ impl ReconcileError {
         matches!(self, Self::Api { problem, .. } if is_transient(problem))
     }
 
+    /// Whether the API server is away, or too busy, for all. An answer of 500 is also a webhook's of one kind or namespace.
+    pub(crate) fn is_of_all(&self) -> bool {
+        matches!(self, Self::Api { problem, .. } if is_transient(problem) && code(problem) != Some(500))
+    }
+
+    /// Whether the API server, or who it asks, does not allow it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Api { problem, .. } if matches!(code(problem), Some(400 | 403 | 422)))
+    }
+
     /// Whether a TrainJob that comes now can't be made of what there is.
     pub(crate) fn is_of_input(&self) -> bool {
         matches!(

@@ -37,8 +37,8 @@ use crate::plugins::Plugins;
 use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
-    Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, Store, TrainJobObject,
-    TrainJobState, TrainJobStatus, Watched as _,
+    Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
+    TrainJobObject, TrainJobState, TrainJobStatus, Watched as _,
 };
 
 /// The field manager of everything that is written.
@@ -187,6 +187,9 @@ impl Reconciler {
     /// The time until the TrainJob's deadline, where it has one before it.
     fn deadline(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> Option<Duration> {
         let wishes = &state.wishes;
+        if wishes.not_supported.is_some() {
+            return None;
+        }
         let status = self.status(key, state, now);
         let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
             .filter(|_| status::end(&status).is_none())?;
@@ -264,17 +267,23 @@ impl Reconciler {
         }
         let patch = json!({
             "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
-            "status": status,
+            // An empty list would be one of a TrainJob that has replicated jobs, none of which is known.
+            "status": {
+                "conditions": status.conditions,
+                "jobsStatus": (!status.jobs_status.is_empty()).then_some(&status.jobs_status),
+            },
         });
         let api: Api<TrainJobObject> = self.api(key);
         let written = api
             .patch_status(&key.name, &merging(), &Patch::Merge(&patch))
             .await;
-        // Where it was deleted meanwhile, there is nothing to say any more.
         let written = unless_gone(written)
             .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
-        if let Some((key, state)) = written.and_then(TrainJobObject::slim) {
-            self.stores.jobs.put(key, state);
+        match written.map(TrainJobObject::slim) {
+            // It was deleted meanwhile: there is nothing to say any more.
+            None => self.stores.jobs.remove(key, State::version(state)),
+            Some(Some((key, state))) => drop(self.stores.jobs.put(key, state)),
+            Some(None) => {}
         }
         Ok(())
     }

@@ -9,15 +9,15 @@ use futures_util::{StreamExt as _, pin_mut};
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::discovery::Scope;
+use kube::runtime::watcher;
 use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
-use super::stream::{WATCH_SECONDS, is_gone};
+use super::stream::{WATCH_AGAIN, WATCH_SECONDS, is_gone};
 use super::subject::{Kind, Listing, Source, Version};
 use crate::queue::Queue;
 use crate::rbac::Watched;
@@ -121,10 +121,15 @@ impl LookupWatches {
         watched: &Watched,
         namespaced: bool,
     ) -> bool {
-        let events = watcher(api, config_of(watched)).default_backoff();
+        let events = watcher(api, config_of(watched));
         pin_mut!(events);
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
+        let mut pauses = waits(WATCH_AGAIN);
         while let Some(event) = events.next().await {
+            let is_news = !matches!(event, Ok(Event::Init | Event::InitApply(_)) | Err(_));
+            if is_news {
+                pauses = waits(WATCH_AGAIN);
+            }
             let woken = match event {
                 Ok(Event::Init) => {
                     listing = Listing::default();
@@ -148,6 +153,7 @@ impl LookupWatches {
                 Err(error) if is_gone(&error) => break,
                 Err(error) if failing => {
                     tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
+                    sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
                     continue;
                 }
                 Err(error) => {
@@ -156,6 +162,7 @@ impl LookupWatches {
                         ?source, %error,
                         "a watch of what plugins look up failed; it starts again, and `trainyard rbac` prints what it has to be allowed"
                     );
+                    sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
                     continue;
                 }
             };

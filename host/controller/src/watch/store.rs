@@ -55,6 +55,11 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         self.read().there.get(key).cloned()
     }
 
+    /// The keys of all objects.
+    pub fn keys(&self) -> Vec<K> {
+        self.read().there.keys().cloned().collect()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().there.len()

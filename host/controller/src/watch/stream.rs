@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, pin_mut};
 use kube::core::GroupVersionKind;
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
@@ -32,6 +32,9 @@ pub trait Watched:
 
 /// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
 pub(crate) const WATCH_SECONDS: u32 = 60;
+
+/// The longest pause before a watch that fails starts again.
+pub(crate) const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
 /// The longest pause before discovery is asked again whether the controller's own kinds are served.
 const ASK_EVERY: Duration = Duration::from_secs(4);
@@ -92,10 +95,18 @@ async fn watch<W: Watched>(
     store: &Store<W::Key, W::State>,
     changed: impl Fn(&W::Key, Option<Arc<W::State>>),
 ) {
-    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS)).default_backoff();
+    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS));
     pin_mut!(events);
+    let mut pauses = waits(WATCH_AGAIN);
     let (mut listed, mut before) = (Vec::new(), 0);
     while let Some(event) = events.next().await {
+        // That a list begins says nothing: kube's own backoff would begin anew with it.
+        if !matches!(
+            event,
+            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_)
+        ) {
+            pauses = waits(WATCH_AGAIN);
+        }
         match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
@@ -125,6 +136,7 @@ async fn watch<W: Watched>(
             Err(error) if is_gone(&error) => return,
             Err(error) => {
                 tracing::warn!(kind = &*W::kind(&()), %error, "a watch failed; it starts again");
+                tokio::time::sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
             }
         }
     }

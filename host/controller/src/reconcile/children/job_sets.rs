@@ -1,7 +1,7 @@
 //! A TrainJob's JobSet: made, changed while it may change, and let go again.
 
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::response::reason;
+use kube::core::response::{Status, reason};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use trainyard_api::{TrainJob, merge, names};
@@ -226,6 +226,8 @@ impl Pass<'_> {
             Ok(_) => Ok(()),
             // That is looked at last, when all who may refuse it have agreed.
             Err(kube::Error::Api(status)) if status.reason == reason::ALREADY_EXISTS => Ok(()),
+            // It takes the room of the one that goes.
+            Err(kube::Error::Api(status)) if is_over_quota(&status) => Ok(()),
             Err(error) => Err(failed(error)),
         }
     }
@@ -246,7 +248,9 @@ impl Pass<'_> {
                 Ok(made) => Some(made.rendered),
                 // Its plugins are gone or not what they were: the TrainJob's own patches still say where its pods go.
                 Err(
-                    error @ (ReconcileError::PlanIsPinned { .. } | ReconcileError::Render { .. }),
+                    error @ (ReconcileError::PlanIsPinned { .. }
+                    | ReconcileError::Render(_)
+                    | ReconcileError::Panicked(_)),
                 ) => {
                     warnings.push(warning(&error));
                     None
@@ -324,4 +328,9 @@ fn patched(job: &TrainJob, spec: &Value) -> Value {
     patches.fold(spec.clone(), |spec, patch| {
         merge::strategic(&spec, patch).unwrap_or(spec)
     })
+}
+
+/// Whether a ResourceQuota is used up.
+fn is_over_quota(status: &Status) -> bool {
+    status.reason == reason::FORBIDDEN && status.message.contains("exceeded quota")
 }

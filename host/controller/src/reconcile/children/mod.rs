@@ -73,6 +73,8 @@ impl Reconciler {
                     return Ok(Vec::new());
                 }
                 self.interests.begin(key);
+                // Should this pass fail, the next one has to make it anew, whatever the last one knew.
+                self.known().remove(key);
                 let pass = self.pass(key, state)?;
                 let placed = match found {
                     Some(found) => pass.change(found).await?,
@@ -130,11 +132,16 @@ impl Reconciler {
         state: &TrainJobState,
         job_set: &JobSetState,
     ) -> Result<Vec<Warning>, ReconcileError> {
-        let foreign = self.mark_started(key, &state.uid).await?;
+        let unmarked = match self.mark_started(key, &state.uid).await {
+            Ok(foreign) => foreign,
+            // Whoever refuses the mark keeps nobody from suspending: a JobSet of ours says itself that it has run.
+            Err(error) if error.is_refusal() => Some(error),
+            Err(error) => return Err(error),
+        };
         let patch = job_set::suspension(&job_set.uid);
         self.patch_job_set(key, &Patch::Merge(&patch), &merging())
             .await?;
-        Ok(foreign.iter().map(warning).collect())
+        Ok(unmarked.iter().map(warning).collect())
     }
 
     /// Where an object beside the JobSet is.

@@ -85,7 +85,11 @@ impl Pass<'_> {
             namespace,
             name: reference.name.as_str().into(),
         };
-        let found = runtimes.get(&runtime);
+        // Noted before it is looked at again, so that one which comes in between is not missed.
+        let found = runtimes.get(&runtime).or_else(|| {
+            self.reconciler.interests.waits_for(self.key, &runtime);
+            runtimes.get(&runtime)
+        });
         let (kind, name) = (reference.kind.to_string(), reference.name.clone());
         let error = match found.map(|runtime| runtime.snapshot()) {
             Some(Ok(snapshot)) => return Ok(snapshot),
@@ -121,6 +125,10 @@ impl Pass<'_> {
             let rendered = plugins.render(self.job.clone(), runtime, namespace, lookups.clone());
             match rendered.await {
                 Ok(rendered) => break rendered,
+                // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan.
+                Err(NotRendered::Problems(problems)) if pinned.is_some() => {
+                    return Err(ReconcileError::Render(problems));
+                }
                 Err(NotRendered::Problems(problems)) => {
                     self.look_up(problems, &mut lookups).await?;
                 }
