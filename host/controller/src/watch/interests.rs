@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use trainyard_model::lookup::LookupKey;
 
-use super::objects::RuntimeKey;
+use super::states::RuntimeKey;
 use super::subject::{Listing, Part, Seen, Source, Subject, Version};
 use crate::queue::Key;
 use crate::rbac::Reach;

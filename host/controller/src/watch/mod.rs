@@ -4,6 +4,7 @@ mod interests;
 mod kinds;
 mod lookups;
 mod objects;
+mod states;
 mod store;
 mod stream;
 mod subject;
@@ -12,9 +13,7 @@ pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lookups::LookupWatches;
 pub(crate) use objects::{ClusterRuntimeObject, JobSetObject, RuntimeObject, TrainJobObject};
-pub use objects::{
-    JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
-};
+pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store};
 pub use stream::Watched;
 pub(crate) use stream::follow;

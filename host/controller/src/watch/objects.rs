@@ -1,178 +1,23 @@
-//! What is kept of a TrainJob, a JobSet and a runtime, and how they come in.
+//! TrainJobs, JobSets and runtimes as the API server sends them, and how they come in.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use trainyard_api::names;
 
 use crate::queue::Key;
-use crate::reconcile::{Snapshot, Wishes};
+use crate::reconcile::Wishes;
 
-use super::store::State;
+use super::states::{
+    JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
+};
 use super::stream::Watched;
-
-/// A runtime of either kind; no namespace for one of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuntimeKey {
-    /// The namespace.
-    pub namespace: Option<Arc<str>>,
-    /// The name.
-    pub name: Arc<str>,
-}
-
-/// The counts of a replicated job, as `status.jobsStatus` of a TrainJob and `status.replicatedJobsStatus` of a JobSet have them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct JobCounts {
-    /// The replicated job.
-    pub name: String,
-    /// Jobs whose pods are ready.
-    pub ready: i64,
-    /// Jobs that succeeded.
-    pub succeeded: i64,
-    /// Jobs that failed.
-    pub failed: i64,
-    /// Jobs with active pods.
-    pub active: i64,
-    /// Jobs that are suspended.
-    pub suspended: i64,
-}
-
-/// What this controller writes of a TrainJob's status; what others write there is left alone.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TrainJobStatus {
-    /// Conditions of all types.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
-    /// The counts of each replicated job.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub jobs_status: Vec<JobCounts>,
-}
-
-impl TrainJobStatus {
-    /// The condition of a type where its status is `True`.
-    pub fn is_true(&self, kind: &str) -> Option<&Condition> {
-        let mut conditions = self.conditions.iter();
-        conditions.find(|condition| condition.type_ == kind && condition.status == "True")
-    }
-}
-
-/// What is kept of a TrainJob.
-#[derive(Clone, Debug)]
-pub struct TrainJobState {
-    /// `metadata.uid`.
-    pub uid: Box<str>,
-    version: u64,
-    /// `metadata.creationTimestamp`.
-    pub created: Timestamp,
-    /// Whether `metadata.deletionTimestamp` is set.
-    pub deleting: bool,
-    /// Its status.
-    pub status: TrainJobStatus,
-    /// What it says of itself, so that the text is read only where something is made of it.
-    pub(crate) wishes: Wishes,
-    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much.
-    object: Box<str>,
-}
-
-impl State for TrainJobState {
-    fn version(&self) -> u64 {
-        self.version
-    }
-}
-
-impl TrainJobState {
-    /// The object without its status and what only the API server needs.
-    ///
-    /// # Errors
-    /// None in fact: the text was written from a value.
-    pub fn object(&self) -> serde_json::Result<Value> {
-        serde_json::from_str(&self.object)
-    }
-
-    /// A number that differs where the object differs in what it is rendered from.
-    pub fn fingerprint(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.object.hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// `metadata.resourceVersion`.
-    pub fn resource_version(&self) -> String {
-        self.version.to_string()
-    }
-}
-
-/// What is kept of a JobSet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct JobSetState {
-    /// `metadata.uid`.
-    pub uid: Box<str>,
-    version: u64,
-    /// The UID of its controlling owner.
-    pub owner: Option<Box<str>>,
-    /// Whether `metadata.deletionTimestamp` is set.
-    pub deleting: bool,
-    /// `spec.suspend`.
-    pub suspended: bool,
-    /// Its end, where it has one: the condition `Completed` or `Failed`.
-    pub end: Option<Box<Condition>>,
-    /// The counts of each replicated job, by name.
-    pub jobs: Box<[JobCounts]>,
-}
-
-impl State for JobSetState {
-    fn version(&self) -> u64 {
-        self.version
-    }
-}
-
-impl JobSetState {
-    /// `metadata.resourceVersion`.
-    pub fn resource_version(&self) -> String {
-        self.version.to_string()
-    }
-
-    /// Whether pods of it run or are about to end.
-    pub fn is_active(&self) -> bool {
-        self.jobs.iter().any(|job| job.active > 0)
-    }
-}
-
-/// A runtime, as a whole: there are few.
-#[derive(Debug)]
-pub struct RuntimeState {
-    version: u64,
-    /// The object without what only the API server needs.
-    object: Value,
-    snapshot: OnceLock<Result<Snapshot, String>>,
-}
-
-impl RuntimeState {
-    /// The snapshot of it that a TrainJob which comes now gets.
-    ///
-    /// # Errors
-    /// What is wrong with the runtime.
-    pub fn snapshot(&self) -> Result<Snapshot, String> {
-        let read = || Snapshot::new(self.object.clone());
-        self.snapshot.get_or_init(read).clone()
-    }
-}
-
-impl State for RuntimeState {
-    fn version(&self) -> u64 {
-        self.version
-    }
-}
 
 /// A TrainJob as the API server sends it.
 #[derive(Clone, Debug, Deserialize)]
@@ -428,20 +273,4 @@ fn runtime(
         snapshot: OnceLock::new(),
     };
     Some((key, state))
-}
-
-#[cfg(test)]
-impl JobSetState {
-    /// One with this end and these counts.
-    pub(crate) fn for_tests(end: Option<Box<Condition>>, jobs: Box<[JobCounts]>) -> Self {
-        Self {
-            uid: "u".into(),
-            version: 1,
-            owner: None,
-            deleting: false,
-            suspended: false,
-            end,
-            jobs,
-        }
-    }
 }

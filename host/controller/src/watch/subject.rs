@@ -8,7 +8,7 @@ use kube::api::ObjectMeta;
 use kube::core::GroupVersionKind;
 use trainyard_model::lookup::LookupKey;
 
-use super::objects::RuntimeKey;
+use super::states::RuntimeKey;
 use crate::queue::Key;
 use crate::rbac::{Reach, Watched};
 use crate::reconcile::kind_of;

@@ -1,0 +1,184 @@
+//! What is kept of a TrainJob, a JobSet and a runtime.
+
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::reconcile::{Snapshot, Wishes};
+
+use super::store::State;
+
+/// A runtime of either kind; no namespace for one of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuntimeKey {
+    /// The namespace.
+    pub namespace: Option<Arc<str>>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+/// The counts of a replicated job, as `status.jobsStatus` of a TrainJob and `status.replicatedJobsStatus` of a JobSet have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JobCounts {
+    /// The replicated job.
+    pub name: String,
+    /// Jobs whose pods are ready.
+    pub ready: i64,
+    /// Jobs that succeeded.
+    pub succeeded: i64,
+    /// Jobs that failed.
+    pub failed: i64,
+    /// Jobs with active pods.
+    pub active: i64,
+    /// Jobs that are suspended.
+    pub suspended: i64,
+}
+
+/// What this controller writes of a TrainJob's status; what others write there is left alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TrainJobStatus {
+    /// Conditions of all types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The counts of each replicated job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs_status: Vec<JobCounts>,
+}
+
+impl TrainJobStatus {
+    /// The condition of a type where its status is `True`.
+    pub fn is_true(&self, kind: &str) -> Option<&Condition> {
+        let mut conditions = self.conditions.iter();
+        conditions.find(|condition| condition.type_ == kind && condition.status == "True")
+    }
+}
+
+/// What is kept of a TrainJob.
+#[derive(Clone, Debug)]
+pub struct TrainJobState {
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    pub(super) version: u64,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// Its status.
+    pub status: TrainJobStatus,
+    /// What it says of itself, so that the text is read only where something is made of it.
+    pub(crate) wishes: Wishes,
+    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much.
+    pub(super) object: Box<str>,
+}
+
+impl State for TrainJobState {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl TrainJobState {
+    /// The object without its status and what only the API server needs.
+    ///
+    /// # Errors
+    /// None in fact: the text was written from a value.
+    pub fn object(&self) -> serde_json::Result<Value> {
+        serde_json::from_str(&self.object)
+    }
+
+    /// A number that differs where the object differs in what it is rendered from.
+    pub fn fingerprint(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.object.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> String {
+        self.version.to_string()
+    }
+}
+
+/// What is kept of a JobSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSetState {
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    pub(super) version: u64,
+    /// The UID of its controlling owner.
+    pub owner: Option<Box<str>>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// `spec.suspend`.
+    pub suspended: bool,
+    /// Its end, where it has one: the condition `Completed` or `Failed`.
+    pub end: Option<Box<Condition>>,
+    /// The counts of each replicated job, by name.
+    pub jobs: Box<[JobCounts]>,
+}
+
+impl State for JobSetState {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl JobSetState {
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> String {
+        self.version.to_string()
+    }
+
+    /// Whether pods of it run or are about to end.
+    pub fn is_active(&self) -> bool {
+        self.jobs.iter().any(|job| job.active > 0)
+    }
+}
+
+/// A runtime, as a whole: there are few.
+#[derive(Debug)]
+pub struct RuntimeState {
+    pub(super) version: u64,
+    /// The object without what only the API server needs.
+    pub(super) object: Value,
+    pub(super) snapshot: OnceLock<Result<Snapshot, String>>,
+}
+
+impl RuntimeState {
+    /// The snapshot of it that a TrainJob which comes now gets.
+    ///
+    /// # Errors
+    /// What is wrong with the runtime.
+    pub fn snapshot(&self) -> Result<Snapshot, String> {
+        let read = || Snapshot::new(self.object.clone());
+        self.snapshot.get_or_init(read).clone()
+    }
+}
+
+impl State for RuntimeState {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+#[cfg(test)]
+impl JobSetState {
+    /// One with this end and these counts.
+    pub(crate) fn for_tests(end: Option<Box<Condition>>, jobs: Box<[JobCounts]>) -> Self {
+        Self {
+            uid: "u".into(),
+            version: 1,
+            owner: None,
+            deleting: false,
+            suspended: false,
+            end,
+            jobs,
+        }
+    }
+}
