@@ -1,6 +1,6 @@
 //! A controller that starts on TrainJobs which are where they should be writes nothing but its lease.
 //!
-//! There are 200, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, and suspended ones that have
+//! There are 2,000, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, and suspended ones that have
 //! run. JobSets end and run as the test says in their status; no Jobs are made of them, so that there may be many.
 #![allow(clippy::indexing_slicing)]
 
@@ -108,7 +108,7 @@ impl Fate {
 fn how_many() -> Result<usize> {
     match std::env::var("TRAINYARD_RESTART_JOBS") {
         Ok(text) => text.parse().context("TRAINYARD_RESTART_JOBS is no number"),
-        Err(_) => Ok(200),
+        Err(_) => Ok(2_000),
     }
 }
 
