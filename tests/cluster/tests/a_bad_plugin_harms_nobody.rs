@@ -13,12 +13,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Shared, Test, Trainyard, Write, build_plugin, deploy, eventually,
-    run,
+    Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually, run,
 };
-use trainyard_schema::documents::Kind;
 
-use common::{Namespace, is, kind};
+use common::{Namespace, is};
 
 /// What is granted to the plugin `endless`: far more instructions than it can use in its time.
 const POLICY: &str = "
@@ -55,17 +53,9 @@ impl Shared for Bad {
         let policy = folder.join("policy.yaml");
         std::fs::write(&policy, POLICY)?;
         let cluster = Cluster::start()?;
-        let account = cluster.plane().block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let api = cluster.api(&runtimes, "");
-            for runtime in runtimes_of_all() {
-                api.create(&runtime, &Write::strict()).await?.accepted()?;
-            }
-            deploy(cluster.plane()).await
-        })?;
         Ok(Self {
+            account: common::prepare(&cluster, &runtimes_of_all())?,
             cluster,
-            account,
             plugins,
             broken,
             policy,

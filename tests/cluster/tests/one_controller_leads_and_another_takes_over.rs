@@ -12,11 +12,10 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, deploy, eventually, run,
+    Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, eventually, run,
 };
-use trainyard_schema::documents::Kind;
 
-use common::{Namespace, kind};
+use common::Namespace;
 
 /// Shorter than by default, so that nobody waits long for a Lease that nobody gives back.
 const CONFIGURATION: &str = "
@@ -38,16 +37,9 @@ impl Shared for Led {
         let configuration = Path::new(env!("CARGO_TARGET_TMPDIR")).join("short-leases.yaml");
         std::fs::write(&configuration, CONFIGURATION)?;
         let cluster = Cluster::start()?;
-        let account = cluster.plane().block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let api = cluster.api(&runtimes, "");
-            let runtime = common::runtime();
-            api.create(&runtime, &Write::strict()).await?.accepted()?;
-            deploy(cluster.plane()).await
-        })?;
         Ok(Self {
+            account: common::prepare(&cluster, &[common::runtime()])?,
             cluster,
-            account,
             configuration,
             turn: Mutex::default(),
         })

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use tokio::sync::Mutex;
-use trainyard_cluster::{Cluster, ControlPlane, Proxy, Shared, Trainyard, Write, deploy};
-use trainyard_schema::documents::Kind;
+use trainyard_cluster::{Cluster, ControlPlane, Proxy, Shared, Trainyard};
 
-use super::{kind, runtime};
+use super::{prepare, runtime};
 
 /// A cluster with a proxy before its API server, and one test at a time on it.
 pub struct Disturbed {
@@ -24,13 +23,9 @@ pub struct Disturbed {
 impl Shared for Disturbed {
     fn start() -> Result<Self> {
         let cluster = Cluster::start()?;
+        let direct = prepare(&cluster, &[runtime()])?;
         let plane = cluster.plane();
-        let (proxy, direct) = plane.block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let api = cluster.api(&runtimes, "");
-            api.create(&runtime(), &Write::strict()).await?.accepted()?;
-            anyhow::Ok((Proxy::start(plane).await?, deploy(plane).await?))
-        })?;
+        let proxy = plane.block_on(Proxy::start(plane))?;
         Ok(Self {
             by_proxy: proxy.kubeconfig(&direct)?,
             direct,

@@ -15,10 +15,11 @@ mod place;
 mod seen;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use trainyard_cluster::Resource;
+use trainyard_cluster::{Cluster, Resource, Write, deploy};
 use trainyard_schema::documents::Kind;
 
 pub use case::Case;
@@ -27,6 +28,18 @@ pub use disturbed::Disturbed;
 pub use namespace::Namespace;
 pub use place::Place;
 pub use seen::Seen;
+
+/// Makes these runtimes, and the account that deploy/ gives the controller; returns its kubeconfig file.
+pub fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
+    cluster.plane().block_on(async {
+        let kind = kind(Kind::ClusterTrainingRuntime)?;
+        let api = cluster.api(&kind, "");
+        for runtime in runtimes {
+            api.create(runtime, &Write::strict()).await?.accepted()?;
+        }
+        deploy(cluster.plane()).await
+    })
+}
 
 pub fn kind(kind: Kind) -> Result<Resource> {
     Ok(Resource::defined_by(&kind.crd()?)?)
