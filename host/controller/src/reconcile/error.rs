@@ -148,12 +148,20 @@ impl ReconcileError {
 
     /// Whether the API server is away, or too busy, for all. An answer of 500 is also a webhook's of one kind or namespace.
     pub(crate) fn is_of_all(&self) -> bool {
-        matches!(self, Self::Api { problem, .. } if is_transient(problem) && code(problem) != Some(500))
+        self.is_outage() && self.status() != Some(500)
     }
 
     /// Whether the API server, or who it asks, does not allow it.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Api { problem, .. } if matches!(code(problem), Some(400 | 403 | 422)))
+        matches!(self.status(), Some(400 | 403 | 422))
+    }
+
+    /// The HTTP status of the API server's answer, where it is an error of its own.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Api { problem, .. } => code(problem),
+            _ => None,
+        }
     }
 
     /// Whether a TrainJob that comes now can't be made of what there is.

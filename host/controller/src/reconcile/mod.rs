@@ -16,6 +16,7 @@ mod snapshot;
 mod status;
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use trainyard_api::names;
 use trainyard_render::Warning;
@@ -331,6 +333,19 @@ impl Reconciler {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    /// The object of that name in the TrainJob's namespace; none where there is none.
+    async fn read<K>(&self, key: &Key, name: &str) -> Result<Option<K>, ReconcileError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        let found = self.api::<K>(key).get_opt(name).await;
+        let what = || format!("reading {} `{name}`", K::kind(&()));
+        found.map_err(|error| ReconcileError::api(what(), error))
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {

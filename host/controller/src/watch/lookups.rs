@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
-use super::stream::{WATCH_AGAIN, WATCH_SECONDS, is_gone};
+use super::stream::{WATCH_SECONDS, is_gone, patient};
 use super::subject::{Kind, Listing, Source, Version};
 use crate::queue::Queue;
 use crate::rbac::Watched;
@@ -121,15 +121,10 @@ impl LookupWatches {
         watched: &Watched,
         namespaced: bool,
     ) -> bool {
-        let events = watcher(api, config_of(watched));
+        let events = patient(watcher(api, config_of(watched)));
         pin_mut!(events);
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
-        let mut pauses = waits(WATCH_AGAIN);
         while let Some(event) = events.next().await {
-            let is_news = !matches!(event, Ok(Event::Init | Event::InitApply(_)) | Err(_));
-            if is_news {
-                pauses = waits(WATCH_AGAIN);
-            }
             let woken = match event {
                 Ok(Event::Init) => {
                     listing = Listing::default();
@@ -153,7 +148,6 @@ impl LookupWatches {
                 Err(error) if is_gone(&error) => break,
                 Err(error) if failing => {
                     tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
-                    sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
                     continue;
                 }
                 Err(error) => {
@@ -162,7 +156,6 @@ impl LookupWatches {
                         ?source, %error,
                         "a watch of what plugins look up failed; it starts again, and `trainyard rbac` prints what it has to be allowed"
                     );
-                    sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
                     continue;
                 }
             };

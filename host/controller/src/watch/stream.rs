@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, pin_mut};
+use futures_util::{Stream, StreamExt, pin_mut, stream};
 use kube::core::GroupVersionKind;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -34,7 +34,7 @@ pub trait Watched:
 pub(crate) const WATCH_SECONDS: u32 = 60;
 
 /// The longest pause before a watch that fails starts again.
-pub(crate) const WATCH_AGAIN: Duration = Duration::from_secs(30);
+const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
 /// The longest pause before discovery is asked again whether the controller's own kinds are served.
 const ASK_EVERY: Duration = Duration::from_secs(4);
@@ -95,18 +95,13 @@ async fn watch<W: Watched>(
     store: &Store<W::Key, W::State>,
     changed: impl Fn(&W::Key, Option<Arc<W::State>>),
 ) {
-    let events = watcher(api, watcher::Config::default().timeout(WATCH_SECONDS));
+    let events = patient(watcher(
+        api,
+        watcher::Config::default().timeout(WATCH_SECONDS),
+    ));
     pin_mut!(events);
-    let mut pauses = waits(WATCH_AGAIN);
     let (mut listed, mut before) = (Vec::new(), 0);
     while let Some(event) = events.next().await {
-        // That a list begins says nothing: kube's own backoff would begin anew with it.
-        if !matches!(
-            event,
-            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_)
-        ) {
-            pauses = waits(WATCH_AGAIN);
-        }
         match event {
             Ok(watcher::Event::Init) => {
                 listed.clear();
@@ -136,10 +131,32 @@ async fn watch<W: Watched>(
             Err(error) if is_gone(&error) => return,
             Err(error) => {
                 tracing::warn!(kind = &*W::kind(&()), %error, "a watch failed; it starts again");
-                tokio::time::sleep(pauses.next().unwrap_or(WATCH_AGAIN)).await;
             }
         }
     }
+}
+
+/// The events of a watch, which starts again ever more slowly while it fails. That a list begins says nothing: kube's own backoff
+/// would begin anew with it.
+pub(crate) fn patient<K>(
+    events: impl Stream<Item = watcher::Result<watcher::Event<K>>>,
+) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> {
+    let start = (Box::pin(events), waits(WATCH_AGAIN), None);
+    stream::unfold(start, async |(mut events, mut pauses, pause)| {
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+        let event = events.next().await?;
+        let pause = match &event {
+            Err(_) => Some(pauses.next().unwrap_or(WATCH_AGAIN)),
+            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
+            Ok(_) => {
+                pauses = waits(WATCH_AGAIN);
+                None
+            }
+        };
+        Some((event, (events, pauses, pause)))
+    })
 }
 
 /// Whether the kind is served no more.

@@ -9,7 +9,7 @@ use trainyard_api::{TrainJob, merge, names};
 use super::beside::{Held, Stage};
 use super::{Pass, Placed, warning};
 use crate::queue::Key;
-use crate::reconcile::error::{ReconcileError, code};
+use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, Watched as _};
@@ -37,21 +37,14 @@ impl Reconciler {
         &self,
         key: &Key,
     ) -> Result<ReconcileError, ReconcileError> {
-        Ok(match self.live_job_set(key).await? {
+        let found: Option<JobSetObject> = self.read(key, &key.name).await?;
+        Ok(match found {
             Some(found) => owner::foreign(&key.name, names::JOB_SET, &key.name, found.meta()),
             None => ReconcileError::Stale {
                 kind: names::JOB_SET.to_owned(),
                 name: key.name.to_string(),
             },
         })
-    }
-
-    pub(super) async fn live_job_set(
-        &self,
-        key: &Key,
-    ) -> Result<Option<JobSetObject>, ReconcileError> {
-        let found = self.api(key).get_opt(&key.name).await;
-        found.map_err(|error| ReconcileError::api(format!("reading JobSet `{}`", key.name), error))
     }
 }
 
@@ -102,9 +95,11 @@ impl Pass<'_> {
             .await;
         let applied = match applied {
             // Fields of another manager, or another controller's reference: somebody else made one of this name.
-            Err(error @ ReconcileError::Conflict { .. }) => self.taken(error).await,
-            Err(ReconcileError::Api { what, problem }) if code(&problem) == Some(422) => {
-                self.taken(ReconcileError::Api { what, problem }).await
+            Err(error)
+                if matches!(error, ReconcileError::Conflict { .. })
+                    || error.status() == Some(422) =>
+            {
+                self.taken(error).await
             }
             other => other,
         };
@@ -307,7 +302,10 @@ impl Pass<'_> {
 
     /// The error, or whose the JobSet of this name is.
     async fn taken(&self, error: ReconcileError) -> Result<(), ReconcileError> {
-        match self.reconciler.live_job_set(self.key).await {
+        let found = self
+            .reconciler
+            .read::<JobSetObject>(self.key, &self.key.name);
+        match found.await {
             Ok(Some(found)) if !owner::owns(&self.job, found.meta()) => Err(owner::foreign(
                 &self.key.name,
                 names::JOB_SET,

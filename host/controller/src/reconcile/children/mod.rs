@@ -105,9 +105,7 @@ impl Reconciler {
     /// that was deleted, or has ended, would be made again.
     async fn confirm(&self, key: &Key, known: &TrainJobState) -> Result<(), ReconcileError> {
         let what = format!("TrainJob `{}`", key.name);
-        let api: Api<TrainJobObject> = self.api(key);
-        let found = api.get_opt(&key.name).await;
-        let found = found.map_err(|error| ReconcileError::api(format!("reading {what}"), error))?;
+        let found: Option<TrainJobObject> = self.read(key, &key.name).await?;
         match found.and_then(TrainJobObject::slim) {
             Some((_, now))
                 if now.uid == known.uid && now.resource_version() == known.resource_version() =>

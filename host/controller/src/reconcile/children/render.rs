@@ -85,23 +85,22 @@ impl Pass<'_> {
             namespace,
             name: reference.name.as_str().into(),
         };
+        let snapshot = || runtimes.get(&runtime).map(|runtime| runtime.snapshot());
+        if let Some(Ok(snapshot)) = snapshot() {
+            return Ok(snapshot);
+        }
         // Noted before it is looked at again, so that one which comes in between is not missed.
-        let found = runtimes.get(&runtime).or_else(|| {
-            self.reconciler.interests.waits_for(self.key, &runtime);
-            runtimes.get(&runtime)
-        });
+        self.reconciler.interests.waits_for(self.key, &runtime);
         let (kind, name) = (reference.kind.to_string(), reference.name.clone());
-        let error = match found.map(|runtime| runtime.snapshot()) {
-            Some(Ok(snapshot)) => return Ok(snapshot),
-            None => ReconcileError::NoRuntime { kind, name },
-            Some(Err(problem)) => ReconcileError::Runtime {
+        match snapshot() {
+            Some(Ok(snapshot)) => Ok(snapshot),
+            None => Err(ReconcileError::NoRuntime { kind, name }),
+            Some(Err(problem)) => Err(ReconcileError::Runtime {
                 kind,
                 name,
                 problem,
-            },
-        };
-        self.reconciler.interests.waits_for(self.key, &runtime);
-        Err(error)
+            }),
+        }
     }
 
     /// Renders the TrainJob on the snapshot's runtime.

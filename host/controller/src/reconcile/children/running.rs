@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use trainyard_model::object::ApplyMode;
 
 use super::Pass;
@@ -115,11 +114,7 @@ impl Reconciler {
 
     /// The objects that the TrainJob's snapshot lists.
     async fn listed(&self, key: &Key, uid: &str) -> Result<Arc<[Held]>, ReconcileError> {
-        let maps: Api<ConfigMap> = self.api(key);
-        let name = Snapshot::name(&key.name);
-        let found = maps.get_opt(&name).await;
-        let found = found
-            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let found: Option<ConfigMap> = self.read(key, &Snapshot::name(&key.name)).await?;
         let listed = match found.filter(|map| owner::is_of(uid, &map.metadata)) {
             Some(map) => Snapshot::listed(&map)?,
             None => Vec::new(),

@@ -78,9 +78,7 @@ impl Pass<'_> {
 
     pub(super) async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
         let name = Snapshot::name(&self.key.name);
-        let found = self.config_maps().get_opt(&name).await;
-        let found = found
-            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let found: Option<ConfigMap> = self.reconciler.read(self.key, &name).await?;
         let Some(map) = found else {
             return Ok(None);
         };
