@@ -10,8 +10,6 @@
     missing_docs
 )]
 
-mod merge_inputs;
-
 use std::{
     fs,
     io::{BufRead, BufReader, BufWriter, Write},
@@ -24,7 +22,7 @@ use std::{
 use serde_json::{Value, json};
 use trainyard_api::merge::strategic;
 
-use self::merge_inputs::{Input, inputs};
+use crate::merge_inputs::{Input, inputs};
 
 /// Inputs that are checked in with their answers, and the most bytes of each. Only those whose patches find something.
 const FIXED: (usize, usize) = (500, 2600);
@@ -68,6 +66,7 @@ fn finds(input: &Input) -> bool {
 }
 
 #[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
 fn on_generated_inputs() {
     let count =
         std::env::var("TRAINYARD_MERGE_INPUTS").map_or(100_000, |count| count.parse().unwrap());

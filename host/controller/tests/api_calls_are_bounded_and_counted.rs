@@ -6,8 +6,6 @@
     clippy::panic
 )]
 
-mod stub;
-
 use std::{
     sync::{
         Arc,
@@ -29,7 +27,7 @@ use kube::{
 };
 use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client};
 
-use stub::{metrics, serve};
+use crate::stub::{metrics, serve};
 
 fn options(answer_ms: u64) -> ClientOptions {
     ClientOptions {

@@ -6,17 +6,15 @@
     clippy::panic
 )]
 
-mod stub;
-
 use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
+use crate::stub::{self, answer, metrics, serve, status};
 use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
-use stub::{answer, metrics, serve, status};
 use trainyard_controller::{
     client::{ClientOptions, client},
     events::{EventWriter, Recorder, Reporter, recorder},

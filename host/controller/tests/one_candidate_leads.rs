@@ -6,8 +6,6 @@
     clippy::panic
 )]
 
-mod stub;
-
 use std::{
     sync::{
         Arc, Mutex,
@@ -16,10 +14,10 @@ use std::{
     time::Duration,
 };
 
+use crate::stub::{self, answer, metrics, status};
 use axum::response::Response;
 use http::Method;
 use serde_json::{Value, json};
-use stub::{answer, metrics, status};
 use tokio::time::{Instant, timeout};
 use trainyard_controller::lease::{Candidate, LEASE_NAME, LeaseOptions, identity};
 

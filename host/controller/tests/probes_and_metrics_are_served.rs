@@ -6,8 +6,7 @@
     clippy::panic
 )]
 
-mod stub;
-
+use crate::stub;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{

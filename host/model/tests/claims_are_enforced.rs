@@ -10,11 +10,9 @@
     clippy::unwrap_used
 )]
 
-mod common;
-
-use common::{
-    call, call_over, container, granted, manifest, missing_claim, plugin, plugin_under, pod_set,
-    record, with,
+use crate::common::{
+    self, call, call_over, container, granted, manifest, missing_claim, plugin, plugin_under,
+    pod_set, record, with,
 };
 use serde_json::json;
 use trainyard_model::{
@@ -27,10 +25,7 @@ use trainyard_model::{
     value::Mount,
 };
 
-#[path = "common/methods.rs"]
-mod methods;
-
-use methods::METHODS;
+use crate::common::methods::METHODS;
 
 const NODE: &str = "pod-sets[node].containers[node]";
 

@@ -5,25 +5,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-#[path = "common/manual.rs"]
-mod manual;
-#[path = "common/methods.rs"]
-mod methods;
-#[path = "common/wit.rs"]
-mod wit;
-
 use std::{collections::BTreeSet, env, fs, path::Path};
 
-use common::{call, container, manifest, plugin, pod_set};
-use methods::METHODS;
+use crate::common::methods::METHODS;
+use crate::common::{call, container, manifest, plugin, pod_set};
+use crate::common::{
+    manual,
+    wit::{self, Contract},
+};
 use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, Key, PodSets, Scope},
     manifest::interface,
     policy::Phase,
 };
-use wit::Contract;
 
 fn check_file(name: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -35,7 +30,7 @@ fn check_file(name: &str, expected: &str) {
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "docs/{name} is not what the code says: run `UPDATE=1 cargo test -p trainyard-model --test contract_is_documented`"
+        "docs/{name} is not what the code says: run `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::`"
     );
 }
 

@@ -10,9 +10,7 @@
     clippy::unwrap_used
 )]
 
-mod common;
-
-use common::{call, container, limited, manifest, plugin_under, pod_set};
+use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};
 use trainyard_model::{
     call::{Call, Fault},
     limits::Limits,

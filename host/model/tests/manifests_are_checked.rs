@@ -10,11 +10,9 @@
     clippy::unwrap_used
 )]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{manifest, parsed, with};
+use crate::common::{self, manifest, parsed, with};
 use serde_json::{Value, json};
 use trainyard_model::{
     manifest::{ActiveWhen, CONTRACT, MAX_BYTES, Manifest, ManifestError},

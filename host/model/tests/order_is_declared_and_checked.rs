@@ -11,11 +11,9 @@
     clippy::unwrap_used
 )]
 
-mod common;
-
 use std::{collections::BTreeMap, sync::Arc};
 
-use common::{manifest, plugin, plugin_under, with};
+use crate::common::{manifest, plugin, plugin_under, with};
 use serde_json::{Value, json};
 use trainyard_model::{
     claims::Variables,

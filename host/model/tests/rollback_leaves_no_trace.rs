@@ -11,14 +11,12 @@
     clippy::unwrap_used
 )]
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 
-use common::{Scripted, job, manifest, plugin, record, with};
+use crate::common::{Scripted, job, manifest, plugin, record, with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Scripted, container, names, pod_set, pod_spec, render};
+use crate::common::{Scripted, container, names, pod_set, pod_spec, render};
 use trainyard_model::{
     call::{Call, Fault},
     policy::Phase,

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Scripted, container, pod_set, render};
+use crate::common::{Scripted, container, pod_set, render};
 use proptest::prelude::*;
 use serde_json::json;
 use trainyard_model::{

@@ -8,9 +8,7 @@
     missing_docs
 )]
 
-mod common;
-
-use common::catalog;
+use crate::common::{self, catalog};
 
 use std::sync::{Arc, Mutex};
 

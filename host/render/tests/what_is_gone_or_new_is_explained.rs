@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Scripted, container, pod_set, render};
+use crate::common::{Scripted, container, pod_set, render};
 use serde_json::{Value, json};
 use trainyard_model::policy::Phase;
 use trainyard_render::{Provenance, Rendered, Setter};

@@ -6,8 +6,7 @@
     clippy::indexing_slicing
 )]
 
-mod common;
-
+use crate::common;
 use trainyard_model::manifest::ActiveWhen;
 use trainyard_render::{ClusterFacts, Declared, LeftOut, Renderer};
 

@@ -6,14 +6,12 @@
     clippy::panic
 )]
 
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use common::{good, loader, settings};
+use crate::common::{self, good, loader, settings};
 use trainyard_model::limits::Limits;
 use trainyard_sandbox::{LoadProblem, ScreenError};
 

@@ -7,11 +7,9 @@
     clippy::panic
 )]
 
-mod common;
-
 use std::{fmt::Write, time::Instant};
 
-use common::{good, load, loader, loader_with, next_job_renders, transform};
+use crate::common::{self, good, load, loader, loader_with, next_job_renders, transform};
 use trainyard_model::text::MAX_TEXT;
 use trainyard_sandbox::{
     CompileError, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions,

@@ -6,11 +6,9 @@
     clippy::panic
 )]
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{contract, load, loader, with_custom};
+use crate::common::{self, contract, load, loader, with_custom};
 use trainyard_sandbox::{LoadLimits, screen::screen};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, WorldItem};

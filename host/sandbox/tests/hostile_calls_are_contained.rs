@@ -7,10 +7,8 @@
     clippy::panic
 )]
 
-mod common;
-
-use common::{
-    PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
+use crate::common::{
+    self, PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
 };
 use trainyard_model::{
     call::Fault,

@@ -7,9 +7,7 @@
     clippy::panic
 )]
 
-mod common;
-
-use common::{good, loader, next_job_renders, settings, transform, with_instances};
+use crate::common::{good, loader, next_job_renders, settings, transform, with_instances};
 use trainyard_model::{
     limits::Limits,
     policy::{Ended, Limit},

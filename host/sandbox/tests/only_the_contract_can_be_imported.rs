@@ -7,9 +7,7 @@
     clippy::panic
 )]
 
-mod common;
-
-use common::{
+use crate::common::{
     ENV_CLAIMS, changed_contract, component_in, contract, good, load, loader, loader_with,
     manifest, next_job_renders, transform_core, with_custom,
 };

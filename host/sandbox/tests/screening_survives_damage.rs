@@ -6,9 +6,7 @@
     clippy::panic
 )]
 
-mod common;
-
-use common::good;
+use crate::common::good;
 use trainyard_sandbox::{LoadLimits, screen::screen};
 
 /// A sequence of numbers that is the same on every run.

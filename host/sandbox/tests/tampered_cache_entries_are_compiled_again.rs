@@ -7,8 +7,6 @@
     clippy::panic
 )]
 
-mod common;
-
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -16,7 +14,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use common::{call, env_of, good, load, loader_with, transform};
+use crate::common::{call, env_of, good, load, loader_with, transform};
 use trainyard_sandbox::{
     CachePaths, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions,
 };

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
+use crate::common;
 use serde_json::json;
 use trainyard_schema::{documents::DocumentError, structural::Structural};
 

@@ -189,7 +189,7 @@ fn every_method_of_the_contract_is_there_in_its_words() {
         } else {
             assert!(
                 found == expected,
-                "src/handles/{name} does not say what wit/ says: run `UPDATE=1 cargo test -p trainyard-sdk --test handles_cover_the_contract`"
+                "src/handles/{name} does not say what wit/ says: run `UPDATE=1 cargo test -p trainyard-sdk --test all handles_cover_the_contract::`"
             );
         }
     }

@@ -18,7 +18,7 @@ use trainyard_model::{
 };
 use wit_parser::{Interface, TypeDefKind, WorldItem, WorldKey};
 
-use crate::wit::{Contract, Method, text};
+use super::wit::{Contract, Method, text};
 
 /// The interfaces, from the handle that a phase gets to what is seldom needed.
 const READING_ORDER: [&str; 7] = [
@@ -37,7 +37,7 @@ pub fn contract(contract: &Contract) -> String {
         "# The plugin contract\n\n\
          `trainyard:policy@{CONTRACT}`: what a plugin exports, what it can call, and which claim each call needs.\n\
          This page is written from `wit/` and from the code that enforces it; \
-         `UPDATE=1 cargo test -p trainyard-model --test contract_is_documented` writes it anew.\n\n\
+         `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::` writes it anew.\n\n\
          A plugin gets one handle, the context, and reaches everything from there. A read of the record needs a claim in \
          transform only; a write needs a claim and a grant. Whatever breaks these rules ends the call, and nothing of it \
          counts. In the tables, `P` is a pod set, `C` is a container `pod-sets[P].containers[NAME]` or an init container \

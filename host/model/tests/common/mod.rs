@@ -12,6 +12,10 @@
     clippy::unwrap_used
 )]
 
+pub mod manual;
+pub mod methods;
+pub mod wit;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

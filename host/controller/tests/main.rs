@@ -1,0 +1,11 @@
+//! The tests of this crate, as one program. A module is named for the guarantee that it proves.
+
+mod api_calls_are_bounded_and_counted;
+mod configuration_files_are_read_strictly;
+mod events_are_counted_and_limited;
+mod metrics_are_what_dashboards_read;
+mod one_candidate_leads;
+mod plugin_calls_have_spans;
+mod probes_and_metrics_are_served;
+mod stub;
+mod the_queue_is_fair;

@@ -1,0 +1,10 @@
+//! The tests of this crate, as one program. A module is named for the guarantee that it proves.
+
+mod claims_are_enforced;
+mod common;
+mod contract_is_documented;
+mod limits_end_a_call;
+mod manifests_are_checked;
+mod order_is_declared_and_checked;
+mod overlap_agrees_with_brute_force;
+mod rollback_leaves_no_trace;

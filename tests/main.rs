@@ -1,0 +1,17 @@
+//! The tests of this crate, as one program. A module is named for the guarantee that it proves.
+
+mod cases_render_as_expected;
+mod divergences_are_proven;
+mod errors_name_the_field_that_was_written;
+mod every_test_file_is_run;
+mod explain_names_who_set_a_field;
+mod layers_are_kept;
+mod links_lead_to_files;
+mod live_train_jobs_are_explained_by_their_snapshot;
+mod output_is_for_pipes;
+mod output_is_stable;
+mod the_deployment_is_whole;
+mod the_guide_works;
+mod the_policy_file_is_enforced;
+mod validate_agrees_with_the_server;
+mod validate_refuses_what_a_server_would;
