@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_api::merge::{fix, keep_the_base_order, strategic};
 
-use crate::merge_inputs::{Input, base, input};
+use crate::merge_inputs::{self, Input, base, input};
 
 /// The lists of a pod spec that have a merge key, and those of a container.
 const POD_LISTS: [(&str, &str); 6] = [

@@ -1,5 +1,7 @@
 //! What an object becomes on the way in is what a real API server makes of it: fields dropped, defaults set, values checked.
 
+use crate::common;
+
 #[test]
 fn values_and_lists() {
     assert!(common::compare("values.json") > 200);
