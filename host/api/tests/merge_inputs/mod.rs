@@ -1,6 +1,6 @@
 //! Inputs of a merge, as runtimes and patches have them: names from small pools, so that they meet.
 
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
 mod parts;
 

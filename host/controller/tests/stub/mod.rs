@@ -1,5 +1,5 @@
 //! An API server of a few lines.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::sync::Arc;
 
