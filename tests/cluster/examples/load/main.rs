@@ -1,12 +1,14 @@
 //! How fast TrainJobs become JobSets, and what that costs: the controller beside a bare client that makes the same writes on the
 //! same API server, and beside the reference's controller.
 //!
-//! `cargo run --release -p trainyard-cluster --example load -- target/release/trainyard`. Only etcd and kube-apiserver run. The
-//! TrainJobs are made while the controller is off; what counts is the time from the first JobSet to the last one.
+//! `cargo run --release -p trainyard-cluster --example load -- target/release/trainyard`. Only etcd and kube-apiserver run, with
+//! the CRDs as they are published. The controller's TrainJobs are created while it is off. One observer times both contenders
+//! of a pair in the same way: from the first JobSet that it sees to the last one.
 
 mod bare;
 mod measured;
 mod objects;
+mod summary;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,16 +18,18 @@ use clap::Parser;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use trainyard_cluster::{ControlPlane, Install, install, reference_controller};
-use trainyard_schema::documents::Kind;
+use trainyard_cluster::{ControlPlane, define_kinds, reference_controller};
 
 use measured::{Contender, Limits, Measured};
 use objects::{JOB_SET, api};
+use summary::{Figures, Pair};
 
 /// Calls of the bare client at once, and TrainJobs that a controller reconciles at once.
 const AT_ONCE: usize = 16;
 /// Until what follows from the last JobSet is done: its watch event, and a status.
 const SETTLED: Duration = Duration::from_secs(3);
+/// How often the observer looks.
+const OBSERVED_EVERY: Duration = Duration::from_millis(20);
 /// The client limits that the reference is shipped with, and ones that never hold it up.
 const REFERENCE: [(&str, Limits); 2] = [
     (
@@ -49,120 +53,153 @@ const REFERENCE: [(&str, Limits); 2] = [
 struct Arguments {
     /// The program: target/release/trainyard.
     program: PathBuf,
-    /// TrainJobs of a round.
+    /// TrainJobs of a pair.
     #[arg(default_value_t = 2_000)]
     jobs: usize,
-    /// Rounds of the controller and the bare client; each has an API server of its own.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// One more round of so many TrainJobs, for the memory that each takes; 0 leaves it out.
+    /// Pairs of the controller and the bare client, each with an API server of its own. They take turns in going first.
+    #[arg(long, default_value_t = 10)]
+    pairs: usize,
+    /// One more run of so many TrainJobs, for the memory that each takes; 0 leaves it out.
     #[arg(long, default_value_t = 10_000)]
     many: usize,
-    /// Measures the reference too; builds it with Go, once.
-    #[arg(long)]
-    reference: bool,
+    /// Measures the reference too, in as many pairs; builds it with Go, once.
+    #[arg(long, default_value_t = 0)]
+    reference_pairs: usize,
+}
+
+/// Which of a pair goes first.
+#[derive(Clone, Copy)]
+enum First {
+    Controller,
+    Bare,
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let ours = Contender::Trainyard(&arguments.program);
-    println!(
-        "| | JobSets a second | of the bare client | ms of CPU for each | calls for each | MiB idle | MiB after |"
-    );
-    println!("|---|---|---|---|---|---|---|");
-    for _ in 0..arguments.rounds {
-        round("trainyard", &ours, arguments.jobs, true)?;
-    }
+    summary::header();
+    pairs("trainyard", &ours, arguments.jobs, arguments.pairs)?;
     if arguments.many > 0 {
-        let name = format!("trainyard, {} TrainJobs", arguments.many);
-        let figures = round(&name, &ours, arguments.many, false)?;
+        let figures = alone(&ours, arguments.many)?;
+        figures.print_row(&format!("trainyard, {} TrainJobs", arguments.many));
         let kib = (figures.rss_after - figures.rss_idle) * 1024.0 / arguments.many as f64;
         eprintln!("{kib:.1} KiB for each of {} TrainJobs", arguments.many);
     }
-    if arguments.reference {
+    if arguments.reference_pairs > 0 {
         let program = reference_controller()?;
         for (name, limits) in REFERENCE {
             let reference = Contender::Reference(&program, limits);
-            round(name, &reference, arguments.jobs, true)?;
+            pairs(name, &reference, arguments.jobs, arguments.reference_pairs)?;
         }
     }
     Ok(())
 }
 
-/// What a contender did, and what it took.
-struct Figures {
-    /// From the first JobSet to the last.
-    time: Duration,
-    /// Of CPU, for each TrainJob.
-    milliseconds: f64,
-    /// Calls that got an answer, watches among them, for each TrainJob.
-    calls: f64,
-    rss_idle: f64,
-    rss_after: f64,
+/// Measures so many pairs, and prints a row for each and one for all of them.
+fn pairs(name: &str, contender: &Contender<'_>, jobs: usize, count: usize) -> Result<()> {
+    let mut measured = Vec::new();
+    for number in 0..count {
+        let first = if number % 2 == 0 {
+            First::Controller
+        } else {
+            First::Bare
+        };
+        let pair = pair(contender, jobs, first)?;
+        pair.print_row(&format!("{name}, pair {}", number + 1));
+        measured.push(pair);
+    }
+    summary::print(name, &measured);
+    Ok(())
 }
 
-/// One contender on an API server of its own, and the bare client on the same; prints a row of the table.
-fn round(name: &str, contender: &Contender<'_>, jobs: usize, bare: bool) -> Result<Figures> {
+/// The controller and the bare client, one after the other on one API server.
+fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
-        let namespace = prepare(&plane).await?;
-        let figures = measure(&plane, contender, &namespace, jobs).await?;
-        let rate = |time: Duration| jobs as f64 / time.as_secs_f64();
-        let of_bare = if bare {
-            let time = bare_client(&plane, &namespace, jobs).await?;
-            let share = 100.0 * rate(figures.time) / rate(time);
-            format!("{share:.0} % of {:.0}", rate(time))
-        } else {
-            String::new()
+        let (idle, template) = prepare(&plane, contender).await?;
+        let ours = || measure(&plane, contender, idle, jobs);
+        let bare = || bare_client(&plane, &template, jobs);
+        let (figures, bare) = match first {
+            First::Controller => (ours().await?, bare().await?),
+            First::Bare => {
+                let bare = bare().await?;
+                (ours().await?, bare)
+            }
         };
-        println!(
-            "| {name} | {:.0} | {of_bare} | {:.2} | {:.2} | {:.1} | {:.1} |",
-            rate(figures.time),
-            figures.milliseconds,
-            figures.calls,
-            figures.rss_idle,
-            figures.rss_after
-        );
-        Ok(figures)
+        Ok(Pair {
+            figures,
+            bare: rate(jobs, bare),
+        })
     })
 }
 
-/// Defines the kinds, and makes a namespace with a runtime for it.
-async fn prepare(plane: &ControlPlane) -> Result<String> {
-    for kind in Kind::ALL {
-        install(plane, &kind.crd()?, Install::ServerSide).await?;
-    }
-    install(plane, &objects::job_set_definition(), Install::ServerSide).await?;
-    objects::create_runtime(plane.client()).await?;
-    plane.new_namespace().await
+/// The controller alone.
+fn alone(contender: &Contender<'_>, jobs: usize) -> Result<Figures> {
+    let plane = ControlPlane::start()?;
+    plane.block_on(async {
+        let (idle, _) = prepare(&plane, contender).await?;
+        measure(&plane, contender, idle, jobs).await
+    })
+}
+
+/// Defines the kinds and has the controller make one JobSet: what it holds when it is idle then, and what it wrote.
+async fn prepare(plane: &ControlPlane, contender: &Contender<'_>) -> Result<(f64, bare::Template)> {
+    define_kinds(plane).await?;
+    let client = plane.client();
+    objects::create_runtime(client).await?;
+    let namespace = plane.new_namespace().await?;
+    objects::create_jobs(client, &namespace, 1).await?;
+    let controller = Measured::start(plane, contender).await?;
+    let job_sets = api(client, &namespace, JOB_SET);
+    observe(&job_sets, 1).await?;
+    tokio::time::sleep(SETTLED).await;
+    let idle = controller.rss().await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let map = maps
+        .get(&format!("{}-runtime-snapshot", objects::job(0)))
+        .await
+        .context("the TrainJob's snapshot")?;
+    let job_set = job_sets.get(&objects::job(0)).await?;
+    Ok((idle, bare::Template::of(map, &job_set)?))
 }
 
 async fn measure(
     plane: &ControlPlane,
     contender: &Contender<'_>,
-    namespace: &str,
+    rss_idle: f64,
     jobs: usize,
 ) -> Result<Figures> {
-    let idle = Measured::start(plane, contender).await?;
-    tokio::time::sleep(SETTLED).await;
-    let rss_idle = idle.rss().await?;
-    drop(idle);
-    objects::create_jobs(plane.client(), namespace, jobs).await?;
+    let namespace = plane.new_namespace().await?;
+    objects::create_jobs(plane.client(), &namespace, jobs).await?;
     let controller = Measured::start(plane, contender).await?;
-    let time = until(&api(plane.client(), namespace, JOB_SET), jobs).await?;
+    let time = observe(&api(plane.client(), &namespace, JOB_SET), jobs).await?;
     let cpu = controller.cpu().await?;
+    let calls = controller.calls().await?;
     tokio::time::sleep(SETTLED).await;
     Ok(Figures {
-        time,
+        rate: rate(jobs, time),
         milliseconds: cpu * 1000.0 / jobs as f64,
-        calls: controller.calls().await? / jobs as f64,
+        calls: calls / jobs as f64,
         rss_idle,
         rss_after: controller.rss().await?,
     })
 }
 
-/// Waits until there are so many; returns the time from the first to the last.
-async fn until(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
+/// The same writes by a bare client, in a namespace of its own.
+async fn bare_client(
+    plane: &ControlPlane,
+    template: &bare::Template,
+    jobs: usize,
+) -> Result<Duration> {
+    let namespace = plane.new_namespace().await?;
+    let job_sets = api(plane.client(), &namespace, JOB_SET);
+    let written = template.write(plane.client(), &namespace, jobs);
+    let (time, ()) = tokio::try_join!(observe(&job_sets, jobs), written)?;
+    Ok(time)
+}
+
+/// Waits until there are so many JobSets; returns the time from the first to the last.
+async fn observe(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
     let (mut first, started) = (None, Instant::now());
     loop {
         // Metadata alone, and at most one of it: the server counts the rest.
@@ -179,21 +216,11 @@ async fn until(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
             started.elapsed() < Duration::from_secs(900),
             "only {found} of {count} JobSets"
         );
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(OBSERVED_EVERY).await;
     }
 }
 
-/// The same writes by a bare client, in a namespace of its own.
-async fn bare_client(plane: &ControlPlane, namespace: &str, jobs: usize) -> Result<Duration> {
-    let client = plane.client();
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let snapshot = format!("{}-runtime-snapshot", objects::job(0));
-    let map = maps.get(&snapshot).await;
-    let map = map.context("the first TrainJob's snapshot")?;
-    let job_set = api(client, namespace, JOB_SET)
-        .get(&objects::job(0))
-        .await?;
-    let template = bare::Template::of(map, &job_set)?;
-    let namespace = plane.new_namespace().await?;
-    template.write(client, &namespace, jobs).await
+/// So many in that time, a second.
+fn rate(count: usize, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
 }

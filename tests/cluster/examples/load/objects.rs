@@ -5,7 +5,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::AT_ONCE;
 
@@ -70,25 +70,6 @@ pub(crate) async fn create_jobs(client: &Client, namespace: &str, count: usize) 
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await
-}
-
-/// JobSet's kind with any content: its controller does not run here, and its own schema would be the server's cost.
-pub(crate) fn job_set_definition() -> Value {
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
-            "name": "jobsets.jobset.x-k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for measuring"},
-        },
-        "spec": {
-            "group": "jobset.x-k8s.io", "scope": "Namespaced",
-            "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets", "singular": "jobset"},
-            "versions": [{
-                "name": "v1alpha2", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}},
-            }],
-        },
-    })
 }
 
 fn resource((group, version, kind): Kind) -> ApiResource {
