@@ -218,7 +218,7 @@ impl ControlPlane {
     }
 
     /// Ends kube-apiserver as `kill -9` does. Its connections break, and new ones are refused, until it is
-    /// [started](Self::start_api_server) again. For test programs of one test: it is everybody's API server.
+    /// [started](Self::start_api_server) again. For tests that run alone: it is everybody's API server.
     ///
     /// # Errors
     /// The system knows no such process.

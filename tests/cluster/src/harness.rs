@@ -4,8 +4,9 @@ use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::any::Any;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// When a test that does not end is ended. No test is measured by it.
@@ -13,7 +14,7 @@ const KILL_AFTER: Duration = Duration::from_secs(15 * 60);
 
 type Body<S> = Box<dyn FnOnce(&S) -> Result<()> + Send>;
 
-/// What the tests of a program share: a [`ControlPlane`], or a [`Cluster`].
+/// What tests share: a [`ControlPlane`], a [`Cluster`], or one of these with a controller on it.
 pub trait Shared: Sized + Send + Sync + 'static {
     /// Starts it.
     ///
@@ -83,16 +84,101 @@ impl<S: Shared> Test<S> {
         }
     }
 
-    fn into_trial(self, shared: Arc<Lazy<S>>) -> Trial {
+    fn into_trial(self, file: &str, stage: Arc<Stage>) -> Trial {
         let body = self.body;
-        Trial::test(self.name, move || {
-            let shared = shared.get()?;
+        Trial::test(format!("{file}::{}", self.name), move || {
+            let turn = stage.enter::<S>();
+            let shared = turn.shared.get()?;
             body(shared).map_err(|error| {
                 let died = shared.still_runs().err();
                 let died = died.map_or(String::new(), |died| format!("\n{died:#}"));
                 Failed::from(format!("{error:#}{died}"))
             })
         })
+    }
+}
+
+/// The tests of a program, file by file.
+///
+/// What they share is started by the first test that needs it. Of what different files share only one is there at a time: tests that
+/// share something else wait until the present ones have ended, so files that share one thing are best added one after the other.
+#[derive(Default)]
+pub struct Program {
+    trials: Vec<Trial>,
+    stage: Arc<Stage>,
+}
+
+impl Program {
+    /// Adds the tests of a file, whose name becomes part of theirs.
+    #[must_use]
+    pub fn tests<S: Shared>(mut self, file: &str, tests: Vec<Test<S>>) -> Self {
+        let stage = &self.stage;
+        let trials = tests.into_iter();
+        self.trials
+            .extend(trials.map(|test| test.into_trial(file, Arc::clone(stage))));
+        self
+    }
+
+    /// Runs the tests that the command line asks for, as Rust's own test programs do. Whatever was started is gone when this returns.
+    pub fn run(self) -> ExitCode {
+        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+    }
+}
+
+/// What the running tests share.
+#[derive(Default)]
+struct Stage {
+    state: Mutex<State>,
+    is_free: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    current: Option<Arc<dyn Any + Send + Sync>>,
+    running: usize,
+}
+
+impl Stage {
+    /// Waits until no test runs that shares something else.
+    fn enter<S: Shared>(&self) -> Turn<'_, S> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(current) = &state.current
+                && let Ok(shared) = Arc::clone(current).downcast::<Lazy<S>>()
+            {
+                state.running += 1;
+                let running = Running(self);
+                return Turn { shared, running };
+            }
+            if state.running == 0 {
+                // What was shared before ends first: two clusters at once are too many for a small machine.
+                state.current = None;
+                state.current = Some(Arc::new(Lazy::<S>(OnceLock::new())));
+            } else {
+                let freed = self.is_free.wait(state);
+                state = freed.unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// That a test runs. The stage keeps what it shares until this is dropped.
+struct Turn<'a, S> {
+    // It goes before the next test may start: fields are dropped in this order.
+    shared: Arc<Lazy<S>>,
+    #[expect(dead_code, reason = "the turn ends when it is dropped")]
+    running: Running<'a>,
+}
+
+/// One of the running tests.
+struct Running<'a>(&'a Stage);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let state = self.0.state.lock();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.running -= 1;
+        self.0.is_free.notify_all();
     }
 }
 
@@ -106,16 +192,4 @@ impl<S: Shared> Lazy<S> {
             .get_or_init(|| S::start().map_err(|error| format!("{error:#}")));
         shared.as_ref().map_err(Failed::from)
     }
-}
-
-/// Runs the tests that the command line asks for, as Rust's own test programs do, around one control plane or cluster.
-///
-/// It is started by the first test, and is gone when this returns.
-pub fn run<S: Shared>(tests: Vec<Test<S>>) -> ExitCode {
-    let shared = Arc::new(Lazy(OnceLock::new()));
-    let trials = tests
-        .into_iter()
-        .map(|test| test.into_trial(Arc::clone(&shared)))
-        .collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,7 +1,7 @@
 //! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a
 //! [`Cluster`] that also runs JobSets, with the real controllers and a [`Kubelet`] that runs no containers.
 //!
-//! [`run`] is the `main` of a test program: it starts one of them when the first test needs it, hands it to every test, and
+//! A [`Program`] is the `main` of a test program: it starts one of them when the first test needs it, hands it to every test, and
 //! stops it when the last one is done. Tests keep apart by [namespaces](ControlPlane::new_namespace) and names.
 
 mod answer;
@@ -42,7 +42,7 @@ pub use control_plane::ControlPlane;
 pub use crds::{Install, install};
 pub use definitions::{Definition, Definitions};
 pub use deploy::{apply, deploy};
-pub use harness::{Shared, Test, run};
+pub use harness::{Program, Shared, Test};
 pub use input::Input;
 pub use kubeconfig::client_of;
 pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};

@@ -2,11 +2,8 @@
 //! author is told, others complete, probes are answered; and suspending and deleting work, whatever became of the plugin.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,7 +13,8 @@ use trainyard_cluster::{
     Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually, run,
 };
 
-use common::{Namespace, is};
+use crate::common;
+use crate::common::{Namespace, is};
 
 /// What is granted to the plugin `endless`: far more instructions than it can use in its time.
 const POLICY: &str = "
@@ -359,8 +357,8 @@ async fn the_log_is_lines_of_json_in_which_calls_are_spans(shared: &Bad) -> Resu
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run::<Bad>(vec![
+pub(crate) fn tests() -> Vec<Test<Bad>> {
+    vec![
         Test::new(
             "each_kind_of_harm_is_told_counted_and_its_train_jobs_own",
             each_kind_of_harm_is_told_counted_and_its_train_jobs_own,
@@ -385,5 +383,5 @@ fn main() -> ExitCode {
             "the_log_is_lines_of_json_in_which_calls_are_spans",
             the_log_is_lines_of_json_in_which_calls_are_spans,
         ),
-    ])
+    ]
 }

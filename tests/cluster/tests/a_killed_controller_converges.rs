@@ -1,18 +1,15 @@
 //! Killed before or after any API call of a reconcile, the controller's next start brings every TrainJob to where it would be had
 //! nothing happened: the same objects, none twice, and none left over.
 
-mod common;
-
 use std::collections::BTreeSet;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::{Case, Disturbed, Place};
 use anyhow::{Result, ensure};
-use common::{Case, Disturbed, Place};
 use serde_json::Value;
-use trainyard_cluster::{Act, Call, Test, Trainyard, eventually, run};
+use trainyard_cluster::{Act, Call, Test, Trainyard, eventually};
 
 /// How long the TrainJob with a deadline has: enough to run before.
 const DEADLINE: Duration = Duration::from_secs(6);
@@ -180,12 +177,12 @@ async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
+pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     let test = |case: Case| {
         let name = format!("a_train_job_that_is_{}", case.name());
         Test::new(name, async move |shared: &Disturbed| {
             converges(shared, case).await
         })
     };
-    run(Case::ALL.map(test).into())
+    Case::ALL.map(test).into()
 }

@@ -1,16 +1,12 @@
 //! A TrainJob that waits for a missing object goes on when it comes, and not when it is next tried: the test waits until that is
 //! further away than it looks.
 
-#[path = "common/flavors.rs"]
-mod flavors;
-
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::common::flavors::{Place, WithFlavors, flavor, pod_label};
 use anyhow::{Result, bail, ensure};
-use flavors::{Place, WithFlavors, flavor, pod_label};
 use serde_json::json;
-use trainyard_cluster::{Resource, Test, Write, eventually, run};
+use trainyard_cluster::{Resource, Test, Write, eventually};
 
 /// After so many failures the next attempt is at least 32 seconds away.
 const FAILURES: f64 = 6.0;
@@ -54,9 +50,9 @@ async fn an_object_that_comes_lets_its_train_job_go_on(shared: &WithFlavors) -> 
     }
 }
 
-fn main() -> ExitCode {
-    run::<WithFlavors>(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
+    vec![Test::new(
         "an_object_that_comes_lets_its_train_job_go_on",
         an_object_that_comes_lets_its_train_job_go_on,
-    )])
+    )]
 }

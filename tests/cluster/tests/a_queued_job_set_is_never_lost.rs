@@ -2,16 +2,13 @@
 //! somebody else stays as it is.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
-use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::common::{Disturbed, Place, is, is_running, is_suspended};
 use anyhow::{Result, ensure};
-use common::{Disturbed, Place, is, is_running, is_suspended};
 use http::Method;
 use serde_json::{Value, json};
-use trainyard_cluster::{Act, Call, Resource, Test, Trainyard, Write, eventually, run};
+use trainyard_cluster::{Act, Call, Resource, Test, Trainyard, Write, eventually};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 const JOB: &str = "queued";
@@ -283,8 +280,8 @@ async fn until_idle(controller: &Trainyard) -> Result<()> {
     .await
 }
 
-fn main() -> ExitCode {
-    run::<Disturbed>(vec![
+pub(crate) fn tests() -> Vec<Test<Disturbed>> {
+    vec![
         Test::new(
             "one_that_cannot_change_gives_way",
             one_that_cannot_change_gives_way,
@@ -305,5 +302,5 @@ fn main() -> ExitCode {
             "one_that_somebody_let_go_is_not_changed",
             one_that_somebody_let_go_is_not_changed,
         ),
-    ])
+    ]
 }

@@ -4,7 +4,6 @@
 //! run. JobSets end and run as the test says in their status; no Jobs are made of them, so that there may be many.
 #![allow(clippy::indexing_slicing)]
 
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
@@ -245,9 +244,9 @@ async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
     after.process().still_runs()
 }
 
-fn main() -> ExitCode {
-    run(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test> {
+    vec![Test::new(
         "a_restart_writes_nothing",
         a_restart_writes_nothing,
-    )])
+    )]
 }

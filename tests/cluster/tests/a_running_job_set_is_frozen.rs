@@ -2,20 +2,16 @@
 //! loaded by then; only live objects follow their TrainJob; and a JobSet that is deleted while it runs comes back as it was.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::common::{Disturbed, Place, is, is_running, is_suspended, kind, runtime};
 use anyhow::{Context as _, Result, ensure};
-use common::{Disturbed, Place, is, is_running, is_suspended, kind, runtime};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{
     Act, Call, ControlPlane, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually,
-    run,
 };
 use trainyard_schema::documents::Kind;
 
@@ -561,8 +557,8 @@ async fn until_idle(controller: &Trainyard) -> Result<()> {
     .await
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test<Editions>> {
+    vec![
         Test::new(
             "what_is_missing_is_made_again",
             what_is_missing_is_made_again,
@@ -599,5 +595,5 @@ fn main() -> ExitCode {
             "without_objects_nothing_is_read",
             without_objects_nothing_is_read,
         ),
-    ])
+    ]
 }

@@ -3,16 +3,13 @@
 //!
 //! It kills the API server, which is why these tests share no program with others.
 
-mod common;
-
-use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::common::{Case, Disturbed, Place};
 use anyhow::{Result, ensure};
-use common::{Case, Disturbed, Place};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use trainyard_cluster::{Act, Test, eventually, run};
+use trainyard_cluster::{Act, Test, eventually};
 
 /// How long the TrainJob with a deadline has: it passes while the API server is away.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -151,8 +148,8 @@ async fn a_second_controller(shared: &Disturbed) -> Result<()> {
     .await
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test<Disturbed>> {
+    vec![
         Test::new(
             "an_api_server_that_starts_again",
             an_api_server_that_starts_again,
@@ -162,5 +159,5 @@ fn main() -> ExitCode {
         Test::new("a_storm_of_conflicts", a_storm_of_conflicts),
         Test::new("a_storm_of_too_many_requests", a_storm_of_too_many_requests),
         Test::new("a_second_controller", a_second_controller),
-    ])
+    ]
 }

@@ -6,8 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use std::process::ExitCode;
-use trainyard_cluster::{ControlPlane, Resource, Test, Write, client_of, eventually, run};
+use trainyard_cluster::{ControlPlane, Resource, Test, Write, client_of, eventually};
 
 async fn create(
     plane: &ControlPlane,
@@ -105,8 +104,8 @@ async fn nobody_has_a_token_of_an_account_that_is_not_there(plane: &ControlPlane
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test> {
+    vec![
         Test::new(
             "an_account_may_do_nothing_until_it_is_let",
             an_account_may_do_nothing_until_it_is_let,
@@ -116,5 +115,5 @@ fn main() -> ExitCode {
             "nobody_has_a_token_of_an_account_that_is_not_there",
             nobody_has_a_token_of_an_account_that_is_not_there,
         ),
-    ])
+    ]
 }

@@ -2,15 +2,30 @@
 //! on by itself as soon as they are served.
 #![allow(clippy::indexing_slicing)]
 
-use std::process::ExitCode;
-
 use anyhow::{Result, ensure};
 use serde_json::json;
 use trainyard_cluster::{
-    ControlPlane, Install, Resource, Test, Trainyard, Write, define_kinds, deploy, eventually,
-    install, run,
+    ControlPlane, Install, Resource, Shared, Test, Trainyard, Write, define_kinds, deploy,
+    eventually, install,
 };
 use trainyard_schema::documents::Kind;
+
+/// A control plane without our kinds.
+struct Bare(ControlPlane);
+
+impl Shared for Bare {
+    fn start() -> Result<Self> {
+        ControlPlane::start().map(Self)
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        &self.0
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.0.still_runs()
+    }
+}
 
 /// Waits until it is not ready for these reasons and no others of this list.
 async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) -> Result<()> {
@@ -27,7 +42,7 @@ async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) ->
     .await
 }
 
-async fn the_controller_waits_for_its_kinds(plane: &ControlPlane) -> Result<()> {
+async fn the_controller_waits_for_its_kinds(Bare(plane): &Bare) -> Result<()> {
     let account = deploy(plane).await?;
     let controller = Trainyard::start_unready(plane, &account, ["--leader-elect=false"])?;
     let job_set = "JobSet (jobset.x-k8s.io/v1alpha2) is not served; install JobSet";
@@ -71,9 +86,9 @@ async fn the_controller_waits_for_its_kinds(plane: &ControlPlane) -> Result<()> 
     controller.process().still_runs()
 }
 
-fn main() -> ExitCode {
-    run(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test<Bare>> {
+    vec![Test::new(
         "the_controller_waits_for_its_kinds",
         the_controller_waits_for_its_kinds,
-    )])
+    )]
 }

@@ -3,15 +3,10 @@
 //!
 //! The TrainJobs are suspended and were made: none is looked at again by itself.
 
-#[path = "common/flavors.rs"]
-mod flavors;
-
-use std::process::ExitCode;
-
+use crate::common::flavors::{Place, WithFlavors, flavor};
 use anyhow::Result;
-use flavors::{Place, WithFlavors, flavor};
 use serde_json::json;
-use trainyard_cluster::{Install, Resource, Test, Write, install, run};
+use trainyard_cluster::{Install, Resource, Test, Write, install};
 
 async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
     let place = Place::new(&shared.plane).await?;
@@ -103,8 +98,8 @@ async fn a_kind_that_comes_and_goes_changes_suspended_train_jobs(
     place.until_labeled("reads", "zone", None).await
 }
 
-fn main() -> ExitCode {
-    run::<WithFlavors>(vec![
+pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
+    vec![
         Test::new(
             "an_object_that_changes_changes_a_suspended_train_job",
             an_object_that_changes_changes_a_suspended_train_job,
@@ -117,5 +112,5 @@ fn main() -> ExitCode {
             "a_kind_that_comes_and_goes_changes_suspended_train_jobs",
             a_kind_that_comes_and_goes_changes_suspended_train_jobs,
         ),
-    ])
+    ]
 }

@@ -2,11 +2,8 @@
 //! it loses the Lease it ends; TrainJobs go on.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -15,7 +12,8 @@ use trainyard_cluster::{
     Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, eventually, run,
 };
 
-use common::Namespace;
+use crate::common;
+use crate::common::Namespace;
 
 /// Shorter than by default, so that nobody waits long for a Lease that nobody gives back.
 const CONFIGURATION: &str = "
@@ -188,8 +186,8 @@ async fn a_leader_that_loses_the_lease_ends(shared: &Led) -> Result<()> {
     next.stop().await.map(drop)
 }
 
-fn main() -> ExitCode {
-    run::<Led>(vec![
+pub(crate) fn tests() -> Vec<Test<Led>> {
+    vec![
         Test::new(
             "a_stop_ends_well_and_gives_the_lease_back",
             a_stop_ends_well_and_gives_the_lease_back,
@@ -203,5 +201,5 @@ fn main() -> ExitCode {
             "a_leader_that_loses_the_lease_ends",
             a_leader_that_loses_the_lease_ends,
         ),
-    ])
+    ]
 }

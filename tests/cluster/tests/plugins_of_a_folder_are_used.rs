@@ -2,18 +2,16 @@
 //! broken file beside it harms nobody.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Test, Write, build_plugin, run};
+use trainyard_cluster::{Fate, Test, Write, build_plugin};
 use trainyard_schema::documents::Kind;
 
-use common::{Controlled, Namespace, Setup, kind};
+use crate::common;
+use crate::common::{Controlled, Namespace, Setup, kind};
 
 /// A controller that has the guide's plugin, and beside it a broken file, and one that is not what the operator allows.
 struct PluginDir;
@@ -280,8 +278,8 @@ async fn a_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Resul
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run::<Shared>(vec![
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![
         Test::new(
             "a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job",
             a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job,
@@ -295,5 +293,5 @@ fn main() -> ExitCode {
             "a_job_waits_for_a_plugin_that_would_be_active",
             a_job_waits_for_a_plugin_that_would_be_active,
         ),
-    ])
+    ]
 }

@@ -2,18 +2,17 @@
 //! they have beyond deploy/ an Event of the TrainJob says what is missing, and only that TrainJob waits.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Resource, Test, Trainyard, Write, build_plugin, eventually, run};
+use trainyard_cluster::{Fate, Resource, Test, Trainyard, Write, build_plugin, eventually};
 use trainyard_schema::documents::Kind;
 
-use common::{Controlled, Namespace, Setup, kind};
+use crate::common;
+use crate::common::{Controlled, Namespace, Setup, kind};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -145,9 +144,9 @@ async fn what_is_printed_is_what_is_needed(shared: &Shared) -> Result<()> {
     .await
 }
 
-fn main() -> ExitCode {
-    run::<Shared>(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![Test::new(
         "what_is_printed_is_what_is_needed",
         what_is_printed_is_what_is_needed,
-    )])
+    )]
 }

@@ -4,8 +4,24 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use std::process::ExitCode;
-use trainyard_cluster::{Cluster, Fate, Resource, Test, Write, run};
+use trainyard_cluster::{Cluster, ControlPlane, Fate, Resource, Shared, Test, Write};
+
+/// A cluster that no other test is on.
+struct Killed(Cluster);
+
+impl Shared for Killed {
+    fn start() -> Result<Self> {
+        Cluster::start().map(Self)
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.0.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.0.still_runs()
+    }
+}
 
 fn jobset() -> Value {
     let job = json!({
@@ -21,7 +37,7 @@ fn jobset() -> Value {
     })
 }
 
-async fn a_jobset_completes_across_a_restart(cluster: &Cluster) -> Result<()> {
+async fn a_jobset_completes_across_a_restart(Killed(cluster): &Killed) -> Result<()> {
     let namespace = cluster.new_namespace().await?;
     cluster.kubelet().decide(&namespace, |_: &Pod| Fate::Hold);
     let (jobsets, pods) = (Resource::jobsets(), Resource::pods());
@@ -57,9 +73,9 @@ async fn a_jobset_completes_across_a_restart(cluster: &Cluster) -> Result<()> {
     cluster.still_runs()
 }
 
-fn main() -> ExitCode {
-    run(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test<Killed>> {
+    vec![Test::new(
         "a_jobset_completes_across_a_restart",
         a_jobset_completes_across_a_restart,
-    )])
+    )]
 }

@@ -6,8 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use std::process::ExitCode;
-use trainyard_cluster::{Cluster, Fate, Resource, Test, Write, run};
+use trainyard_cluster::{Cluster, Fate, Resource, Test, Write};
 
 /// Two jobs of two pods each.
 fn jobset(name: &str, fate: &str, restart_policy: Option<&str>) -> Value {
@@ -238,8 +237,8 @@ async fn a_pod_whose_fate_is_unknown_fails_and_says_so(cluster: &Cluster) -> Res
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test<Cluster>> {
+    vec![
         Test::new(
             "a_jobset_of_two_jobs_with_two_pods_completes",
             a_jobset_of_two_jobs_with_two_pods_completes,
@@ -262,5 +261,5 @@ fn main() -> ExitCode {
             "a_pod_whose_fate_is_unknown_fails_and_says_so",
             a_pod_whose_fate_is_unknown_fails_and_says_so,
         ),
-    ])
+    ]
 }

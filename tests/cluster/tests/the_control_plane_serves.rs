@@ -3,8 +3,7 @@
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use std::process::ExitCode;
-use trainyard_cluster::{ControlPlane, Install, Resource, Test, Write, install, run};
+use trainyard_cluster::{ControlPlane, Install, Resource, Test, Write, install};
 
 /// One group for each test, so that they can run at once.
 fn definition(group: &str) -> Value {
@@ -146,8 +145,8 @@ async fn a_definition_too_large_for_an_annotation_installs_on_the_server_only(
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test> {
+    vec![
         Test::new(
             "a_bad_object_is_refused_with_its_causes",
             a_bad_object_is_refused_with_its_causes,
@@ -165,5 +164,5 @@ fn main() -> ExitCode {
             "a_definition_too_large_for_an_annotation_installs_on_the_server_only",
             a_definition_too_large_for_an_annotation_installs_on_the_server_only,
         ),
-    ])
+    ]
 }

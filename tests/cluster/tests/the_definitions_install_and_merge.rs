@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, ensure};
 use http::StatusCode;
 use serde_json::{Value, json};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use trainyard_cluster::{
@@ -137,7 +136,7 @@ async fn printer_columns_are_served(plane: &ControlPlane, definitions: &Definiti
     Ok(())
 }
 
-fn tests() -> Result<Vec<Test>> {
+pub(crate) fn tests() -> Result<Vec<Test>> {
     let definitions = Arc::new(Definitions::read()?);
     let mut tests = Vec::new();
     for (kind, definition) in definitions.iter() {
@@ -162,14 +161,4 @@ fn tests() -> Result<Vec<Test>> {
         async move |plane: &ControlPlane| printer_columns_are_served(plane, &definitions).await,
     ));
     Ok(tests)
-}
-
-fn main() -> ExitCode {
-    match tests() {
-        Ok(tests) => run(tests),
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
 }

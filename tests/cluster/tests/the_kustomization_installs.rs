@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
@@ -271,9 +271,9 @@ async fn what_kustomize_makes_installs(plane: &ControlPlane) -> Result<()> {
     another_namespace(plane).await.context("another namespace")
 }
 
-fn main() -> ExitCode {
-    run(vec![Test::new(
+pub(crate) fn tests() -> Vec<Test> {
+    vec![Test::new(
         "what_kustomize_makes_installs",
         what_kustomize_makes_installs,
-    )])
+    )]
 }

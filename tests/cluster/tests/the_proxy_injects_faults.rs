@@ -10,10 +10,10 @@ use kube::client::Body;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::Value;
 use std::pin::Pin;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually, run};
+use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually};
 
 /// How long nothing must happen to count as nothing. A busy machine makes such a test pass, never fail.
 const A_WHILE: Duration = Duration::from_millis(300);
@@ -303,8 +303,8 @@ async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test> {
+    vec![
         Test::new(
             "calls_are_numbered_and_pass_with_who_makes_them",
             calls_are_numbered_and_pass_with_who_makes_them,
@@ -336,5 +336,5 @@ fn main() -> ExitCode {
         ),
         Test::new("the_next_writes_conflict", the_next_writes_conflict),
         Test::new("the_next_writes_are_too_many", the_next_writes_are_too_many),
-    ])
+    ]
 }

@@ -4,7 +4,6 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use std::cmp::Ordering;
-use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use trainyard_cluster::{
@@ -267,7 +266,7 @@ fn quantity(value: &Value) -> Option<Quantity> {
     }
 }
 
-fn tests() -> Result<Vec<Test>> {
+pub(crate) fn tests() -> Result<Vec<Test>> {
     let definitions = Arc::new(Definitions::read()?);
     let stored = Arc::new(Stored::default());
     let in_go = Arc::clone(&stored);
@@ -290,14 +289,4 @@ fn tests() -> Result<Vec<Test>> {
             },
         ),
     ])
-}
-
-fn main() -> ExitCode {
-    match tests() {
-        Ok(tests) => run(tests),
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::sync::Arc;
 use trainyard_cluster::{
     Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write, run,
@@ -260,7 +259,7 @@ struct All {
     compiled: BTreeMap<String, Compiled>,
 }
 
-fn tests() -> Result<Vec<Test>> {
+pub(crate) fn tests() -> Result<Vec<Test>> {
     let definitions = Definitions::read()?;
     let mut compiled = BTreeMap::new();
     for (kind, definition) in definitions.iter() {
@@ -278,14 +277,4 @@ fn tests() -> Result<Vec<Test>> {
         })
     });
     Ok(tests.collect())
-}
-
-fn main() -> ExitCode {
-    match tests() {
-        Ok(tests) => run(tests),
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
 }

@@ -1,17 +1,15 @@
 //! The controller on a real cluster: TrainJobs become JobSets, run, wait, end and go, and their status says so at every step.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Resource, Shared as _, Test, Trainyard, Write, run};
+use trainyard_cluster::{Fate, Resource, Shared as _, Test, Trainyard, Write};
 use trainyard_schema::documents::Kind;
 
-use common::{Controlled, Namespace, Setup, conditions, is, kind};
+use crate::common;
+use crate::common::{Controlled, Namespace, Setup, conditions, is, kind};
 
 /// Runtimes with the policy `torch`, with no policy, and with an initializer.
 struct Runtimes;
@@ -671,8 +669,8 @@ async fn a_job_of_another_manager_is_left_alone(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run::<Shared>(vec![
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![
         Test::new(
             "torch_plain_and_initializers_complete",
             torch_plain_and_initializers_complete,
@@ -718,5 +716,5 @@ fn main() -> ExitCode {
             "a_job_of_another_manager_is_left_alone",
             a_job_of_another_manager_is_left_alone,
         ),
-    ])
+    ]
 }

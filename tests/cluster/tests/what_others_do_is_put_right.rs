@@ -2,18 +2,15 @@
 //! runs again.
 #![allow(clippy::indexing_slicing)]
 
-mod common;
-
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::{Case, Disturbed, Place, is, is_running, kind, runtime};
 use anyhow::{Result, ensure};
-use common::{Case, Disturbed, Place, is, is_running, kind, runtime};
 use http::Method;
 use serde_json::{Value, json};
-use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually, run};
+use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
 
 const DEADLINE: Duration = Duration::from_secs(3600);
@@ -159,8 +156,8 @@ async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) ->
     controller.kill().map(drop)
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test<Disturbed>> {
+    vec![
         Test::new(
             "a_job_set_that_somebody_suspends_is_let_go",
             a_job_set_that_somebody_suspends_is_let_go,
@@ -181,5 +178,5 @@ fn main() -> ExitCode {
             "a_job_whose_runtime_went_after_its_snapshot_runs",
             a_job_whose_runtime_went_after_its_snapshot_runs,
         ),
-    ])
+    ]
 }

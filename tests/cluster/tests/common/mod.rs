@@ -10,6 +10,7 @@
 mod case;
 mod controlled;
 mod disturbed;
+pub mod flavors;
 mod namespace;
 mod place;
 mod seen;

@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use trainyard_api::Inputs;
 use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
@@ -318,8 +317,8 @@ async fn both_see_that_a_job_failed(shared: &Used) -> Result<()> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    run(vec![
+pub(crate) fn tests() -> Vec<Test<Used>> {
+    vec![
         Test::new(
             "the_kubeflow_sdk_trains_on_two_nodes",
             the_kubeflow_sdk_trains_on_two_nodes,
@@ -337,5 +336,5 @@ fn main() -> ExitCode {
             nemo_run::launches_anew_what_is_there,
         ),
         Test::new("both_see_that_a_job_failed", both_see_that_a_job_failed),
-    ])
+    ]
 }
