@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually, run,
+    Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually,
 };
 
 use crate::common;
@@ -26,7 +26,7 @@ plugins:
 ";
 
 /// A cluster with runtimes for good and bad TrainJobs, and one controller at a time.
-struct Bad {
+pub(crate) struct Bad {
     cluster: Cluster,
     account: PathBuf,
     /// A folder with the plugin `hostile`, and the same under the name `endless`.

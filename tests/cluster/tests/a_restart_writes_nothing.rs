@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use trainyard_cluster::{
     Api, Call, ControlPlane, Proxy, Resource, Test, Trainyard, Write, define_kinds, deploy,
-    eventually, run,
+    eventually,
 };
 use trainyard_schema::documents::Kind;
 

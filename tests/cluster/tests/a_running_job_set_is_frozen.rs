@@ -21,7 +21,7 @@ const JOB: &str = "job";
 const SNAPSHOT: &str = "job-runtime-snapshot";
 
 /// A cluster, and two editions of a plugin that puts an object of each mode beside a JobSet.
-struct Editions {
+pub(crate) struct Editions {
     cluster: Disturbed,
     first: PathBuf,
     second: PathBuf,

@@ -11,7 +11,7 @@ use trainyard_cluster::{
 use trainyard_schema::documents::Kind;
 
 /// A control plane without our kinds.
-struct Bare(ControlPlane);
+pub(crate) struct Bare(ControlPlane);
 
 impl Shared for Bare {
     fn start() -> Result<Self> {

@@ -3,7 +3,7 @@
 //!
 //! The TrainJobs are suspended and were made: none is looked at again by itself.
 
-use crate::common::flavors::{Place, WithFlavors, flavor};
+use crate::common::flavors::{self, Place, WithFlavors, flavor};
 use anyhow::Result;
 use serde_json::json;
 use trainyard_cluster::{Install, Resource, Test, Write, install};

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, eventually, run,
+    Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, eventually,
 };
 
 use crate::common;
@@ -23,7 +23,7 @@ leaderElection: {leaderElect: true, leaseDuration: 6s, renewDeadline: 4s, retryP
 ";
 
 /// A cluster whose Lease belongs to one test at a time.
-struct Led {
+pub(crate) struct Led {
     cluster: Cluster,
     account: PathBuf,
     configuration: PathBuf,

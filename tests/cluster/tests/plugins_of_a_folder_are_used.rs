@@ -14,7 +14,7 @@ use crate::common;
 use crate::common::{Controlled, Namespace, Setup, kind};
 
 /// A controller that has the guide's plugin, and beside it a broken file, and one that is not what the operator allows.
-struct PluginDir;
+pub(crate) struct PluginDir;
 
 impl Setup for PluginDir {
     fn arguments() -> Result<Vec<OsString>> {
@@ -37,7 +37,7 @@ impl Setup for PluginDir {
     }
 }
 
-type Shared = Controlled<PluginDir>;
+pub(crate) type Shared = Controlled<PluginDir>;
 
 /// Makes the crate of the guide from the guide's own text, and builds it.
 fn build_the_guides_plugin(component: &Path) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::common::{Controlled, Namespace, Setup, kind};
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// A controller that has a plugin which looks things up, and only the roles of deploy/.
-struct LooksUp;
+pub(crate) struct LooksUp;
 
 fn plugins() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("looks-up")
@@ -43,7 +43,7 @@ impl Setup for LooksUp {
     }
 }
 
-type Shared = Controlled<LooksUp>;
+pub(crate) type Shared = Controlled<LooksUp>;
 
 /// What `trainyard rbac` prints for the plugin.
 fn printed() -> Result<Vec<Value>> {

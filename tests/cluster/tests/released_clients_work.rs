@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use trainyard_api::Inputs;
 use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
-    Write, client_of, deploy, eventually, run,
+    Write, client_of, deploy, eventually,
 };
 use trainyard_schema::documents::Kind;
 
 /// A cluster with all that deploy/ has, and its users' clients.
-struct Used {
+pub(crate) struct Used {
     cluster: Cluster,
     controller: Trainyard,
     /// The image of the runtime torch-distributed.

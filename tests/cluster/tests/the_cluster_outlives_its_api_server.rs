@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, ControlPlane, Fate, Resource, Shared, Test, Write};
 
 /// A cluster that no other test is on.
-struct Killed(Cluster);
+pub(crate) struct Killed(Cluster);
 
 impl Shared for Killed {
     fn start() -> Result<Self> {

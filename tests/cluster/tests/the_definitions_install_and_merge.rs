@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use trainyard_cluster::{
-    ControlPlane, Definition, Definitions, Install, Resource, Test, Write, install, run,
+    ControlPlane, Definition, Definitions, Install, Resource, Test, Write, install,
 };
 
 /// A copy of a definition in another group, so that the tests of the others are left alone.

@@ -12,8 +12,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use trainyard_api::Object;
 use trainyard_cluster::{
-    ControlPlane, Resource, Test, Trainyard, apply, build_plugin, client_of, eventually,
-    kustomized, run,
+    ControlPlane, Resource, Test, Trainyard, apply, build_plugin, client_of, eventually, kustomized,
 };
 use trainyard_schema::documents::Kind;
 

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use trainyard_cluster::{
-    Api, ControlPlane, Definitions, GoTypes, Input, PythonModels, Round, Test, Write, run,
+    Api, ControlPlane, Definitions, GoTypes, Input, PythonModels, Round, Test, Write,
 };
 use trainyard_model::quantity::Quantity;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trainyard_cluster::{
-    Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write, run,
+    Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write,
 };
 use trainyard_schema::structural::{Options, Scope, Structural};
 

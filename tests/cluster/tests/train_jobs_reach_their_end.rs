@@ -12,7 +12,7 @@ use crate::common;
 use crate::common::{Controlled, Namespace, Setup, conditions, is, kind};
 
 /// Runtimes with the policy `torch`, with no policy, and with an initializer.
-struct Runtimes;
+pub(crate) struct Runtimes;
 
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
@@ -29,7 +29,7 @@ impl Setup for Runtimes {
     }
 }
 
-type Shared = Controlled<Runtimes>;
+pub(crate) type Shared = Controlled<Runtimes>;
 
 fn step(name: &str, ancestor: &str, mounts: &Value) -> Value {
     json!({
