@@ -7,7 +7,7 @@ use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
 };
-use tracing_subscriber::{Layer, layer::Context};
+use tracing_subscriber::{EnvFilter, Layer, layer::Context};
 use trainyard_controller::settings::{LogFormat, Logging};
 use trainyard_model::text::clean;
 
@@ -66,13 +66,27 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// The variable that says which lines are logged, as `tracing-subscriber` reads it.
+const LOG_VARIABLE: &str = "TRAINYARD_LOG";
+
+/// The target below which the client library logs the whole answer of an API server that it can't decode: objects of any tenant.
+const LOGS_ANSWERS: &str = "kube_client";
+
+/// What is logged: what the variable names, or else `level`. Answers are logged only if the variable names their target.
+fn filter(variable: &str, level: &str) -> EnvFilter {
+    let named = std::env::var(variable).unwrap_or_default();
+    let wanted = EnvFilter::try_from_env(variable).unwrap_or_else(|_| EnvFilter::new(level));
+    match format!("{LOGS_ANSWERS}=off").parse() {
+        Ok(off) if !named.contains(LOGS_ANSWERS) => wanted.add_directive(off),
+        _ => wanted,
+    }
+}
+
 /// Says what the libraries log as the command says its own: warnings and errors, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_to_stderr() {
-    use tracing_subscriber::{EnvFilter, prelude::*};
-    let filter =
-        EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    use tracing_subscriber::prelude::*;
     tracing_subscriber::registry()
-        .with(filter)
+        .with(filter(LOG_VARIABLE, "warn"))
         .with(Said)
         .init();
 }
@@ -127,11 +141,8 @@ impl Visit for Sentence {
 
 /// Writes the controller's log to standard error: what its settings say, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_as_controller(logging: Logging) {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("TRAINYARD_LOG")
-        .unwrap_or_else(|_| EnvFilter::new(logging.level.name()));
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(LOG_VARIABLE, logging.level.name()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
     match logging.format {

@@ -32,6 +32,7 @@ use crate::stub::{metrics, serve};
 fn options(answer_ms: u64) -> ClientOptions {
     ClientOptions {
         answer: Duration::from_millis(answer_ms),
+        list: Duration::from_millis(answer_ms),
         rate: None,
     }
 }

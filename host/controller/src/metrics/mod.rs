@@ -54,6 +54,7 @@ pub struct Metrics {
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
     events_dropped: Family<ReasonLabels, Counter>,
+    objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
 }
 
@@ -98,6 +99,11 @@ struct ResultLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FailureLabels {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
     kind: &'static str,
 }
 
@@ -189,6 +195,7 @@ impl Metrics {
             plugins_refused: Family::default(),
             api_calls: Family::default(),
             events_dropped: Family::default(),
+            objects_unreadable: Family::default(),
             leader: Gauge::default(),
         };
         metrics.register_reconciles();
@@ -284,6 +291,11 @@ impl Metrics {
             self.events_dropped.clone(),
         );
         registry.register(
+            "trainyard_objects_unreadable",
+            "Objects that exist and can't be decoded, by kind",
+            self.objects_unreadable.clone(),
+        );
+        registry.register(
             "trainyard_leader",
             "1 where this process is the leader",
             self.leader.clone(),
@@ -377,6 +389,13 @@ impl Metrics {
         self.events_dropped
             .get_or_create(&ReasonLabels { reason })
             .inc();
+    }
+
+    /// So many objects of a kind exist that can't be decoded.
+    pub fn set_unreadable(&self, kind: &'static str, count: usize) {
+        self.objects_unreadable
+            .get_or_create(&KindLabels { kind })
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// This process is the leader, or is no more.

@@ -1,13 +1,14 @@
 //! A TrainJob as the API server has it.
 
-use serde_json::Value;
 use trainyard_api::{Admitted, Object, Source, TrainJob};
 
 use crate::reconcile::error::ReconcileError;
+use crate::watch::TrainJobState;
 
 /// Reads a TrainJob with its old forms, as the API server has it.
-pub(in crate::reconcile) fn read(object: Value) -> Result<TrainJob, ReconcileError> {
+pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {
     let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
+    let object = state.object().map_err(|problem| refused(vec![problem]))?;
     let object = Object::read(Source::new("", 1), object).map_err(|errors| {
         refused(
             errors
