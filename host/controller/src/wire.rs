@@ -265,7 +265,7 @@ impl<'t> Scan<'t> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use serde_json::{Value, json};
 
