@@ -5,13 +5,14 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
 use trainyard_controller::reconcile::{Plan, live};
+use trainyard_model::text::clean_to;
 use trainyard_render::{NotThere, Provenance, Rendered, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
     cluster::{self, ClusterArgs},
     load::Loaded,
-    output,
+    output::{self, Table},
     report::{self, Failure},
     run::{self, Done},
 };
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
 fn print(args: &ExplainArgs, explained: &[Explained<'_>]) -> Result<(), Failure> {
     match args.output {
         ReportFormat::Json => output::json(&explained),
-        ReportFormat::Table => output::print(&tables(explained)),
+        ReportFormat::Table => output::lines(lines(explained)),
     }
 }
 
@@ -175,18 +176,18 @@ fn fields(rendered: &Rendered, field: Option<&FieldPath>) -> Result<Vec<Provenan
     }
 }
 
-fn tables(explained: &[Explained<'_>]) -> String {
-    let mut out = String::new();
+fn lines(explained: &[Explained<'_>]) -> Vec<String> {
+    let mut out = Vec::new();
     for (at, job) in explained.iter().enumerate() {
         if at > 0 {
-            out.push('\n');
+            out.push(String::new());
         }
-        out.push_str(&format!("TrainJob {}/{}\n", job.namespace, job.train_job));
-        let mut table = output::table(&["field", "set by", "value", "was", "why"]);
+        out.push(format!("TrainJob {}/{}", job.namespace, job.train_job));
+        let mut table = Table::new(&["field", "set by", "value", "was", "why"]);
         for provenance in &job.fields {
             for step in &provenance.steps {
                 let (by, why) = setter(&step.by);
-                table.add_row([
+                table.row([
                     provenance.path.clone(),
                     by,
                     short(step.to.as_ref()),
@@ -195,7 +196,7 @@ fn tables(explained: &[Explained<'_>]) -> String {
                 ]);
             }
         }
-        out.push_str(&output::table_text(&table));
+        out.extend(table.lines());
     }
     out
 }
@@ -226,10 +227,5 @@ fn short(value: Option<&Value>) -> String {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
-    let line = trainyard_model::text::clean(&text);
-    if line.chars().count() <= MOST {
-        line
-    } else {
-        line.chars().take(MOST).chain(['…']).collect()
-    }
+    clean_to(&text, MOST)
 }

@@ -2,10 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
+use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
 use crate::{cli::ObjectFormat, report::Failure};
 
@@ -18,6 +19,13 @@ pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), F
     print(&text)
 }
 
+/// Prints objects as YAML behind comments.
+pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), Failure> {
+    let comment = |line: &String| format!("# {}\n", clean_to(line, MAX_LINE));
+    let comments: String = comments.iter().map(comment).collect();
+    print(&(comments + &trainyard_api::yaml::write_documents(objects)))
+}
+
 /// Prints something as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let text = pretty(value)?;
@@ -27,10 +35,16 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
 fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
     text.push('\n');
-    Ok(text)
+    Ok(json_escaped(&text))
 }
 
-/// Prints text; a reader that has gone away is no failure.
+/// Prints lines of text, each cleaned as a terminal needs it.
+pub(crate) fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<(), Failure> {
+    let clean = |line: L| clean_to(line.as_ref(), MAX_LINE) + "\n";
+    print(&lines.into_iter().map(clean).collect::<String>())
+}
+
+/// Prints text in which nothing is hidden. A reader that has gone away is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -39,24 +53,32 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A table with those columns, as wide as the terminal, or as its content where there is none.
-pub(crate) fn table(columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    // A terminal that nobody gave a size, as those of some CI systems, says 0.
-    if std::io::stdout().is_terminal() && table.width() != Some(0) {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    table.set_header(columns.iter().map(|column| column.to_uppercase()));
-    table
-}
+/// A table that is as wide as the terminal, or as its content if there is none.
+pub(crate) struct Table(comfy_table::Table);
 
-/// The text of a table, without blanks at line ends.
-pub(crate) fn table_text(table: &Table) -> String {
-    table
-        .lines()
-        .map(|line| format!("{}\n", line.trim()))
-        .collect()
+impl Table {
+    /// A table with those columns.
+    pub(crate) fn new(columns: &[&str]) -> Self {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(presets::NOTHING);
+        // A terminal that nobody gave a size, as those of some CI systems, says 0.
+        if std::io::stdout().is_terminal() && table.width() != Some(0) {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        table.set_header(columns.iter().map(|column| column.to_uppercase()));
+        Self(table)
+    }
+
+    /// Adds a row, with each cell as one line.
+    pub(crate) fn row<C: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let cells = cells.into_iter();
+        self.0.add_row(cells.map(|cell| clean(cell.as_ref())));
+    }
+
+    /// The lines, without blanks at their ends.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.lines().map(|line| line.trim().to_owned())
+    }
 }
 
 /// A bar on standard error, where that is a terminal and the work is long.

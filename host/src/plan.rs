@@ -12,7 +12,7 @@ use trainyard_render::Active;
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
     load::Loaded,
-    output,
+    output::{self, Table},
     report::Failure,
     run::{self, Run},
 };
@@ -159,17 +159,17 @@ fn print(args: &PlanArgs, reports: &[PlanReport<'_>]) -> Result<(), Failure> {
     match args.output {
         ReportFormat::Json => output::json(&reports),
         ReportFormat::Table => {
-            let texts: Vec<String> = reports.iter().map(text).collect();
-            output::print(&texts.join("\n"))
+            let texts: Vec<_> = reports.iter().map(lines).collect();
+            output::lines(texts.join(&String::new()))
         }
     }
 }
 
-fn text(report: &PlanReport<'_>) -> String {
-    let mut out = String::new();
+fn lines(report: &PlanReport<'_>) -> Vec<String> {
+    let mut out = Vec::new();
     match &report.train_job {
-        Some(job) => out.push_str(&format!("TrainJob {job}\n")),
-        None => out.push_str("All loaded plugins\n"),
+        Some(job) => out.push(format!("TrainJob {job}")),
+        None => out.push("All loaded plugins".to_owned()),
     }
     for order in &report.orders {
         let slots: Vec<String> = order
@@ -187,19 +187,19 @@ fn text(report: &PlanReport<'_>) -> String {
         } else {
             slots.join(" -> ")
         };
-        out.push_str(&format!("order: {order}\n"));
+        out.push(format!("order: {order}"));
     }
     for because in &report.because {
-        out.push_str(&format!("  {because}\n"));
+        out.push(format!("  {because}"));
     }
     for clash in &report.possible_clashes {
-        out.push_str(&format!("possible clash: {clash}\n"));
+        out.push(format!("possible clash: {clash}"));
     }
     if !report.plugins.is_empty() {
-        let mut table = output::table(&["plugin", "version", "active when", "phases", "digest"]);
+        let mut table = Table::new(&["plugin", "version", "active when", "phases", "digest"]);
         for plugin in &report.plugins {
             let phases = plugin.phases.join(",");
-            table.add_row([
+            table.row([
                 plugin.name,
                 plugin.version,
                 &plugin.active_when,
@@ -207,11 +207,11 @@ fn text(report: &PlanReport<'_>) -> String {
                 plugin.digest,
             ]);
         }
-        out.push_str(&output::table_text(&table));
+        out.extend(table.lines());
     }
     for plugin in &report.plugins {
         for (touch, path) in plugin.claims.into_iter().flat_map(Claims::iter) {
-            out.push_str(&format!("{} {touch}s {path}\n", plugin.name));
+            out.push(format!("{} {touch}s {path}", plugin.name));
         }
     }
     out
@@ -242,11 +242,11 @@ mod tests {
         let generation = Generation::new([a.clone(), b.clone()]).unwrap();
         let all = report(None, generation.overview(), &[&a, &b], &generation, false);
         assert!(
-            text(&all).contains(
+            lines(&all).iter().any(|line| line.starts_with(
                 "possible clash: a writes `labels[$config./label]`, b writes `labels[team]`"
-            ),
-            "{}",
-            text(&all)
+            )),
+            "{:?}",
+            lines(&all)
         );
         let one = report(None, generation.overview(), &[&a], &generation, false);
         assert!(one.possible_clashes.is_empty());

@@ -80,12 +80,12 @@ fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
     };
     match format {
         ReportFormat::Json => output::json(&inspected),
-        ReportFormat::Table => output::print(&inspected.text()),
+        ReportFormat::Table => output::lines(inspected.lines()),
     }
 }
 
 impl Inspected {
-    fn text(&self) -> String {
+    fn lines(&self) -> Vec<String> {
         let manifest = &self.manifest;
         let phases: Vec<&str> = manifest.phases.iter().map(|phase| phase.name()).collect();
         let mut lines = vec![
@@ -111,9 +111,6 @@ impl Inspected {
         lines.push("imports:".to_owned());
         lines.extend(self.imports.iter().map(|import| format!("  {import}")));
         lines
-            .into_iter()
-            .map(|line| trainyard_model::text::clean(&line) + "\n")
-            .collect()
     }
 }
 
@@ -138,7 +135,7 @@ fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failu
         digest: screened.digest.as_str().into(),
     };
     let bytes = screened.bytes.len();
-    output::print(&format!("{}: plugin {id}, {bytes} bytes\n", path.display()))
+    output::lines([format!("{}: plugin {id}, {bytes} bytes", path.display())])
 }
 
 /// Writes a file that is there whole or as it was before.

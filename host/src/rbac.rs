@@ -3,7 +3,6 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::yaml;
 use trainyard_controller::rbac::{self, NAMESPACE};
 
 use crate::{
@@ -41,14 +40,11 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
             let mut names: Vec<&str> = plugins().map(|plugin| &*plugin.id.name).collect();
             names.sort_unstable();
             let names = names.join(", ");
-            let mut text = format!(
-                "# Written by `trainyard rbac`: the least that the controller needs with these plugins: {names}.\n"
-            );
-            for note in &roles.notes {
-                text.push_str(&format!("# {note}.\n"));
-            }
-            text.push_str(&yaml::write_documents(&objects));
-            output::print(&text)
+            let mut comments = vec![format!(
+                "Written by `trainyard rbac`: the least that the controller needs with these plugins: {names}."
+            )];
+            comments.extend(roles.notes.iter().map(|note| format!("{note}.")));
+            output::commented(&comments, &objects)
         }
     }
 }

@@ -1,28 +1,48 @@
 //! How a command ends: what it says on standard error, and its exit code.
 
-use std::{fmt, io::IsTerminal, process::ExitCode};
+use std::{
+    fmt,
+    io::{IsTerminal, Write},
+    process::ExitCode,
+};
 
 use anstyle::{AnsiColor, Style};
+use indexmap::IndexSet;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
 };
-use tracing_subscriber::{EnvFilter, Layer, layer::Context};
+use tracing_subscriber::{
+    EnvFilter, Layer,
+    field::MakeExt,
+    fmt::{FormatFields, SubscriberBuilder, format},
+    layer::Context,
+};
 use trainyard_controller::settings::{LogFormat, Logging};
-use trainyard_model::text::clean;
+use trainyard_model::text::{MAX_LINE, clean_to, json_escaped};
+
+/// The most lines that one run prints about what is wrong with it.
+const MAX_LINES: usize = 500;
 
 /// Everything that is wrong with a run, a line each.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
-    lines: Vec<String>,
+    lines: IndexSet<String>,
+    /// How many more lines there were than are kept.
+    left_out: usize,
 }
 
 impl Failure {
     /// Adds a line. What two TrainJobs have in common, a runtime's mistake, is said once.
     pub(crate) fn add(&mut self, line: impl ToString) {
-        let line = line.to_string();
-        if !self.lines.contains(&line) {
-            self.lines.push(line);
+        let line = clean_to(&line.to_string(), MAX_LINE);
+        if self.lines.contains(&line) {
+            return;
+        }
+        if self.lines.len() < MAX_LINES {
+            self.lines.insert(line);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -33,7 +53,8 @@ impl Failure {
 
     /// Takes over the lines of another one.
     pub(crate) fn absorb(&mut self, other: Self) {
-        self.lines.extend(other.lines);
+        other.lines.iter().for_each(|line| self.add(line));
+        self.left_out += other.left_out;
     }
 
     /// Ends with the failure, if there is anything in it.
@@ -48,9 +69,9 @@ impl Failure {
 
 impl<E: ToString> FromIterator<E> for Failure {
     fn from_iter<I: IntoIterator<Item = E>>(errors: I) -> Self {
-        Self {
-            lines: errors.into_iter().map(|error| error.to_string()).collect(),
-        }
+        let mut failure = Self::default();
+        errors.into_iter().for_each(|error| failure.add(error));
+        failure
     }
 }
 
@@ -66,27 +87,13 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// The variable that says which lines are logged, as `tracing-subscriber` reads it.
-const LOG_VARIABLE: &str = "TRAINYARD_LOG";
-
-/// The target below which the client library logs the whole answer of an API server that it can't decode: objects of any tenant.
-const LOGS_ANSWERS: &str = "kube_client";
-
-/// What is logged: what the variable names, or else `level`. Answers are logged only if the variable names their target.
-fn filter(variable: &str, level: &str) -> EnvFilter {
-    let named = std::env::var(variable).unwrap_or_default();
-    let wanted = EnvFilter::try_from_env(variable).unwrap_or_else(|_| EnvFilter::new(level));
-    match format!("{LOGS_ANSWERS}=off").parse() {
-        Ok(off) if !named.contains(LOGS_ANSWERS) => wanted.add_directive(off),
-        _ => wanted,
-    }
-}
-
 /// Says what the libraries log as the command says its own: warnings and errors, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_to_stderr() {
     use tracing_subscriber::prelude::*;
+    let filter =
+        EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::registry()
-        .with(filter(LOG_VARIABLE, "warn"))
+        .with(filter)
         .with(Said)
         .init();
 }
@@ -118,11 +125,10 @@ struct Sentence {
 
 impl Sentence {
     fn text(self) -> String {
-        let text = match self.fields.as_slice() {
+        match self.fields.as_slice() {
             [] => self.message,
             fields => format!("{} ({})", self.message, fields.join(", ")),
-        };
-        clean(&text)
+        }
     }
 }
 
@@ -140,14 +146,54 @@ impl Visit for Sentence {
 }
 
 /// Writes the controller's log to standard error: what its settings say, or what `TRAINYARD_LOG` names.
-pub(crate) fn log_as_controller(logging: Logging) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter(LOG_VARIABLE, logging.level.name()))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    match logging.format {
-        LogFormat::Json => log.json().init(),
-        LogFormat::Text => log.init(),
+pub(crate) fn log_as_controller(settings: Logging) {
+    let is_colored = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let log = logging(settings.level.name()).with_ansi(is_colored);
+    match settings.format {
+        LogFormat::Json => log
+            .json()
+            .with_writer(|| EscapedJson(std::io::stderr()))
+            .init(),
+        LogFormat::Text => text_log(log).with_writer(std::io::stderr).init(),
+    }
+}
+
+type Log<Fields> = SubscriberBuilder<Fields, format::Format, EnvFilter>;
+
+fn logging(level: &str) -> Log<format::DefaultFields> {
+    let filter = EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter)
+}
+
+/// A log as text, with nothing hidden in it.
+fn text_log(log: Log<format::DefaultFields>) -> Log<impl for<'w> FormatFields<'w> + 'static> {
+    log.fmt_fields(format::debug_fn(write_field).delimited(" "))
+}
+
+/// Writes a field of a line or span of a text log, cleaned.
+fn write_field(out: &mut format::Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let value = clean_to(&format!("{value:?}"), MAX_LINE);
+    match field.name() {
+        "message" => out.write_str(&value),
+        name => write!(out, "{name}={value}"),
+    }
+}
+
+/// Writes lines of JSON with what a reader can't see in them escaped.
+struct EscapedJson<W>(W);
+
+impl<W: Write> Write for EscapedJson<W> {
+    /// Takes a line, which comes in one piece.
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        match std::str::from_utf8(line) {
+            Ok(text) => self.0.write_all(json_escaped(text).as_bytes())?,
+            Err(_) => self.0.write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -158,6 +204,13 @@ pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
         Err(failure) => {
             for line in &failure.lines {
                 say("error", AnsiColor::Red, line);
+            }
+            if failure.left_out > 0 {
+                let more = format!(
+                    "{} more errors are not printed; correct those above first",
+                    failure.left_out
+                );
+                say("error", AnsiColor::Red, more);
             }
             ExitCode::from(1)
         }
@@ -170,6 +223,89 @@ pub(crate) fn warn(line: impl std::fmt::Display) {
 }
 
 fn say(level: &str, color: AnsiColor, line: impl std::fmt::Display) {
+    let line = clean_to(&line.to_string(), MAX_LINE);
     let style = Style::new().bold().fg_color(Some(color.into()));
     anstream::eprintln!("{style}{level}{style:#}: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What a log has written.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Written {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    const HIDDEN: &str = "a\u{1b}[31m\u{202e}\u{200b}\u{9b}\u{e0041}\nb";
+
+    fn log() {
+        let span = tracing::info_span!("reconcile", name = %HIDDEN, other = HIDDEN);
+        let _entered = span.entered();
+        tracing::warn!(quoted = HIDDEN, plain = %HIDDEN, "it says {HIDDEN}");
+    }
+
+    #[test]
+    fn nothing_hidden_gets_into_a_text_log() {
+        let written = Written::default();
+        let into = written.clone();
+        let log_as_text =
+            text_log(logging("info").with_ansi(false)).with_writer(move || into.clone());
+        tracing::subscriber::with_default(log_as_text.finish(), log);
+        let text = written.text();
+        assert_eq!(text.matches('\n').count(), 1, "{text:?}");
+        assert_eq!(
+            text.matches(r"a\u{1b}[31m\u{202e}\u{200b}\u{9b}\u{e0041} b")
+                .count(),
+            3,
+            "{text}"
+        );
+        let is_hidden = |c| trainyard_model::text::is_hidden(c) && c != '\n';
+        assert!(!text.contains(is_hidden), "{text:?}");
+    }
+
+    #[test]
+    fn nothing_hidden_gets_into_a_json_log() {
+        let written = Written::default();
+        let into = written.clone();
+        let log_as_json = logging("info")
+            .json()
+            .with_writer(move || EscapedJson(into.clone()));
+        tracing::subscriber::with_default(log_as_json.finish(), log);
+        let text = written.text();
+        let is_hidden = |c| trainyard_model::text::is_hidden(c) && c != '\n';
+        assert!(!text.contains(is_hidden), "{text:?}");
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let message = line.pointer("/fields/message").unwrap();
+        assert_eq!(message, &format!("it says {HIDDEN}"));
+    }
+
+    #[test]
+    fn errors_are_kept_once_and_up_to_a_count() {
+        let twice = (0..2 * MAX_LINES).flat_map(|at| [at, at]);
+        let failure = Failure::from_iter(twice);
+        assert_eq!(
+            (failure.lines.len(), failure.left_out),
+            (MAX_LINES, 2 * MAX_LINES)
+        );
+    }
 }

@@ -50,9 +50,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
         ));
     }
     failure.or_ok(())?;
-    output::print(&format!(
-        "valid: {checked} TrainJobs and runtimes{others}\n"
-    ))
+    output::lines([format!("valid: {checked} TrainJobs and runtimes{others}")])
 }
 
 /// What an API server lets in is read as `render` reads it.

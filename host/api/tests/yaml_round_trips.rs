@@ -10,6 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use trainyard_api::yaml;
+use trainyard_text::is_hidden;
 
 fn read_one(text: &str) -> Value {
     let mut documents = yaml::read(text);
@@ -81,6 +82,16 @@ fn awkward_text() -> impl Strategy<Value = String> {
         "\u{feff}",
         "\u{1f600}",
         "\u{1b}",
+        "\u{ad}",
+        "\u{61c}",
+        "\u{200b}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{fff9}",
+        "\u{e0041}",
+        "\u{1}",
+        "\\x01\"",
+        "\u{200b}\u{1}\"",
     ]);
     vec(part, 0..8).prop_map(|parts| parts.concat())
 }
@@ -127,6 +138,7 @@ proptest! {
         let value = json!({ "value": value });
         let text = yaml::write(&value);
         prop_assert_eq!(read_one(&text).to_string(), value.to_string(), "{}", text);
+        prop_assert!(!text.chars().any(|c| !matches!(c, '\n' | '\t') && is_hidden(c)), "{}", text);
         prop_assert_eq!(yaml::write(&value), text);
     }
 
@@ -238,4 +250,13 @@ fn blocks_are_laid_out_as_kubectl_does() {
     assert_eq!(yaml::write(&value), wanted);
     let long = "word ".repeat(60) + "end";
     assert_eq!(yaml::write(&json!({ "k": long })), format!("k: {long}\n"));
+}
+
+#[test]
+fn hidden_characters_are_escaped_in_keys_and_values() {
+    let value = json!({"a\u{202e}": "x\u{200b}\"\\y\n", "b": ["\u{e0041}", "\u{ad}\u{1}"]});
+    let wanted =
+        "\"a\\u202E\": \"x\\u200B\\\"\\\\y\\n\"\nb:\n- \"\\U000E0041\"\n- \"\\xAD\\x01\"\n";
+    assert_eq!(yaml::write(&value), wanted);
+    assert_eq!(read_one(wanted), value);
 }

@@ -829,7 +829,7 @@ fn who_wrote_and_why_stands_in_the_journal() {
     call.context_because(Call::CONTEXT, "").unwrap();
     call.info_set_label(0, "new", "y").unwrap();
     let changes = call.finish().changes;
-    assert_eq!(changes[0].reason.as_deref(), Some("since it is so"));
+    assert_eq!(changes[0].reason.as_deref(), Some(r"since\u{7} it is so"));
     assert_eq!(
         (changes[0].owner, changes[1].reason.as_deref()),
         (Owner::Plugin(1), None)

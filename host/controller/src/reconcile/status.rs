@@ -4,6 +4,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
+use trainyard_model::text::clean;
 
 use crate::watch::{JobCounts, JobSetState, TrainJobStatus};
 
@@ -64,6 +65,7 @@ pub(crate) fn next(
         let condition = Condition {
             type_: kind.to_owned(),
             observed_generation: None,
+            message: clean(&ended.message),
             ..(**ended).clone()
         };
         set(&mut next, condition);
@@ -91,7 +93,7 @@ pub(crate) fn not_supported(
     message: &str,
     now: Timestamp,
 ) -> TrainJobStatus {
-    failed(current, NOT_SUPPORTED, message, now)
+    failed(current, NOT_SUPPORTED, &clean(message), now)
 }
 
 fn failed(current: &TrainJobStatus, reason: &str, message: &str, now: Timestamp) -> TrainJobStatus {
@@ -195,6 +197,19 @@ mod tests {
             assert_eq!(status.conditions[0].reason, "Because");
             assert_eq!(status.conditions[0].last_transition_time.0, at(7));
         }
+    }
+
+    #[test]
+    fn nothing_hidden_gets_into_a_condition() {
+        let mut ended = job_set(Some(("Failed", 7)), 0);
+        if let Some(end) = &mut ended.end {
+            end.message = "job \u{202e}on\u{200b}\u{1b}[31m\nfailed".to_owned();
+        }
+        let status = next(&TrainJobStatus::default(), false, Some(&ended), at(10));
+        let wanted = r"job \u{202e}on\u{200b}\u{1b}[31m failed";
+        assert_eq!(status.conditions[0].message, wanted);
+        let status = not_supported(&TrainJobStatus::default(), "of kind a\u{2066}", at(1));
+        assert_eq!(status.conditions[0].message, r"of kind a\u{2066}");
     }
 
     #[test]

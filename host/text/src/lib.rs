@@ -1,0 +1,132 @@
+//! Text that others wrote (YAML, file names, plugins, the API server) on its way to a terminal, a log, a status or an Event.
+//!
+//! Characters that a reader can't see can move a terminal's cursor, reorder a line, or make two names look the same. What shows
+//! text to a person shows such characters as escapes: by [`clean`] in sentences, by [`json_escaped`] in JSON, and by the YAML
+//! writer of `trainyard-api` in YAML.
+
+use std::fmt::Write;
+
+/// The longest text of a guest that reaches a person, in characters.
+pub const MAX_TEXT: usize = 1024;
+
+/// The longest line of a terminal, in characters.
+pub const MAX_LINE: usize = 16 * 1024;
+
+/// Returns whether a character has no shape of its own: control characters, line and paragraph separators, and those that Unicode
+/// lists as ignorable by default or that change the direction of text.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{AD}' // soft hyphen
+            | '\u{34F}' // combining grapheme joiner
+            | '\u{61C}' // Arabic letter mark
+            | '\u{115F}' | '\u{1160}' // Hangul fillers
+            | '\u{17B4}' | '\u{17B5}' // Khmer inherent vowels
+            | '\u{180B}'..='\u{180F}' // Mongolian selectors and vowel separator
+            | '\u{200B}'..='\u{200F}' // zero-width space and joiners, marks of direction
+            | '\u{2028}'..='\u{202E}' // separators; embeddings and overrides
+            | '\u{2060}'..='\u{206F}' // word joiner, invisible operators, isolates, deprecated format characters
+            | '\u{3164}' // Hangul filler
+            | '\u{FE00}'..='\u{FE0F}' // variation selectors
+            | '\u{FEFF}' // byte order mark
+            | '\u{FFA0}' // half-width Hangul filler
+            | '\u{FFF0}'..='\u{FFFB}' // interlinear annotation
+            | '\u{1BCA0}'..='\u{1BCA3}' // shorthand format controls
+            | '\u{1D173}'..='\u{1D17A}' // musical format controls
+            | '\u{E0000}'..='\u{E0FFF}' // tags and further variation selectors
+        )
+}
+
+/// Returns the text as one line of at most [`MAX_TEXT`] characters, as [`clean_to`] does.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    clean_to(text, MAX_TEXT)
+}
+
+/// Returns the text as one line: line breaks and tabs become spaces, hidden characters become escapes (`\u{202e}`), and what is
+/// longer than `most` characters ends in `…`.
+#[must_use]
+pub fn clean_to(text: &str, most: usize) -> String {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    if text.len() <= most && text.as_bytes().iter().all(is_plain) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len().min(most.saturating_mul(4)));
+    let shown = text.chars().flat_map(|c| match c {
+        '\n' | '\r' | '\t' => Shown::Character(Some(' ')),
+        c if is_hidden(c) => Shown::Escape(c.escape_unicode()),
+        c => Shown::Character(Some(c)),
+    });
+    for (n, c) in shown.enumerate() {
+        if n == most {
+            out.push('…');
+            break;
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Returns JSON text with hidden characters as JSON's own escapes. Line breaks and tabs, which stand between values, stay.
+#[must_use]
+pub fn json_escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if matches!(c, '\n' | '\t') || !is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a String can't fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
+/// A character of a cleaned text.
+enum Shown {
+    Character(Option<char>),
+    Escape(std::char::EscapeUnicode),
+}
+
+impl Iterator for Shown {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self {
+            Self::Character(c) => c.take(),
+            Self::Escape(escape) => escape.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_escaped() {
+        assert_eq!(
+            clean("a\u{1b}[31mb\u{202e}c\nd\te"),
+            r"a\u{1b}[31mb\u{202e}c d e"
+        );
+        assert_eq!(clean("naïve 日本 e\u{301}"), "naïve 日本 e\u{301}");
+    }
+
+    #[test]
+    fn text_is_cut() {
+        assert_eq!(clean(&"x".repeat(5000)).chars().count(), MAX_TEXT + 1);
+        let escapes = "\u{200b}".repeat(5000);
+        assert_eq!(clean(&escapes).chars().count(), MAX_TEXT + 1);
+        assert_eq!(clean_to("abc", 2), "ab…");
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let json = "{\n\t\"a\u{202e}\u{e0041}\u{7f}\": \"é\"\n}";
+        let wanted = "{\n\t\"a\\u202e\\udb40\\udc41\\u007f\": \"é\"\n}";
+        assert_eq!(json_escaped(json), wanted);
+    }
+}
