@@ -107,6 +107,12 @@ pub enum InputProblem {
     /// The file or folder can't be read.
     #[error("can't be read: {0}")]
     Read(#[from] io::Error),
+    /// A folder, FIFO, socket or device.
+    #[error("is not a regular file; give a file, or a link to one")]
+    NotAFile,
+    /// There are more errors than are listed.
+    #[error("here and below are more errors, which are not listed; correct those above first")]
+    More,
     /// The file is larger than Trainyard reads.
     #[error("is larger than {limit} bytes, the most that this file may have: split or shorten it")]
     TooLarge {

@@ -14,6 +14,9 @@ use crate::yaml;
 /// The most bytes that one file, or standard input, may have.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
 
+/// The most errors of one run that are listed.
+const MAX_ERRORS: usize = 1000;
+
 /// All objects of one run, in the order of the input.
 #[derive(Debug, Default)]
 pub struct Inputs {
@@ -69,6 +72,7 @@ impl Inputs {
 struct Reader {
     objects: Vec<Object>,
     errors: Vec<InputError>,
+    aliases: yaml::Aliases,
 }
 
 impl Reader {
@@ -80,7 +84,14 @@ impl Reader {
     }
 
     fn fail(&mut self, place: Place, problem: InputProblem) {
-        self.errors.push(InputError { place, problem });
+        match self.errors.len() {
+            0..MAX_ERRORS => self.errors.push(InputError { place, problem }),
+            MAX_ERRORS => self.errors.push(InputError {
+                place: Place::file(place.file),
+                problem: InputProblem::More,
+            }),
+            _ => {}
+        }
     }
 
     fn path(&mut self, path: &Path) {
@@ -91,8 +102,16 @@ impl Reader {
             Ok(files) if files.is_empty() => {
                 self.fail(Place::file(shown(path)), InputProblem::EmptyFolder)
             }
-            Ok(files) => files.iter().for_each(|file| self.file(file)),
+            Ok(files) => files.iter().for_each(|file| self.file_of_folder(file)),
             Err(error) => self.fail(Place::file(shown(path)), InputProblem::Read(error)),
+        }
+    }
+
+    /// Nobody named this one: it may be a FIFO that nobody writes to.
+    fn file_of_folder(&mut self, path: &Path) {
+        match check_regular(path) {
+            Ok(()) => self.file(path),
+            Err(problem) => self.fail(Place::file(shown(path)), problem),
         }
     }
 
@@ -111,7 +130,7 @@ impl Reader {
     }
 
     fn text(&mut self, file: &str, text: &str) {
-        for document in yaml::read(text) {
+        for document in yaml::read_within(text, &mut self.aliases) {
             match document {
                 Ok(document) => self.value(Source::new(file, document.number), document.value),
                 Err(error) => {
@@ -131,7 +150,9 @@ impl Reader {
         }
         match Object::read(source, value) {
             Ok(object) => self.objects.push(object),
-            Err(errors) => self.errors.extend(errors),
+            Err(errors) => errors
+                .into_iter()
+                .for_each(|error| self.fail(error.place, error.problem)),
         }
     }
 }
@@ -139,9 +160,22 @@ impl Reader {
 /// Reads a text file of at most `limit` bytes.
 ///
 /// # Errors
-/// It can't be read, is larger, or is no UTF-8 text.
+/// It is not a regular file, can't be read, is larger, or is not UTF-8 text.
 pub fn read_file(path: &Path, limit: u64) -> Result<String, InputProblem> {
+    check_regular(path)?;
     read_bounded(File::open(path)?, limit)
+}
+
+/// Refuses what is not a file, or a link to one, before it is opened: opening a FIFO waits until somebody writes to it.
+///
+/// # Errors
+/// It is something else, or does not exist.
+pub fn check_regular(path: &Path) -> Result<(), InputProblem> {
+    if path.metadata()?.is_file() {
+        Ok(())
+    } else {
+        Err(InputProblem::NotAFile)
+    }
 }
 
 fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {

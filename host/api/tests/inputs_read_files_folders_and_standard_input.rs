@@ -8,10 +8,14 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::process::Command;
 
 use trainyard_api::Inputs;
-use trainyard_api::inputs::MAX_FILE_BYTES;
+use trainyard_api::error::InputProblem;
+use trainyard_api::inputs::{MAX_FILE_BYTES, read_file};
 
 fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")
@@ -163,4 +167,60 @@ fn an_endless_input_ends() {
         "{}",
         found[0]
     );
+}
+
+/// A FIFO that nobody writes to would be waited for, and a device may never end.
+#[test]
+fn what_is_not_a_file_is_refused_and_not_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let made = Command::new("mkfifo").arg(path("a.yaml")).status().unwrap();
+    assert!(made.success());
+    let _socket = UnixListener::bind(path("b.json")).unwrap();
+    symlink("/dev/zero", path("c.yml")).unwrap();
+    fs::write(path("d.txt"), config_map("d")).unwrap();
+    symlink(path("d.txt"), path("d.yaml")).unwrap();
+    let inputs = Inputs::read(&[folder.path().to_owned()], io::empty());
+    assert_eq!(inputs.objects.len(), 1, "a link to a file is a file");
+    let errors: Vec<_> = inputs.errors.iter().map(ToString::to_string).collect();
+    let wanted = ["a.yaml", "b.json", "c.yml"].map(|name| {
+        let file = path(name).display().to_string();
+        format!("{file}: is not a regular file; give a file, or a link to one")
+    });
+    assert_eq!(errors, wanted);
+    for name in ["a.yaml", "b.json", "c.yml"] {
+        let read = read_file(&path(name), 100);
+        assert!(matches!(read, Err(InputProblem::NotAFile)), "{name}");
+    }
+}
+
+#[test]
+fn errors_are_listed_up_to_a_count() {
+    let inputs = Inputs::read_text("a.yaml", &"a: b\n---\n".repeat(5000));
+    assert_eq!(inputs.errors.len(), 1001);
+    let last = inputs.errors.last().unwrap();
+    assert!(matches!(last.problem, InputProblem::More));
+}
+
+/// Each of these texts stays far below the limit; all of them together do not.
+#[test]
+fn aliases_of_all_files_have_one_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = "x".repeat(1000);
+    let aliases = "*a, ".repeat(1000);
+    let text = format!("{}data: &a {data}\nall: [{aliases}]\n", config_map("a"));
+    for file in 0..100 {
+        fs::write(folder.path().join(format!("{file:03}.yaml")), &text).unwrap();
+    }
+    let inputs = Inputs::read(&[folder.path().to_owned()], io::empty());
+    let read = inputs.objects.len();
+    assert!((50..70).contains(&read), "{read}");
+    for error in &inputs.errors {
+        let text = error.to_string();
+        assert!(
+            text.contains("expand to more than 67108864 bytes"),
+            "{text}"
+        );
+    }
+    assert_eq!(read + inputs.errors.len(), 100);
 }

@@ -29,12 +29,12 @@ impl Quantity {
         }
         let mut mantissa: i128 = format!("0{unsigned}{fraction}").parse().ok()?;
         if whole.starts_with('-') {
-            mantissa = -mantissa;
+            mantissa = mantissa.checked_neg()?;
         }
         let (tens, twos) = scale(suffix)?;
         Some(Self {
             mantissa,
-            tens: tens - i32::try_from(fraction.len()).ok()?,
+            tens: tens.checked_sub(i32::try_from(fraction.len()).ok()?)?,
             twos,
         })
     }
@@ -53,7 +53,7 @@ impl Quantity {
 
     fn ceil_at(self, more_tens: i32) -> Option<i64> {
         let scaled = self.mantissa.checked_mul(1i128.checked_shl(self.twos)?)?;
-        let tens = self.tens + more_tens;
+        let tens = self.tens.checked_add(more_tens)?;
         let power = 10i128.checked_pow(tens.unsigned_abs());
         let value = if tens >= 0 {
             scaled.checked_mul(power?)?
@@ -71,7 +71,8 @@ impl Quantity {
     pub fn compare(self, other: Self) -> Option<Ordering> {
         let tens = self.tens.min(other.tens);
         let common = |q: Self| {
-            let power = 10i128.checked_pow(u32::try_from(q.tens - tens).ok()?)?;
+            let above = u32::try_from(q.tens.checked_sub(tens)?).ok()?;
+            let power = 10i128.checked_pow(above)?;
             q.mantissa
                 .checked_mul(1i128.checked_shl(q.twos)?)?
                 .checked_mul(power)
@@ -101,7 +102,7 @@ fn scale(suffix: &str) -> Option<(i32, u32)> {
         "Ei" => (0, 60),
         _ => {
             let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-            (exponent.abs() <= 30).then_some((exponent, 0))?
+            (-30..=30).contains(&exponent).then_some((exponent, 0))?
         }
     })
 }
@@ -109,6 +110,8 @@ fn scale(suffix: &str) -> Option<(i32, u32)> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Values as `Value()` and `MilliValue()` of k8s.io/apimachinery give them; none where those saturate.
@@ -136,7 +139,22 @@ mod tests {
             assert_eq!(quantity.milli(), *thousandths, "{text}");
         }
         for text in [
-            "", "banana", "1ki", "1 Gi", "1.2.3", "--1", "Gi", ".", "+", "1e", "0x10",
+            "",
+            "banana",
+            "1ki",
+            "1 Gi",
+            "1.2.3",
+            "--1",
+            "Gi",
+            ".",
+            "+",
+            "1e",
+            "0x10",
+            "1e-2147483648",
+            "1e2147483647",
+            "1E31",
+            "1e-31",
+            "1e99999999999999999999",
         ] {
             assert!(Quantity::parse(text).is_none(), "{text}");
         }
@@ -154,5 +172,47 @@ mod tests {
         assert_eq!(compare("1000m", "1"), Ordering::Equal);
         assert_eq!(compare("1G", "1Gi"), Ordering::Less);
         assert_eq!(compare("96", "95999m"), Ordering::Greater);
+    }
+
+    fn quantity() -> impl Strategy<Value = String> {
+        let digits = "[0-9]{0,45}";
+        let exponent = prop_oneof![
+            any::<i32>().prop_map(|e| format!("e{e}")),
+            any::<i64>().prop_map(|e| format!("E{e}")),
+            (-40..40_i32).prop_map(|e| format!("e{e:+}")),
+        ];
+        let suffixes = [
+            "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+            "e", "i",
+        ];
+        let suffix = prop_oneof![
+            prop::sample::select(suffixes.to_vec()).prop_map(str::to_owned),
+            exponent
+        ];
+        ("[+-]?", digits, "[.]?", digits, suffix).prop_map(|(sign, whole, dot, rest, suffix)| {
+            format!("{sign}{whole}{dot}{rest}{suffix}")
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        /// Whatever the text, it is an amount or none, and what is made of it agrees with itself. Overflow would panic here.
+        #[test]
+        fn any_text_is_an_amount_or_none(one in prop_oneof![quantity(), any::<String>()], other in quantity()) {
+            let Some(one) = Quantity::parse(&one) else {
+                return Ok(());
+            };
+            if let (Some(units), Some(thousandths)) = (one.ceil(), one.milli()) {
+                let rounded = thousandths.div_euclid(1000) + i64::from(thousandths.rem_euclid(1000) != 0);
+                prop_assert_eq!(units, rounded);
+            }
+            if let Some(order) = one.compare(one) {
+                prop_assert_eq!(order, Ordering::Equal);
+            }
+            if let Some(other) = Quantity::parse(&other) {
+                prop_assert_eq!(one.compare(other), other.compare(one).map(Ordering::reverse));
+            }
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! The objects of one run: TrainJobs with their runtimes, and what plugins may look up.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use trainyard_api::{
@@ -141,7 +144,7 @@ impl Catalog {
 struct Reader {
     jobs: Vec<(TrainJob, String, Place)>,
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
-    broken_runtimes: Vec<RuntimeKey>,
+    broken_runtimes: BTreeSet<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
     first_places: FirstPlaces,
     warnings: Vec<Located>,
@@ -194,13 +197,14 @@ impl Reader {
                 Err(errors) => admitted.refuse(&errors.0),
             }
         }
-        self.broken_runtimes.push(key);
+        self.broken_runtimes.insert(key);
         self.errors.extend(admitted.errors);
     }
 
     fn finish(mut self) -> (Catalog, Vec<Located>) {
+        let given = given(self.runtimes.keys());
         let mut jobs = Vec::new();
-        for (job, namespace, place) in std::mem::take(&mut self.jobs) {
+        for (job, namespace, place) in self.jobs {
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
             let key = (reference.kind, scope, reference.name.clone());
@@ -215,9 +219,7 @@ impl Reader {
                     place,
                     runtime_place: runtime_place.clone(),
                 }),
-                None => self
-                    .errors
-                    .push(missing_runtime(&key, place, self.runtimes.keys())),
+                None => self.errors.push(missing_runtime(&key, place, &given)),
             }
         }
         (
@@ -231,33 +233,34 @@ impl Reader {
     }
 }
 
-fn missing_runtime<'k>(
-    key: &RuntimeKey,
-    place: Place,
-    given: impl Iterator<Item = &'k RuntimeKey>,
-) -> Located {
-    let (kind, namespace, name) = key;
+fn missing_runtime((kind, namespace, name): &RuntimeKey, place: Place, given: &str) -> Located {
     let whole = namespace
         .as_ref()
         .map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"));
-    let names: Vec<String> = given
-        .map(|(kind, namespace, name)| match namespace {
-            Some(namespace) => format!("{kind} {namespace}/{name}"),
-            None => format!("{kind} {name}"),
-        })
-        .collect();
-    let given = if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    };
     Located {
-        place: place.at(FieldPath::root()
-            .field("spec")
-            .field("runtimeRef")
-            .field("name")),
+        place: place.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
             "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
         ),
+    }
+}
+
+/// The runtimes of the input, as far as a sentence can list them.
+fn given<'k>(keys: impl ExactSizeIterator<Item = &'k RuntimeKey>) -> String {
+    const MOST: usize = 8;
+    let more = keys.len().saturating_sub(MOST);
+    let mut names: Vec<_> = keys.take(MOST).map(shown).collect();
+    match (names.is_empty(), more) {
+        (true, _) => return "none".to_owned(),
+        (false, 0) => {}
+        (false, more) => names.push(format!("and {more} more")),
+    }
+    names.join(", ")
+}
+
+fn shown((kind, namespace, name): &RuntimeKey) -> String {
+    match namespace {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
     }
 }

@@ -6,7 +6,7 @@ use saphyr_parser::{Event, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::scalar::{self, Scalar};
-use super::{ErrorKind, MAX_ALIAS_WEIGHT, MAX_DEPTH};
+use super::{Aliases, ErrorKind, MAX_DEPTH};
 
 /// A line from 1 and a column from 0, as the parser counts them.
 pub(super) type At = (usize, usize);
@@ -15,21 +15,20 @@ pub(super) type At = (usize, usize);
 type Outcome<T = ()> = Result<T, (ErrorKind, At)>;
 
 /// Builds the documents of one text, one after the other.
-#[derive(Default)]
-pub(super) struct Builder {
+pub(super) struct Builder<'a> {
     frames: Vec<Frame>,
     root: Value,
     anchors: HashMap<usize, Anchored>,
     /// The anchors of the lists and mappings that are not complete yet.
     open: HashSet<usize>,
-    /// What aliases have added so far, in all documents.
-    weight: usize,
+    aliases: &'a mut Aliases,
 }
 
 /// A value that an alias may stand for.
 struct Anchored {
     value: Value,
-    weight: usize,
+    /// What a copy of it takes, in bytes of memory.
+    bytes: usize,
     depth: usize,
 }
 
@@ -61,7 +60,17 @@ struct Node {
     merge: bool,
 }
 
-impl Builder {
+impl<'a> Builder<'a> {
+    pub(super) fn new(aliases: &'a mut Aliases) -> Self {
+        Self {
+            frames: Vec::new(),
+            root: Value::Null,
+            anchors: HashMap::new(),
+            open: HashSet::new(),
+            aliases,
+        }
+    }
+
     /// Begins a document: anchors of the one before are forgotten.
     pub(super) fn start(&mut self) {
         self.frames.clear();
@@ -154,7 +163,8 @@ impl Builder {
         if self.frames.len() + anchored.depth > MAX_DEPTH {
             return Err((ErrorKind::TooDeep { limit: MAX_DEPTH }, at));
         }
-        charge(&mut self.weight, anchored.weight).map_err(|kind| (kind, at))?;
+        let bytes = anchored.bytes;
+        self.aliases.take(bytes).map_err(|kind| (kind, at))?;
         let value = anchored.value.clone();
         let scalar = as_scalar(&value);
         self.place(
@@ -210,13 +220,13 @@ impl Builder {
 
     /// Keeps a copy for aliases. The copy is charged too: anchors may nest.
     fn remember(&mut self, anchor: usize, value: &Value, at: At) -> Outcome {
-        let weight = weight_of(value);
-        charge(&mut self.weight, weight).map_err(|kind| (kind, at))?;
+        let bytes = bytes_of(value);
+        self.aliases.take(bytes).map_err(|kind| (kind, at))?;
         self.anchors.insert(
             anchor,
             Anchored {
                 value: value.clone(),
-                weight,
+                bytes,
                 depth: depth_of(value),
             },
         );
@@ -298,17 +308,6 @@ impl Mapping {
     }
 }
 
-fn charge(total: &mut usize, weight: usize) -> Result<(), ErrorKind> {
-    *total = total.saturating_add(weight);
-    if *total > MAX_ALIAS_WEIGHT {
-        Err(ErrorKind::TooManyAliases {
-            limit: MAX_ALIAS_WEIGHT,
-        })
-    } else {
-        Ok(())
-    }
-}
-
 fn as_scalar(value: &Value) -> Option<Scalar> {
     match value {
         Value::Null => Some(Scalar::Null),
@@ -323,17 +322,19 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
     }
 }
 
-fn weight_of(value: &Value) -> usize {
+/// About what a copy of the value takes in memory.
+fn bytes_of(value: &Value) -> usize {
+    const VALUE: usize = size_of::<Value>();
+    /// A key of a map with its hash and its place in the map's table.
+    const KEY: usize = size_of::<String>() + 2 * size_of::<u64>();
     match value {
-        Value::String(text) => 1 + text.len(),
-        Value::Array(items) => 1 + items.iter().map(weight_of).sum::<usize>(),
+        Value::String(text) => VALUE + text.len(),
+        Value::Array(items) => VALUE + items.iter().map(bytes_of).sum::<usize>(),
         Value::Object(map) => {
-            1 + map
-                .iter()
-                .map(|(key, value)| 1 + key.len() + weight_of(value))
-                .sum::<usize>()
+            let member = |(key, value): (&String, &Value)| KEY + key.len() + bytes_of(value);
+            VALUE + map.iter().map(member).sum::<usize>()
         }
-        _ => 1,
+        _ => VALUE,
     }
 }
 

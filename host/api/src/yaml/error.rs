@@ -37,12 +37,12 @@ pub enum ErrorKind {
     /// An alias inside of the very value that it stands for.
     #[error("this alias stands for a value that it is itself a part of")]
     AliasInsideItself,
-    /// Aliases make the document too large.
+    /// Aliases make the input too large.
     #[error(
-        "the aliases of this text add more than {limit} values and bytes: write the values out"
+        "the aliases of this input, up to here, expand to more than {limit} bytes of memory; write the values out, or split the input"
     )]
     TooManyAliases {
-        /// The bound, [`super::MAX_ALIAS_WEIGHT`].
+        /// The bound, [`super::MAX_ALIAS_BYTES`].
         limit: usize,
     },
     /// Lists and mappings nest too deep.

@@ -24,10 +24,34 @@ use split::Chunk;
 /// How deep lists and mappings may nest.
 pub const MAX_DEPTH: usize = 127;
 
-/// How much all aliases of one text may add together: one for each value, key and byte of text.
+/// How many bytes of memory all aliases and anchors of one run may add together, as [`Aliases`] counts them.
+pub const MAX_ALIAS_BYTES: usize = 64 << 20;
+
+/// What the aliases and anchors of all texts of one run may still add, in bytes of memory.
 ///
-/// A few lines of aliases of aliases otherwise fill any memory.
-pub const MAX_ALIAS_WEIGHT: usize = 16 << 20;
+/// A few lines of aliases of aliases otherwise fill any memory, and so do many files of such lines.
+#[derive(Debug)]
+pub struct Aliases {
+    left: usize,
+}
+
+impl Default for Aliases {
+    fn default() -> Self {
+        Self {
+            left: MAX_ALIAS_BYTES,
+        }
+    }
+}
+
+impl Aliases {
+    /// Takes so many bytes; an error if there are not so many left.
+    fn take(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        let limit = MAX_ALIAS_BYTES;
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or(ErrorKind::TooManyAliases { limit })?;
+        Ok(())
+    }
+}
 
 /// One document of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +68,19 @@ pub struct Document {
 /// are left out, but counted. A text that starts with `{` is tried as JSON first, as Kubernetes does; any number of JSON values
 /// may follow one another.
 pub fn read(text: &str) -> Vec<Result<Document, Error>> {
+    read_within(text, &mut Aliases::default())
+}
+
+/// The same for one of several texts, whose aliases have one limit.
+pub(crate) fn read_within(text: &str, aliases: &mut Aliases) -> Vec<Result<Document, Error>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('{') {
-        return read_yaml(text);
+        return read_yaml(text, aliases);
     }
     match json::read_stream(text) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
         Err(json) => {
-            let documents = read_yaml(text);
+            let documents = read_yaml(text, aliases);
             match documents
                 .iter()
                 .find_map(|document| document.as_ref().err())
@@ -66,8 +95,8 @@ pub fn read(text: &str) -> Vec<Result<Document, Error>> {
     }
 }
 
-fn read_yaml(text: &str) -> Vec<Result<Document, Error>> {
-    let mut builder = Builder::default();
+fn read_yaml(text: &str, aliases: &mut Aliases) -> Vec<Result<Document, Error>> {
+    let mut builder = Builder::new(aliases);
     let mut results = Vec::new();
     let mut counted = 0;
     for chunk in split::chunks(text) {
@@ -79,7 +108,7 @@ fn read_yaml(text: &str) -> Vec<Result<Document, Error>> {
 /// Reads the documents of one chunk, which is one document in nearly every text.
 fn read_chunk(
     chunk: &Chunk<'_>,
-    builder: &mut Builder,
+    builder: &mut Builder<'_>,
     counted: &mut usize,
     results: &mut Vec<Result<Document, Error>>,
 ) {

@@ -1,0 +1,48 @@
+//! However many runtimes are missing and however many are given, an error names a few of them: the errors of a run grow with its
+//! TrainJobs, and not with their product with its runtimes.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use serde_json::json;
+use trainyard_api::{Admitted, Object, Source};
+use trainyard_render::Catalog;
+
+fn admitted(kind: &str, name: &str, spec: &serde_json::Value) -> Admitted {
+    let value = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+    });
+    Admitted::new(Object::read(Source::new("a.yaml", 1), value).unwrap(), "ml")
+}
+
+#[test]
+fn with_as_many_runtimes_that_are_given() {
+    const MANY: usize = 6000;
+    let node =
+        json!({"name": "node", "template": {"spec": {"template": {"spec": {"containers": []}}}}});
+    let runtime = json!({"template": {"spec": {"replicatedJobs": [node]}}});
+    let runtime = |at| {
+        admitted(
+            "ClusterTrainingRuntime",
+            &format!("given-{at:04}"),
+            &runtime,
+        )
+    };
+    let job = |at| {
+        let reference = json!({"runtimeRef": {"name": format!("missing-{at:04}")}});
+        admitted("TrainJob", &format!("job-{at:04}"), &reference)
+    };
+    let (catalog, errors) = Catalog::new((0..MANY).map(runtime).chain((0..MANY).map(job)));
+    assert!(catalog.jobs.is_empty());
+    assert_eq!(errors.len(), MANY, "{}", errors[0]);
+    let all: usize = errors.iter().map(|error| error.to_string().len()).sum();
+    assert!(all < MANY * 600, "{all} bytes");
+    let message = &errors[7].message;
+    assert!(
+        message.starts_with("there is no ClusterTrainingRuntime `missing-0007` in the input"),
+        "{message}"
+    );
+    assert!(
+        message.ends_with("ClusterTrainingRuntime given-0007, and 5992 more)"),
+        "{message}"
+    );
+}

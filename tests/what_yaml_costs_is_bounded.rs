@@ -1,0 +1,158 @@
+//! A small file, or one that a cluster would store, does not fill memory: it is refused at a count, in a process with little
+//! memory. What is not a file is not waited for.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+/// The most memory that a command may use here, in KiB.
+const MEMORY: usize = 400 * 1024;
+/// After how many seconds a command that hangs is killed. Nothing here is measured by it.
+const HANGS: &str = "300";
+
+/// Runs a command in a folder, in a process with [`MEMORY`].
+fn limited(folder: &Path, args: &[&str]) -> Output {
+    Command::new("timeout")
+        .args([
+            HANGS,
+            "sh",
+            "-c",
+            &format!("ulimit -d {MEMORY} && exec \"$0\" \"$@\""),
+        ])
+        .arg(env!("CARGO_BIN_EXE_trainyard"))
+        .args(args)
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+/// What `validate` says of a file that it refuses, line by line.
+fn refused(text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let output = limited(folder.path(), &["validate", "-f", "a.yaml"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    let start = error.get(..1000).unwrap_or(&error);
+    assert_eq!(output.status.code(), Some(1), "{start}");
+    error.lines().map(str::to_owned).collect()
+}
+
+fn job(overrides: &str) -> String {
+    format!(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: a}}\nspec:\n  runtimeRef: {{name: x}}\n  podTemplateOverrides: [{overrides}]\n"
+    )
+}
+
+fn targets(count: usize) -> String {
+    let mut text = String::new();
+    for at in 0..count {
+        write!(text, "{{name: j{at}}}, ").unwrap();
+    }
+    text
+}
+
+/// 3.1 GB, more than a minute, and a minute and a half.
+#[test]
+fn old_forms_are_refused_at_a_count() {
+    let big = "x".repeat(700_000);
+    let copies = job(&format!(
+        "{{targetJobs: [{}], metadata: {{annotations: {{a: {big}}}}}}}",
+        targets(30_000)
+    ));
+    assert!(copies.len() < 1_400_000);
+    let many = job(&format!(
+        "{{targetJobs: [{}], spec: {{}}}}",
+        targets(70_000)
+    ));
+    let overrides =
+        job(&"{targetJobs: [{name: node}], spec: {nodeSelector: {a: b}}}, ".repeat(18_000));
+    let few = job(&format!(
+        "{{targetJobs: [{}], metadata: {{annotations: {{a: {big}}}}}}}",
+        targets(100)
+    ));
+    let at = "error: a.yaml: document 1: TrainJob default/a: spec.podTemplateOverrides";
+    for (text, wanted) in [
+        (
+            copies,
+            "[0].targetJobs: has 30000 replicated jobs, but at most 100 are allowed; ",
+        ),
+        (
+            many,
+            "[0].targetJobs: has 70000 replicated jobs, but at most 100 are allowed; ",
+        ),
+        (
+            overrides,
+            ": has 18000 overrides, but at most 256 are allowed; ",
+        ),
+        (few, ": has 70"),
+    ] {
+        let errors = refused(&text);
+        let errors: Vec<_> = errors
+            .iter()
+            .filter(|line| line.starts_with("error"))
+            .collect();
+        assert!(
+            errors[0].starts_with(&format!("{at}{wanted}")),
+            "{}",
+            errors[0]
+        );
+        assert!(errors.len() < 3, "{errors:#?}");
+    }
+}
+
+/// A text of 500 bytes was 800 MB.
+#[test]
+fn aliases_are_refused_at_what_they_take() {
+    let mut laughs = "a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n".to_owned();
+    for level in 1..9 {
+        let alias = format!("*a{}", level - 1);
+        writeln!(laughs, "a{level}: &a{level} [{}]", [&*alias; 10].join(",")).unwrap();
+    }
+    assert!(laughs.len() < 600);
+    let errors = refused(&laughs);
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    assert!(errors[0].contains("the aliases of this input, up to here, expand to more than "));
+}
+
+#[test]
+fn errors_are_printed_up_to_a_count() {
+    let broken = "apiVersion: v1\n---\n".repeat(5000);
+    let errors = refused(&broken);
+    assert_eq!(errors.len(), 501);
+    assert!(errors[500].ends_with(" more errors are not printed; correct those above first"));
+}
+
+#[test]
+fn what_is_not_a_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("inputs")).unwrap();
+    let made = Command::new("mkfifo")
+        .args(["inputs/a.yaml", "policy.yaml"])
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    for (args, file) in [
+        (&["validate", "-f", "inputs"][..], "inputs/a.yaml"),
+        (&["plan", "--policy", "policy.yaml"], "policy.yaml"),
+        (&["plan", "--policy", "/dev/zero"], "/dev/zero"),
+    ] {
+        let output = Command::new("timeout")
+            .args([HANGS, env!("CARGO_BIN_EXE_trainyard")])
+            .args(args)
+            .current_dir(folder.path())
+            .env("NO_COLOR", "1")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        let wanted = format!("error: {file}: is not a regular file");
+        assert!(error.starts_with(&wanted), "{error}");
+    }
+}
