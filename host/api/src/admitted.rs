@@ -1,10 +1,18 @@
 //! An object of the input on its way in.
 
+use crate::dialect::{self, DialectWarning};
 use crate::error::{Located, Place};
 use crate::fields::FieldError;
 use crate::object::{Object, ObjectId};
 use crate::path::FieldPath;
 use crate::runtime::RuntimeKind;
+use crate::size::check_size;
+
+/// The most errors of one object that are listed.
+const MAX_ERRORS: usize = 100;
+
+/// What is said in place of further ones.
+const MORE: &str = "has more errors, which are not listed; correct those above first";
 
 /// An object in the form of the current release, with everything that stands against it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +25,22 @@ pub struct Admitted {
     pub warnings: Vec<Located>,
     /// What it is refused for. Nobody reads further in an object that has any.
     pub errors: Vec<Located>,
+    /// Whether it is larger than a cluster stores: then nothing in it was looked at.
+    pub too_large: bool,
 }
 
 impl Admitted {
-    /// Reads the object's old forms; `namespace` is that of objects which name none. No schema is looked at.
+    /// Reads the object's old forms, unless it is larger than a cluster stores; `namespace` is that of objects which name none. No
+    /// schema is looked at.
     pub fn new(mut object: Object, namespace: &str) -> Self {
-        object.modernize();
+        let size = if dialect::reads(&object.value) {
+            check_size(&object.value)
+        } else {
+            Ok(0)
+        };
+        if size.is_ok() {
+            object.modernize();
+        }
         let own = object.metadata.namespace.clone();
         let namespace = match RuntimeKind::of(&object) {
             Some(RuntimeKind::Cluster) => None,
@@ -33,10 +51,14 @@ impl Admitted {
             namespace,
             warnings: Vec::new(),
             errors: Vec::new(),
+            too_large: size.is_err(),
         };
+        if let Err(error) = size {
+            admitted.refuse_field(&FieldPath::root(), error.to_string());
+        }
         let place = admitted.place();
         let dialect = &admitted.object.dialect;
-        let warning = |warning: &crate::dialect::DialectWarning| Located {
+        let warning = |warning: &DialectWarning| Located {
             place: place.clone().at(warning.path.clone()),
             message: warning.message.clone(),
         };
@@ -65,11 +87,12 @@ impl Admitted {
 
     /// Adds an error that is about the field.
     pub fn refuse_field(&mut self, path: &FieldPath, message: impl Into<String>) {
-        let place = self.place_of(path);
-        self.errors.push(Located {
-            place,
-            message: message.into(),
-        });
+        let (place, message) = match self.errors.len() {
+            0..MAX_ERRORS => (self.place_of(path), message.into()),
+            MAX_ERRORS => (self.place(), MORE.to_owned()),
+            _ => return,
+        };
+        self.errors.push(Located { place, message });
     }
 
     /// Adds the errors of a typed reader.

@@ -26,6 +26,7 @@ pub mod path;
 pub mod plugin_use;
 pub mod runtime;
 pub mod runtime_patch;
+pub mod size;
 pub mod trainjob;
 pub mod yaml;
 

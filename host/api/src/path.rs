@@ -1,6 +1,6 @@
 //! The path of a field in an object, spelled as Kubernetes spells it.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,6 +80,11 @@ impl FieldPath {
         Self([self.0.as_slice(), &below.0].concat())
     }
 
+    /// The starts of this path, from the root to the path itself, each as its steps.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = &[Segment]> {
+        (0..=self.0.len()).filter_map(|end| self.0.get(..end))
+    }
+
     /// The place below `to` that this path is below `from`; None where it is not.
     pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
         let below = self.0.strip_prefix(from.0.as_slice())?;
@@ -101,6 +106,13 @@ impl FieldPath {
         segments.extend_from_slice(&self.0);
         segments.push(segment);
         Self(segments)
+    }
+}
+
+/// A map by paths can be asked for the steps of one.
+impl Borrow<[Segment]> for FieldPath {
+    fn borrow(&self) -> &[Segment] {
+        &self.0
     }
 }
 

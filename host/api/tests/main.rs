@@ -5,6 +5,7 @@ mod inputs_read_files_folders_and_standard_input;
 mod merge_inputs;
 mod merges_are_stable_and_fixes_keep_order;
 mod old_dialects_are_read;
+mod old_forms_are_bounded;
 mod paths_are_read_as_people_type_them;
 mod runtime_patches_keep_what_was_written;
 mod strategic_merge_agrees_with_kubernetes;

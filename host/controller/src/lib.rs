@@ -13,7 +13,6 @@ mod run;
 pub mod serve;
 pub mod settings;
 pub mod watch;
-mod wire;
 mod work;
 
 pub use observe::observed;

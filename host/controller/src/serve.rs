@@ -1,7 +1,5 @@
 //! Liveness, readiness and metrics over HTTP.
 
-mod connections;
-
 use std::{
     collections::BTreeMap,
     fmt, io,
@@ -204,7 +202,7 @@ pub struct Servers {
     pub metrics: Option<SocketAddr>,
     /// Where probes are answered.
     pub health: Option<SocketAddr>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<io::Result<()>>,
 }
 
 /// Listens on both addresses, and serves until `shutdown`.
@@ -247,8 +245,12 @@ impl Servers {
         shutdown: &CancellationToken,
     ) -> Option<SocketAddr> {
         let address = listener.local_addr().ok();
-        self.tasks
-            .spawn(connections::serve(listener, app, shutdown.clone()));
+        let shutdown = shutdown.clone().cancelled_owned();
+        self.tasks.spawn(async move {
+            axum::serve(listener, app)
+                .with_graceful_shutdown(shutdown)
+                .await
+        });
         address
     }
 
@@ -258,7 +260,9 @@ impl Servers {
     /// The first server that ended by itself.
     pub async fn ended(mut self) -> Result<(), ServeError> {
         while let Some(ended) = self.tasks.join_next().await {
-            ended.map_err(|panicked| ServeError::Ended(io::Error::other(panicked)))?;
+            ended
+                .unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
+                .map_err(ServeError::Ended)?;
         }
         Ok(())
     }

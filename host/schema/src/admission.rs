@@ -6,7 +6,7 @@ use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, names};
 
 use crate::documents::{DocumentError, Kind};
-use crate::structural::{Structural, Unknown, Violation, check_size};
+use crate::structural::{Structural, Unknown, Violation};
 
 /// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
 ///
@@ -30,12 +30,12 @@ impl Admission {
         namespace: &str,
     ) -> Result<Admitted, Arc<DocumentError>> {
         let mut admitted = Admitted::new(object, namespace);
+        if admitted.too_large {
+            return Ok(admitted);
+        }
         let Some((kind, schema)) = self.schema(&admitted.object)? else {
             return Ok(admitted);
         };
-        if let Err(error) = check_size(&admitted.object.value) {
-            admitted.refuse_field(&FieldPath::root(), error.to_string());
-        }
         let outcome = schema.admit(&mut admitted.object.value, old, &kind.options());
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);

@@ -1,11 +1,13 @@
 //! An object that no cluster with default settings stores is refused, with its size.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use serde_json::json;
-use trainyard_schema::structural::{
-    Options, REQUEST_LIMIT, STORED_LIMIT, Structural, TooLarge, check_size,
-};
+use serde_json::{Value, json};
+use trainyard_api::size::{REQUEST_LIMIT, STORED_LIMIT, TooLarge, check_size};
+use trainyard_api::{Object, Source};
+use trainyard_schema::Admission;
+use trainyard_schema::documents::Kind;
+use trainyard_schema::structural::{Options, Structural};
 
 #[test]
 fn the_limits_are_exact() {
@@ -39,4 +41,69 @@ fn annotations_have_a_limit_of_their_own() {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [expected]
     );
+}
+
+fn errors(spec: &Value) -> Vec<String> {
+    let value = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "a"}, "spec": spec,
+    });
+    let object = Object::read(Source::new("a.yaml", 1), value).unwrap();
+    let admitted = Admission::default().admit(object, None, "default").unwrap();
+    let errors = admitted.errors.into_iter();
+    errors.map(|error| error.message).collect()
+}
+
+/// The limits of old forms are those of their CRD: what a cluster takes is converted, and nothing more.
+#[test]
+fn old_forms_have_the_limits_of_their_crd() {
+    let schema = Kind::TrainJob.schema().unwrap();
+    let limit = |pointer: &str| {
+        let pointer = format!("/properties/spec/properties/{pointer}");
+        let limit = schema.pointer(&pointer).and_then(Value::as_u64);
+        usize::try_from(limit.unwrap()).unwrap()
+    };
+    let job = |at: usize| json!({"name": format!("job-{at}")});
+    // Overrides of different replicated jobs share an entry of runtimePatches.
+    let overrides = |count: usize| -> Value {
+        let one = |at| json!({"targetJobs": [job(at % 100)]});
+        (0..count).map(one).collect()
+    };
+    let targets = |count: usize| json!([{"targetJobs": (0..count).map(job).collect::<Vec<_>>()}]);
+    let labels = |count: usize| -> Value {
+        (0..count)
+            .map(|at| (format!("k{at}"), json!("v")))
+            .collect()
+    };
+    type Make<'m> = &'m dyn Fn(usize) -> Value;
+    let tries: [(&str, String, Make<'_>); 6] = [
+        ("podTemplateOverrides", "maxItems".into(), &overrides),
+        ("podSpecOverrides", "maxItems".into(), &overrides),
+        (
+            "podTemplateOverrides",
+            "items/properties/targetJobs/maxItems".into(),
+            &targets,
+        ),
+        (
+            "podSpecOverrides",
+            "items/properties/targetJobs/maxItems".into(),
+            &targets,
+        ),
+        ("labels", "maxProperties".into(), &labels),
+        ("annotations", "maxProperties".into(), &labels),
+    ];
+    for (field, keyword, make) in tries {
+        let most = limit(&format!("{field}/{keyword}"));
+        let spec = |count| json!({"runtimeRef": {"name": "x"}, field: make(count)});
+        assert_eq!(
+            errors(&spec(most)),
+            Vec::<String>::new(),
+            "{field} {keyword}"
+        );
+        let above = errors(&spec(most + 1));
+        let wanted = format!("has {} ", most + 1);
+        assert!(
+            above.len() == 1 && above[0].starts_with(&wanted),
+            "{above:?}"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::bounds::MAX_DIFFERENCES;
 use super::{Modernized, spec};
 use crate::fields::FieldProblem;
 use crate::merge::conflicts;
@@ -20,7 +21,8 @@ pub(super) fn check(ours: &[Value], others: &[Value], modernized: &mut Modernize
                 continue;
             };
             let (now, there) = (patches.index(at), patches.index(ours.len() + behind));
-            for conflict in conflicts(one, other) {
+            let room = MAX_DIFFERENCES.saturating_sub(modernized.errors.len());
+            for conflict in conflicts(one, other, room) {
                 let [now, there] = [(&now, &conflict.one), (&there, &conflict.other)]
                     .map(|(entry, path)| modernized.written(&entry.field(member).join(path)));
                 modernized.refuse(now, FieldProblem::Differs(there));

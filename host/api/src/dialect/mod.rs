@@ -4,11 +4,13 @@
 //! warns and says what to write instead; what has no counterpart is an error, and nothing is dropped in silence. The table
 //! of all of them is docs/dialects.md.
 
+mod bounds;
 mod mix;
 mod overrides;
 mod runtime;
 mod trainjob;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -27,8 +29,8 @@ pub struct Modernized {
     pub warnings: Vec<DialectWarning>,
     /// Old forms that can't be read: the object is refused.
     pub errors: Vec<FieldError>,
-    /// Where parts of the object stood before: the new place, then the old one.
-    moved: Vec<(FieldPath, FieldPath)>,
+    /// Where parts of the object stood before, by their new places. No new place is below another.
+    moved: HashMap<FieldPath, FieldPath>,
 }
 
 /// An old form that was read, and what to write instead.
@@ -50,10 +52,11 @@ impl Modernized {
     /// The field that the user wrote, for one of the object as it is now: errors of later steps name what stands in the file.
     #[must_use]
     pub fn written(&self, path: &FieldPath) -> FieldPath {
-        self.moved
-            .iter()
-            .find_map(|(now, before)| path.moved(now, before))
-            .unwrap_or_else(|| path.clone())
+        let moved = path.starts().find_map(|start| {
+            let (now, before) = self.moved.get_key_value(start)?;
+            path.moved(now, before)
+        });
+        moved.unwrap_or_else(|| path.clone())
     }
 
     fn warn(&mut self, path: FieldPath, message: impl Into<String>) {
@@ -69,16 +72,11 @@ impl Modernized {
 /// Rewrites the old forms of a TrainJob or runtime; any other object stays as it is. Doing it again changes nothing.
 pub fn modernize(object: &mut Value) -> Modernized {
     let mut modernized = Modernized::default();
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
-    let is_job = kind.as_deref() == Some(names::TRAIN_JOB);
-    let runtimes = [names::TRAINING_RUNTIME, names::CLUSTER_TRAINING_RUNTIME];
-    let is_runtime = kind.as_deref().is_some_and(|kind| runtimes.contains(&kind));
-    if !(is_job || is_runtime) || !read_version(object, &mut modernized) {
+    if !reads(object) {
         return modernized;
     }
+    let is_job = object.get("kind").and_then(Value::as_str) == Some(names::TRAIN_JOB);
+    read_version(object, &mut modernized);
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         if is_job {
             trainjob::modernize(spec, &mut modernized);
@@ -89,24 +87,43 @@ pub fn modernize(object: &mut Value) -> Modernized {
     modernized
 }
 
-/// Whether the object is of the current version, or of an old one that is now the current one.
-fn read_version(object: &mut Value, modernized: &mut Modernized) -> bool {
-    let Some(version) = object.get_mut("apiVersion") else {
-        return false;
+/// Whether the object is a TrainJob or a runtime, of the current version or of an old one that is read.
+pub(crate) fn reads(object: &Value) -> bool {
+    let text = |member| object.get(member).and_then(Value::as_str);
+    let kinds = [
+        names::TRAIN_JOB,
+        names::TRAINING_RUNTIME,
+        names::CLUSTER_TRAINING_RUNTIME,
+    ];
+    let is_read = |version: &str| {
+        version == names::TRAINER_API_VERSION || OLD_API_VERSIONS.contains(&version)
     };
-    match version.as_str() {
-        Some(names::TRAINER_API_VERSION) => true,
-        Some(old) if OLD_API_VERSIONS.contains(&old) => {
-            let message = format!(
-                "`{old}` is read as `{}`; write that",
-                names::TRAINER_API_VERSION
-            );
-            modernized.warn(FieldPath::root().field("apiVersion"), message);
-            *version = names::TRAINER_API_VERSION.into();
-            true
-        }
-        _ => false,
+    text("kind").is_some_and(|kind| kinds.contains(&kind))
+        && text("apiVersion").is_some_and(is_read)
+}
+
+/// Returns the API group that a `runtimeRef.apiGroup` means: the runtime guide has an old one.
+#[must_use]
+pub fn runtime_group(written: &str) -> &str {
+    match written {
+        names::OLD_GROUP => names::TRAINER_GROUP,
+        current => current,
     }
+}
+
+/// Replaces an old version by the current one.
+fn read_version(object: &mut Value, modernized: &mut Modernized) {
+    let version = object.get_mut("apiVersion");
+    let Some(version) = version.filter(|version| *version != names::TRAINER_API_VERSION) else {
+        return;
+    };
+    let old = version.as_str().unwrap_or_default();
+    let message = format!(
+        "`{old}` is read as `{}`; write that",
+        names::TRAINER_API_VERSION
+    );
+    modernized.warn(FieldPath::root().field("apiVersion"), message);
+    *version = names::TRAINER_API_VERSION.into();
 }
 
 fn spec() -> FieldPath {

@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Modernized, mix, spec};
+use super::{Modernized, bounds, mix, spec};
 use crate::fields::{FieldProblem, describe};
 use crate::names;
 use crate::path::FieldPath;
@@ -61,7 +61,9 @@ pub(super) fn convert(job: &mut Map<String, Value>, modernized: &mut Modernized)
         return modernized.refuse(spec().field(flat.field), problem);
     }
     for name in METADATA {
-        if let Some(map) = job.shift_remove(name).filter(|map| !map.is_null()) {
+        if let Some(map) = job.shift_remove(name).filter(|map| !map.is_null())
+            && bounds::metadata(name, &map, modernized)
+        {
             patches.metadata(name, map, modernized);
         }
     }
@@ -120,6 +122,9 @@ impl Patches {
                 names::OVERRIDES_MANAGER
             ),
         );
+        if !bounds::overrides(&list, &path, modernized) {
+            return;
+        }
         for (at, one) in list.into_iter().enumerate() {
             match one {
                 Value::Object(one) => self.one(dialect, one, &path.index(at), modernized),
@@ -195,6 +200,11 @@ impl Patches {
                 return;
             }
         };
+        let theirs = others.iter().filter(|other| !is_ours(other)).count();
+        if !bounds::entries(self.entries.len() + theirs, modernized) {
+            job.insert("runtimePatches".to_owned(), Value::Array(others));
+            return;
+        }
         let patches = spec().field("runtimePatches");
         let mut list = Vec::new();
         for (at, entry) in self.entries.into_iter().enumerate() {
@@ -212,7 +222,7 @@ impl Patches {
         {
             modernized
                 .moved
-                .push((patches.index(list.len()), patches.index(at)));
+                .insert(patches.index(list.len()), patches.index(at));
             list.push(other);
         }
         let (ours, others) = list.split_at(converted);

@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::{Modernized, overrides, spec};
 use crate::fields::FieldProblem;
-use crate::names::{self, OLD_GROUP};
 
 pub(super) fn modernize(job: &mut Map<String, Value>, modernized: &mut Modernized) {
     runtime_group(job, modernized);
@@ -13,16 +12,16 @@ pub(super) fn modernize(job: &mut Map<String, Value>, modernized: &mut Modernize
 }
 
 fn runtime_group(job: &mut Map<String, Value>, modernized: &mut Modernized) {
-    let group = job
-        .get_mut("runtimeRef")
-        .and_then(|reference| reference.get_mut("apiGroup"));
-    if let Some(group) = group.filter(|group| *group == OLD_GROUP) {
-        *group = names::TRAINER_GROUP.into();
-        let message = format!(
-            "`{OLD_GROUP}` is read as `{}`; write that, or leave it out",
-            names::TRAINER_GROUP
-        );
+    let reference = job.get_mut("runtimeRef");
+    let Some(group) = reference.and_then(|reference| reference.get_mut("apiGroup")) else {
+        return;
+    };
+    let written = group.as_str().unwrap_or_default();
+    let current = super::runtime_group(written).to_owned();
+    if written != current {
+        let message = format!("`{written}` is read as `{current}`; write that, or leave it out");
         modernized.warn(spec().field("runtimeRef").field("apiGroup"), message);
+        *group = current.into();
     }
 }
 

@@ -72,6 +72,18 @@ pub enum FieldProblem {
     /// Two fields that say the same must not differ.
     #[error("differs from {0}: set one of the two")]
     Differs(FieldPath),
+    /// A list or map with more members than are read.
+    #[error("has {found} {what}, but at most {limit} are allowed; {remedy}")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// The most that are read.
+        limit: usize,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A field that holds JSON as text, and does not.
     #[error("must be JSON: line {}, column {}: {}", .0.line, .0.column, .0.kind)]
     Json(yaml::Error),

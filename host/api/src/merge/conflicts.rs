@@ -1,5 +1,7 @@
 //! What two patches say differently.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -19,17 +21,41 @@ pub(crate) struct Conflict {
 
 /// The fields that two `trainingRuntimeSpec`s both set, to different values: of two of them a merge would lose one. Items
 /// of lists are compared as they are merged; where one alternative is given here and another there, the whole object is
-/// what differs.
-pub(crate) fn conflicts(one: &Value, other: &Value) -> Vec<Conflict> {
+/// what differs. At most `most` are returned.
+pub(crate) fn conflicts(one: &Value, other: &Value, most: usize) -> Vec<Conflict> {
+    if most == 0 {
+        return Vec::new();
+    }
     let [mut one, mut other] = [one, other].map(Value::clone);
     [&mut one, &mut other].into_iter().for_each(drop_empty);
-    let mut found = Vec::new();
+    let mut found = Found {
+        conflicts: Vec::new(),
+        most,
+    };
     let root = Conflict {
         one: FieldPath::root(),
         other: FieldPath::root(),
     };
     compare(&one, &other, &RUNTIME_PATCH, root, &mut found);
-    found
+    found.conflicts
+}
+
+/// The conflicts found so far.
+struct Found {
+    conflicts: Vec<Conflict>,
+    most: usize,
+}
+
+impl Found {
+    fn push(&mut self, conflict: Conflict) {
+        if !self.is_full() {
+            self.conflicts.push(conflict);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.conflicts.len() >= self.most
+    }
 }
 
 impl Conflict {
@@ -41,13 +67,7 @@ impl Conflict {
     }
 }
 
-fn compare(
-    one: &Value,
-    other: &Value,
-    node: &'static Node,
-    at: Conflict,
-    found: &mut Vec<Conflict>,
-) {
+fn compare(one: &Value, other: &Value, node: &'static Node, at: Conflict, found: &mut Found) {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let (given, there) = (node.alternatives(one), node.alternatives(other));
@@ -68,12 +88,15 @@ fn fields(
     other: &Map<String, Value>,
     node: &'static Node,
     at: &Conflict,
-    found: &mut Vec<Conflict>,
+    found: &mut Found,
 ) {
     for (name, value) in one {
         let Some(there) = other.get(name) else {
             continue;
         };
+        if found.is_full() {
+            return;
+        }
         let at = at.below(|path| path.field(name));
         match (node.child(name), value, there) {
             (Child::Map, Value::Object(value), Value::Object(there)) => {
@@ -99,11 +122,15 @@ fn items(
     other: &[Value],
     (key, node): (&str, &'static Node),
     at: &Conflict,
-    found: &mut Vec<Conflict>,
+    found: &mut Found,
 ) {
+    let spelled = |item: &Value| item.get(key).map(Value::to_string);
+    let mut behind = HashMap::new();
+    for (at, item) in other.iter().enumerate() {
+        behind.entry(spelled(item)).or_insert(at);
+    }
     for (here, item) in one.iter().enumerate() {
-        let same = |other: &Value| other.get(key) == item.get(key);
-        let Some(behind) = other.iter().position(same) else {
+        let Some(&behind) = behind.get(&spelled(item)) else {
             continue;
         };
         let at = Conflict {
@@ -131,7 +158,7 @@ mod tests {
     fn differing(one: Value, other: Value) -> Vec<String> {
         let patch = |pod: &Value| json!({"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": pod}}}}]}}});
         let pod = "template.spec.replicatedJobs[0].template.spec.template.spec.";
-        conflicts(&patch(&one), &patch(&other))
+        conflicts(&patch(&one), &patch(&other), 8)
             .iter()
             .map(|conflict| conflict.one.to_string().replace(pod, ""))
             .collect()

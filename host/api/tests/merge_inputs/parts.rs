@@ -1,5 +1,4 @@
 //! The parts of pod specs.
-#![allow(clippy::indexing_slicing)]
 
 use std::ops::Range;
 

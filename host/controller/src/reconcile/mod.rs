@@ -26,7 +26,7 @@ use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use trainyard_api::names;
+use trainyard_api::{dialect, names};
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
@@ -40,7 +40,7 @@ use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
     Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
-    TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
+    TrainJobObject, TrainJobState, TrainJobStatus, Watched as _,
 };
 
 /// The field manager of everything that is written.
@@ -109,6 +109,7 @@ impl Wishes {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool);
         let group = text("/spec/runtimeRef/apiGroup").unwrap_or(names::TRAINER_GROUP);
+        let group = dialect::runtime_group(group);
         let kind = text("/spec/runtimeRef/kind").unwrap_or(names::CLUSTER_TRAINING_RUNTIME);
         let kinds = [names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME];
         let supported = group == names::TRAINER_GROUP && kinds.contains(&kind);
@@ -170,11 +171,6 @@ impl Reconciler {
             again: None,
             made: Ok(Vec::new()),
         };
-        if let Some(job) = self.stores.jobs.unreadable(key) {
-            // What is known of an older version must not be acted on.
-            self.known().remove(key);
-            return unreadable(names::TRAIN_JOB, key, &job).into();
-        }
         let Some(state) = self.stores.jobs.get(key) else {
             self.known().remove(key);
             self.ends().remove(key);
@@ -185,21 +181,10 @@ impl Reconciler {
             self.interests.forget(key);
             return nothing;
         }
-        if let Err(error) = self.readable_job_set(key) {
-            return error.into();
-        }
         let now = Timestamp::now();
         let made = self.pass_over(key, &state, now).await;
         let again = self.deadline(key, &state, now);
         Reconciled { again, made }
-    }
-
-    /// Fails if there is a JobSet of the TrainJob's name and it can't be decoded: it would look like one that is missing.
-    fn readable_job_set(&self, key: &Key) -> Result<(), ReconcileError> {
-        match self.stores.job_sets.unreadable(key) {
-            None => Ok(()),
-            Some(job_set) => Err(unreadable(names::JOB_SET, key, &job_set)),
-        }
     }
 
     /// The time until the TrainJob's deadline, where it has one before it.
@@ -291,16 +276,16 @@ impl Reconciler {
                 "jobsStatus": (!status.jobs_status.is_empty()).then_some(&status.jobs_status),
             },
         });
-        let (patch, params) = (Patch::Merge(&patch), merging());
-        let jobs = objects::<TrainJobObject>(&key.namespace);
-        let request = jobs.patch_subresource("status", &key.name, &params, &patch);
-        let written = answer::<TrainJobObject>(&self.client, request).await;
+        let api: Api<TrainJobObject> = self.api(key);
+        let written = api
+            .patch_status(&key.name, &merging(), &Patch::Merge(&patch))
+            .await;
         let written = unless_gone(written)
             .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
-        match written {
+        match written.map(TrainJobObject::slim) {
             // It was deleted meanwhile: there is nothing to say any more.
             None => self.stores.jobs.remove(key, State::version(state)),
-            Some(Some((key, read))) => drop(self.stores.jobs.put_read(key, read)),
+            Some(Some((key, state))) => drop(self.stores.jobs.put(key, state)),
             Some(None) => {}
         }
         Ok(())
@@ -373,23 +358,6 @@ impl Reconciler {
     }
 }
 
-impl From<ReconcileError> for Reconciled {
-    fn from(error: ReconcileError) -> Self {
-        Self {
-            again: None,
-            made: Err(error),
-        }
-    }
-}
-
-fn unreadable(kind: &'static str, key: &Key, object: &Unreadable) -> ReconcileError {
-    ReconcileError::Unreadable {
-        kind,
-        name: key.name.to_string(),
-        why: object.why.to_string(),
-    }
-}
-
 /// How objects are patched.
 fn merging() -> PatchParams {
     PatchParams {
@@ -410,4 +378,22 @@ fn creating() -> PostParams {
 pub(crate) fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     GroupVersionKind::gvk(group, version, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn not_supported(group: &str) -> Option<String> {
+        let reference = json!({"name": "torch", "apiGroup": group});
+        Wishes::of(&json!({"spec": {"runtimeRef": reference}})).not_supported
+    }
+
+    #[test]
+    fn the_runtime_guides_api_group_is_the_current_one() {
+        assert_eq!(not_supported("trainer.kubeflow.org"), None);
+        assert_eq!(not_supported("kubeflow.org"), None);
+        let other = not_supported("example.com");
+        assert!(other.is_some_and(|why| why.contains("ClusterTrainingRuntime.example.com")));
+    }
 }

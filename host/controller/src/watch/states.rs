@@ -72,9 +72,8 @@ pub struct TrainJobState {
     pub status: TrainJobStatus,
     /// What it says of itself, so that the text is read only where something is made of it.
     pub(crate) wishes: Wishes,
-    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much. An error if the spec can't be decoded as
-    /// a whole.
-    pub(super) object: Result<Box<str>, Box<str>>,
+    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much.
+    pub(super) object: Box<str>,
 }
 
 impl State for TrainJobState {
@@ -87,10 +86,9 @@ impl TrainJobState {
     /// The object without its status and what only the API server needs.
     ///
     /// # Errors
-    /// What of the spec can't be decoded.
-    pub fn object(&self) -> Result<Value, String> {
-        let text = self.object.as_deref().map_err(ToString::to_string)?;
-        serde_json::from_str(text).map_err(|error| error.to_string())
+    /// None in fact: the text was written from a value.
+    pub fn object(&self) -> serde_json::Result<Value> {
+        serde_json::from_str(&self.object)
     }
 
     /// A number that differs where the object differs in what it is rendered from.
@@ -148,7 +146,7 @@ impl JobSetState {
 pub struct RuntimeState {
     pub(super) version: u64,
     /// The object without what only the API server needs.
-    pub(super) object: Result<Value, String>,
+    pub(super) object: Value,
     pub(super) snapshot: OnceLock<Result<Snapshot, String>>,
 }
 
@@ -158,7 +156,7 @@ impl RuntimeState {
     /// # Errors
     /// What is wrong with the runtime.
     pub fn snapshot(&self) -> Result<Snapshot, String> {
-        let read = || self.object.clone().and_then(Snapshot::new);
+        let read = || Snapshot::new(self.object.clone());
         self.snapshot.get_or_init(read).clone()
     }
 }

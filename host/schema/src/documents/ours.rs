@@ -16,6 +16,7 @@ const DOCUMENTS: &[(&str, &str)] = documents![
     "env",
     "initializer-step",
     "job-set-spec",
+    "override-targets",
     "patch-metadata",
     "plugin-use",
     "pod-spec-patch",

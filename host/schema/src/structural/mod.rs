@@ -35,14 +35,12 @@ mod node;
 mod options;
 mod pattern;
 mod prune;
-mod size;
 mod unknown;
 mod validate;
 mod violation;
 
 pub use error::CompileError;
 pub use options::{Options, Scope};
-pub use size::{REQUEST_LIMIT, STORED_LIMIT, TooLarge, check_size};
 pub use unknown::Unknown;
 pub use violation::{Violation, ViolationKind};
 

@@ -1,14 +1,19 @@
 //! A TrainJob as the API server has it.
 
-use trainyard_api::{Admitted, Object, Source, TrainJob};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use trainyard_api::{Located, Object, Source, TrainJob};
+use trainyard_schema::Admission;
 
 use crate::reconcile::error::ReconcileError;
-use crate::watch::TrainJobState;
+
+/// The way in that files take too: what an old form becomes has passed no API server's schema.
+static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
 
 /// Reads a TrainJob with its old forms, as the API server has it.
-pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {
+pub(in crate::reconcile) fn read(object: Value) -> Result<TrainJob, ReconcileError> {
     let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
-    let object = state.object().map_err(|problem| refused(vec![problem]))?;
     let object = Object::read(Source::new("", 1), object).map_err(|errors| {
         refused(
             errors
@@ -18,14 +23,75 @@ pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, Reco
                 .collect(),
         )
     })?;
-    let mut admitted = Admitted::new(object, "");
-    let read = TrainJob::read(&admitted.object);
-    if let Err(errors) = &read {
-        admitted.refuse(&errors.0);
+    let admitted = ADMISSION.admit(object, None, "");
+    let mut admitted = admitted.map_err(|error| refused(vec![error.to_string()]))?;
+    if admitted.errors.is_empty() {
+        match TrainJob::read(&admitted.object) {
+            Ok(job) => return Ok(job),
+            Err(errors) => admitted.refuse(&errors.0),
+        }
     }
-    let line = |error: &trainyard_api::Located| format!("{}: {}", error.place.field, error.message);
-    match read {
-        Ok(job) if admitted.errors.is_empty() => Ok(job),
-        _ => Err(refused(admitted.errors.iter().map(line).collect())),
+    Err(refused(admitted.errors.iter().map(line).collect()))
+}
+
+fn line(error: &Located) -> String {
+    if error.place.field.is_root() {
+        return error.message.clone();
+    }
+    format!("{}: {}", error.place.field, error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(spec: Value) -> Value {
+        json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "bert", "namespace": "ml"},
+            "spec": spec,
+        })
+    }
+
+    fn refusal(spec: Value) -> String {
+        read(job(spec)).unwrap_err().to_string()
+    }
+
+    fn overrides(pods: &Value) -> Value {
+        let one = json!({"targetJobs": [{"name": "node"}], "spec": pods});
+        json!({"runtimeRef": {"name": "torch"}, "podTemplateOverrides": [one]})
+    }
+
+    #[test]
+    fn what_an_override_becomes_is_checked_as_a_patch_is() {
+        read(job(overrides(&json!({"nodeSelector": {"disk": "ssd"}})))).unwrap();
+        let error = refusal(overrides(&json!({"hostNetwork": true})));
+        let wanted = "unknown field \"spec.podTemplateOverrides[0].spec.hostNetwork\"";
+        assert!(error.contains(wanted), "{error}");
+        let many: Vec<_> = (0..129).map(|at| json!({"key": at.to_string()})).collect();
+        let error = refusal(overrides(&json!({"tolerations": many})));
+        let wanted = "spec.podTemplateOverrides[0].spec.tolerations: Too many: 129: ";
+        assert!(error.contains(wanted), "{error}");
+    }
+
+    #[test]
+    fn too_many_overrides_are_refused_before_they_are_converted() {
+        let one = json!({"targetJobs": [{"name": "node"}], "spec": {}});
+        let many = vec![one; 18_000];
+        let error = refusal(json!({"runtimeRef": {"name": "a"}, "podTemplateOverrides": many}));
+        let wanted = "spec.podTemplateOverrides: has 18000 overrides, but at most 256 are allowed";
+        assert!(error.starts_with(wanted), "{error}");
+    }
+
+    #[test]
+    fn the_runtime_guides_api_group_is_the_current_one() {
+        let reference = json!({"name": "torch", "apiGroup": "kubeflow.org"});
+        let read = read(job(json!({"runtimeRef": reference}))).unwrap();
+        assert_eq!(read.runtime_ref.name, "torch");
     }
 }

@@ -37,14 +37,19 @@ pub enum TooLarge {
 /// What a server adds (managedFields, a UID) counts there too, and is not counted here: an object just below the limit may
 /// still be refused.
 pub fn check_size(object: &Value) -> Result<usize, TooLarge> {
-    let mut counter = Counter(0);
-    // Writing a JSON value to a counter fails in no way.
-    let _ = serde_json::to_writer(&mut counter, object);
-    match counter.0 {
+    match bytes(object) {
         size if size > REQUEST_LIMIT => Err(TooLarge::Request { size }),
         size if size > STORED_LIMIT => Err(TooLarge::Stored { size }),
         size => Ok(size),
     }
+}
+
+/// Returns the size of a value as compact JSON, in bytes.
+pub(crate) fn bytes(value: &Value) -> usize {
+    let mut counter = Counter(0);
+    // Writing a JSON value to a counter can't fail.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
 }
 
 struct Counter(usize);

@@ -1,0 +1,155 @@
+//! Old forms that would become more than a cluster stores are refused at a count, before anything is copied; what is accepted
+//! becomes no more than that.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use serde_json::{Value, json};
+use trainyard_api::{
+    Admitted, FieldPath, Object, Source,
+    dialect::{Modernized, modernize},
+    fields::FieldProblem,
+    size::{STORED_LIMIT, check_size},
+};
+
+fn job(spec: Value) -> Value {
+    let mut spec = spec;
+    spec["runtimeRef"] = json!({"name": "torch"});
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "a"},
+        "spec": spec,
+    })
+}
+
+fn targets(count: usize) -> Value {
+    (0..count)
+        .map(|at| json!({"name": format!("job-{at}")}))
+        .collect()
+}
+
+fn overrides(targets: &Value, count: usize, spec: &Value) -> Value {
+    let one = json!({"targetJobs": targets, "spec": spec});
+    job(json!({"podTemplateOverrides": vec![one; count]}))
+}
+
+/// The one error of an object that is refused at a count, and the object as it was left.
+fn refused(mut value: Value) -> (FieldPath, usize, usize) {
+    let Modernized { errors, .. } = modernize(&mut value);
+    assert_eq!(value.pointer("/spec/runtimePatches"), None);
+    let [error] = &errors[..] else {
+        unreachable!("{} errors", errors.len())
+    };
+    let text = error.to_string();
+    assert!(text.len() < 300 && text.contains("; "), "{text}");
+    match error.problem {
+        FieldProblem::TooMany { found, limit, .. } => (error.path.clone(), found, limit),
+        ref other => unreachable!("{other}"),
+    }
+}
+
+fn path(text: &str) -> FieldPath {
+    text.parse().unwrap()
+}
+
+#[test]
+fn too_many_targets_overrides_or_keys_are_refused() {
+    let spec = json!({});
+    let list = "spec.podTemplateOverrides";
+    let names = path("spec.podTemplateOverrides[0].targetJobs");
+    assert_eq!(
+        refused(overrides(&targets(70_000), 1, &spec)),
+        (names, 70_000, 100)
+    );
+    let many = overrides(&targets(1), 18_000, &spec);
+    assert_eq!(refused(many), (path(list), 18_000, 256));
+    let all = overrides(&targets(100), 17, &spec);
+    assert_eq!(refused(all), (path(list), 1700, 1600));
+    let flat = vec![json!({"targetJobs": targets(1)}); 257];
+    let flat = job(json!({"podSpecOverrides": flat}));
+    assert_eq!(refused(flat), (path("spec.podSpecOverrides"), 257, 256));
+    for field in ["labels", "annotations"] {
+        let map: Value = (0..1025).map(|at| (format!("k{at}"), json!("v"))).collect();
+        let wanted = (path("spec").field(field), 1025, 1024);
+        assert_eq!(refused(job(json!({ field: map }))), wanted);
+    }
+}
+
+/// 30,000 replicated jobs with an annotation of 700 KB became 3.1 GB.
+#[test]
+fn copies_are_counted_before_they_are_made() {
+    let big = "x".repeat(700_000);
+    let one = |count| {
+        let metadata = json!({"annotations": {"a": big}});
+        json!({"targetJobs": targets(count), "metadata": metadata})
+    };
+    let job = |count| job(json!({"podTemplateOverrides": [one(count)]}));
+    let (at, found, _) = refused(job(30_000));
+    let names = path("spec.podTemplateOverrides[0].targetJobs");
+    assert_eq!((at, found), (names, 30_000));
+    let (at, found, limit) = refused(job(3));
+    assert_eq!(
+        (at, limit),
+        (path("spec.podTemplateOverrides"), STORED_LIMIT)
+    );
+    assert!(found > 2_100_000, "{found}");
+    let mut two = job(2);
+    assert_eq!(modernize(&mut two).errors, []);
+    check_size(&two).unwrap();
+}
+
+#[test]
+fn an_object_above_the_limit_is_not_looked_at() {
+    let big = "x".repeat(STORED_LIMIT);
+    let value = job(json!({"labels": {"a": "b"}, "annotations": {"a": big}}));
+    let object = Object::read(Source::new("a.yaml", 1), value.clone()).unwrap();
+    let admitted = Admitted::new(object, "default");
+    assert!(admitted.too_large);
+    assert_eq!(admitted.object.value, value, "nothing was converted");
+    assert_eq!(admitted.warnings, []);
+    let errors: Vec<_> = admitted.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors.len(), 1);
+    let wanted = "a.yaml: document 1: TrainJob default/a: the object has 15";
+    assert!(errors[0].starts_with(wanted), "{}", errors[0]);
+}
+
+/// Overrides of one replicated job one after the other are an entry each, and there may be 16.
+#[test]
+fn entries_fit_beside_those_of_others() {
+    let spec = json!({"nodeSelector": {"a": "b"}});
+    let with = |others: usize, count| {
+        let mut value = overrides(&targets(1), count, &spec);
+        let entry = |at| json!({"manager": format!("m{at}.example.com/x")});
+        value["spec"]["runtimePatches"] = (0..others).map(entry).collect();
+        value
+    };
+    let mut fits = with(6, 10);
+    assert_eq!(modernize(&mut fits).errors, []);
+    assert_eq!(fits["spec"]["runtimePatches"].as_array().unwrap().len(), 16);
+    let mut beyond = with(6, 11);
+    let kept = beyond["spec"]["runtimePatches"].clone();
+    let errors = modernize(&mut beyond).errors;
+    let wanted = "spec.runtimePatches: has 17 entries once the old fields are converted, but at most 16 are allowed; join overrides of the same replicated jobs";
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [wanted]
+    );
+    assert_eq!(beyond["spec"]["runtimePatches"], kept);
+    let mut crowd = with(70_000, 1);
+    assert_eq!(modernize(&mut crowd).errors.len(), 1);
+}
+
+#[test]
+fn differences_are_listed_up_to_a_count() {
+    let labels = |value: &str| -> Value {
+        (0..1000)
+            .map(|at| (format!("k{at}"), json!(value)))
+            .collect()
+    };
+    let theirs = json!({"template": {"metadata": {"labels": labels("theirs")}}});
+    let mut value = job(json!({
+        "labels": labels("ours"),
+        "runtimePatches": [{"manager": "a.example.com/x", "trainingRuntimeSpec": theirs}],
+    }));
+    assert_eq!(modernize(&mut value).errors.len(), 64);
+}

@@ -1,0 +1,341 @@
+//! The released Python clients work with the controller, unmodified: the Kubeflow SDK, and NeMo Run, whose volumes, mounts,
+//! tolerations, labels and annotations reach the pods.
+#![allow(clippy::indexing_slicing)]
+
+mod nemo_run;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use trainyard_api::Inputs;
+use trainyard_cluster::{
+    Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
+    Write, client_of, deploy, eventually, run,
+};
+use trainyard_schema::documents::Kind;
+
+/// A cluster with all that deploy/ has, and its users' clients.
+struct Used {
+    cluster: Cluster,
+    controller: Trainyard,
+    /// The image of the runtime torch-distributed.
+    image: Value,
+    kubeflow: PythonClient,
+    nemo_run: PythonClient,
+}
+
+impl Shared for Used {
+    fn start() -> Result<Self> {
+        let (kubeflow, nemo_run) = (PythonClient::kubeflow()?, PythonClient::nemo_run()?);
+        let cluster = Cluster::start()?;
+        let plane = cluster.plane();
+        let mut runtime = torch_distributed()?;
+        let controller = plane.block_on(async {
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let runtimes = cluster.api(&runtimes, "");
+            create(&runtimes, &runtime).await?;
+            create(&runtimes, &without_retries(&runtime)).await?;
+            let account = deploy(plane).await?;
+            Trainyard::start(plane, &account, ["--leader-elect"]).await
+        })?;
+        Ok(Self {
+            cluster,
+            controller,
+            image: job_of(&mut runtime)["template"]["spec"]["containers"][0]["image"].clone(),
+            kubeflow,
+            nemo_run,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()?;
+        self.controller.process().still_runs()
+    }
+}
+
+/// The runtime of deploy/.
+fn torch_distributed() -> Result<Value> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes/torch-distributed.yaml");
+    let inputs = Inputs::read(&[file], std::io::empty()).into_result()?;
+    let runtime = inputs.objects.into_iter().next();
+    Ok(runtime.context("no runtime in deploy/")?.value)
+}
+
+/// The same runtime by another name, whose TrainJobs fail with the first pod that fails.
+fn without_retries(runtime: &Value) -> Value {
+    let mut runtime = runtime.clone();
+    runtime["metadata"]["name"] = json!("torch-once");
+    job_of(&mut runtime)["backoffLimit"] = json!(0);
+    runtime
+}
+
+/// The Job of a runtime that trains.
+fn job_of(runtime: &mut Value) -> &mut Value {
+    &mut runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+}
+
+fn kind(kind: Kind) -> Result<Resource> {
+    Ok(Resource::defined_by(&kind.crd()?)?)
+}
+
+async fn create(api: &Api<'_>, object: &Value) -> Result<()> {
+    api.create(object, &Write::strict()).await?.accepted()?;
+    Ok(())
+}
+
+/// A namespace, and who may do in it what the role for users in deploy/ says.
+struct Place<'a> {
+    shared: &'a Used,
+    namespace: String,
+    user: PathBuf,
+    pods: Resource,
+}
+
+impl<'a> Place<'a> {
+    async fn new(shared: &'a Used) -> Result<Self> {
+        let namespace = shared.cluster.new_namespace().await?;
+        let plane = shared.plane();
+        let binding = json!({
+            "metadata": {"name": "users"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubeflow-trainer-edit",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+        });
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let bindings = Resource::namespaced(rbac, "rolebindings");
+        create(&plane.api(&bindings, &namespace), &binding).await?;
+        let user = plane.kubeconfig_for_service_account(&namespace, "default");
+        let user = user.await?;
+        let pods: kube::Api<Pod> = kube::Api::namespaced(client_of(&user).await?, &namespace);
+        eventually("the role holds", async || {
+            Ok(pods.list(&ListParams::default()).await.ok())
+        })
+        .await?;
+        Ok(Self {
+            shared,
+            namespace,
+            user,
+            pods: Resource::pods(),
+        })
+    }
+
+    fn fate(&self, fate: Fate) {
+        let kubelet = self.shared.cluster.kubelet();
+        kubelet.decide(&self.namespace, move |_| fate);
+    }
+
+    fn api<'b>(&'b self, resource: &'b Resource) -> Api<'b> {
+        self.shared.cluster.api(resource, &self.namespace)
+    }
+
+    async fn pods(&self) -> Result<Vec<Value>> {
+        self.api(&self.pods).items().await
+    }
+
+    /// A call of the Kubeflow SDK, of which it has nothing to warn.
+    async fn kubeflow(&self, arguments: &[&str]) -> Result<Value> {
+        let arguments = [&[self.namespace.as_str()], arguments].concat();
+        quiet(self.call(&self.shared.kubeflow, &arguments).await?)
+    }
+
+    /// A call of NeMo Run's executor, of which it has nothing to warn.
+    async fn nemo_run(&self, arguments: &[&str]) -> Result<Value> {
+        quiet(self.nemo_run_aloud(arguments).await?)
+    }
+
+    /// A call of NeMo Run's executor.
+    async fn nemo_run_aloud(&self, arguments: &[&str]) -> Result<Outcome> {
+        let mut options = nemo_run::options();
+        options["namespace"] = json!(self.namespace);
+        let options = options.to_string();
+        let arguments = [&[options.as_str()], arguments].concat();
+        self.call(&self.shared.nemo_run, &arguments).await
+    }
+
+    async fn call(&self, client: &PythonClient, arguments: &[&str]) -> Result<Outcome> {
+        let logs = self.shared.plane().folder();
+        let arguments = arguments.iter().copied();
+        client.call(&self.user, logs, arguments).await
+    }
+
+    /// Writes the Event that a kubelet writes when a pod starts; the fake one writes none.
+    async fn record_start(&self, pod: &Value) -> Result<()> {
+        let metadata = &pod["metadata"];
+        let event = json!({
+            "metadata": {"generateName": "started-"},
+            "involvedObject": {
+                "apiVersion": "v1", "kind": "Pod",
+                "namespace": self.namespace, "name": metadata["name"], "uid": metadata["uid"],
+            },
+            "type": "Normal", "reason": "Started", "message": "Container started",
+            "firstTimestamp": metadata["creationTimestamp"],
+            "lastTimestamp": metadata["creationTimestamp"],
+            "count": 1,
+        });
+        let events = Resource::namespaced("/api/v1", "events");
+        create(&self.api(&events), &event).await
+    }
+
+    /// Waits until nothing is left that the controller made.
+    async fn until_empty(&self) -> Result<()> {
+        let (jobs, job_sets) = (kind(Kind::TrainJob)?, Resource::jobsets());
+        for resource in [&jobs, &job_sets, &self.pods] {
+            let api = self.api(resource);
+            api.until_all("all is gone", <[Value]>::is_empty).await?;
+        }
+        Ok(())
+    }
+}
+
+fn quiet(outcome: Outcome) -> Result<Value> {
+    ensure!(outcome.warnings.is_empty(), "{outcome:?}");
+    Ok(outcome.result)
+}
+
+fn text(value: &Value) -> Result<&str> {
+    value.as_str().with_context(|| format!("no text: {value}"))
+}
+
+/// Whether all of the second is in the first, whatever else is there.
+fn holds(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(key, part)| whole.get(key).is_some_and(|whole| holds(whole, part))),
+        (Value::Array(whole), Value::Array(part)) => part
+            .iter()
+            .all(|part| whole.iter().any(|whole| holds(whole, part))),
+        _ => whole == part,
+    }
+}
+
+async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
+    let place = Place::new(shared).await?;
+    place.fate(Fate::Hold);
+    let mut runtimes = place.kubeflow(&["runtimes"]).await?;
+    let listed =
+        |name: &str| json!({"name": name, "framework": "torch", "image": shared.image, "nodes": 1});
+    if let Some(runtimes) = runtimes.as_array_mut() {
+        runtimes.sort_by_key(|runtime| runtime["name"].to_string());
+    }
+    ensure!(
+        runtimes == json!([listed("torch-distributed"), listed("torch-once")]),
+        "{runtimes:#}"
+    );
+
+    let name = place.kubeflow(&["train", "torch-distributed", "2"]).await?;
+    let name = text(&name)?;
+    let running = place.kubeflow(&["wait", name, "Running"]).await?;
+    let step = |node: usize| json!({"name": format!("node-{node}"), "status": "Running", "device": "gpu", "devices": "4"});
+    let expected = json!({
+        "name": name, "status": "Running", "nodes": 2, "runtime": "torch-distributed",
+        "steps": [step(0), step(1)],
+    });
+    ensure!(holds(&running, &expected), "{running:#}");
+    let pods = place.pods().await?;
+    ensure!(pods.len() == 2, "{pods:#?}");
+    for pod in &pods {
+        let container = &pod["spec"]["containers"][0];
+        let expected = json!({
+            "name": "node", "image": shared.image,
+            "env": [
+                {"name": "GREETING", "value": "hello"},
+                {"name": "PET_NNODES", "value": "2"},
+                {"name": "PET_NPROC_PER_NODE", "value": "auto"},
+                {"name": "PET_MASTER_ADDR", "value": format!("{name}-node-0-0.{name}")},
+            ],
+            "resources": {"requests": {"cpu": "2", "nvidia.com/gpu": "4"}},
+        });
+        ensure!(holds(container, &expected), "{container:#}");
+        let command = container["command"].to_string();
+        ensure!(command.contains("train_model(**{'steps': 3})"), "{command}");
+    }
+
+    place.fate(Fate::Succeed);
+    let complete = place.kubeflow(&["wait", name, "Complete"]).await?;
+    ensure!(complete["status"] == "Complete", "{complete:#}");
+    for pod in &pods {
+        place.record_start(pod).await?;
+    }
+    let events = place.kubeflow(&["events", name]).await?;
+    let started = |pod: &Value| {
+        let name = &pod["metadata"]["name"];
+        let event = json!({"kind": "Pod", "name": name, "reason": "Started"});
+        holds(&events, &json!([event]))
+    };
+    ensure!(pods.iter().all(started), "{events:#}");
+    let jobs = place.kubeflow(&["list_jobs"]).await?;
+    let listed = json!([{"name": name, "status": "Complete"}]);
+    ensure!(holds(&jobs, &listed), "{jobs:#}");
+    place.kubeflow(&["delete", name]).await?;
+    place.until_empty().await?;
+    let jobs = place.kubeflow(&["list_jobs"]).await?;
+    ensure!(jobs == json!([]), "{jobs:#}");
+    Ok(())
+}
+
+async fn the_kubeflow_sdk_is_told_why_a_job_cannot_start(shared: &Used) -> Result<()> {
+    let place = Place::new(shared).await?;
+    // The runtime has no step that would fetch it.
+    let arguments = ["train_on_dataset", "torch-distributed", "hf://owner/data"];
+    let name = place.kubeflow(&arguments).await?;
+    let name = text(&name)?;
+    let events = Resource::namespaced("/api/v1", "events");
+    let there = |events: &[Value]| events.iter().any(|e| e["involvedObject"]["name"] == name);
+    let events = place.api(&events);
+    events.until_all("an Event of it", there).await?;
+    let events = place.kubeflow(&["events", name]).await?;
+    let event = &events[0];
+    let message = text(&event["message"])?;
+    ensure!(
+        event["kind"] == "TrainJob" && message.contains("spec.initializer.dataset"),
+        "{events:#}"
+    );
+    let job = place.kubeflow(&["get", name]).await?;
+    ensure!(job["status"] == "Created", "{job:#}");
+    place.kubeflow(&["delete", name]).await?;
+    place.until_empty().await
+}
+
+async fn both_see_that_a_job_failed(shared: &Used) -> Result<()> {
+    let place = Place::new(shared).await?;
+    place.fate(Fate::Fail(1));
+    let name = place.kubeflow(&["train", "torch-once", "2"]).await?;
+    let name = text(&name)?;
+    let failed = place.kubeflow(&["wait", name, "Failed"]).await?;
+    ensure!(failed["status"] == "Failed", "{failed:#}");
+    let status = place.nemo_run(&["status", name]).await?;
+    ensure!(status == "Failed", "{status}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run(vec![
+        Test::new(
+            "the_kubeflow_sdk_trains_on_two_nodes",
+            the_kubeflow_sdk_trains_on_two_nodes,
+        ),
+        Test::new(
+            "the_kubeflow_sdk_is_told_why_a_job_cannot_start",
+            the_kubeflow_sdk_is_told_why_a_job_cannot_start,
+        ),
+        Test::new(
+            "nemo_run_launches_follows_and_cancels",
+            nemo_run::launches_follows_and_cancels,
+        ),
+        Test::new(
+            "nemo_run_launches_anew_what_is_there",
+            nemo_run::launches_anew_what_is_there,
+        ),
+        Test::new("both_see_that_a_job_failed", both_see_that_a_job_failed),
+    ])
+}
