@@ -35,7 +35,11 @@ test: setup ## Run all tests that need no cluster.
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
-	$(CARGO) test --locked -p trainyard-cluster --features control-plane
+	$(CARGO) test --locked --workspace --test api_server --test calm --test disturbed
+
+.PHONY: test-harness
+test-harness: ## Run the tests of the cluster that test-cluster runs on.
+	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference
 test-reference: ## Compare the merge of patches with the reference's own code, on 100,000 inputs; needs Go.
@@ -57,7 +61,8 @@ image-binary: setup ## Build the static program of the image into dist/, with al
 .PHONY: lint
 lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets --features trainyard-cluster/control-plane -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	@tools/deny.sh
 
 .PHONY: expected

@@ -87,13 +87,27 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// The variable that says which lines are logged, as `tracing-subscriber` reads it.
+const LOG_VARIABLE: &str = "TRAINYARD_LOG";
+
+/// The target below which the client library logs the whole answer of an API server that it can't decode: objects of any tenant.
+const LOGS_ANSWERS: &str = "kube_client";
+
+/// What is logged: what the variable names, or else `level`. Answers are logged only if the variable names their target.
+fn filter(variable: &str, level: &str) -> EnvFilter {
+    let named = std::env::var(variable).unwrap_or_default();
+    let wanted = EnvFilter::try_from_env(variable).unwrap_or_else(|_| EnvFilter::new(level));
+    match format!("{LOGS_ANSWERS}=off").parse() {
+        Ok(off) if !named.contains(LOGS_ANSWERS) => wanted.add_directive(off),
+        _ => wanted,
+    }
+}
+
 /// Says what the libraries log as the command says its own: warnings and errors, or what `TRAINYARD_LOG` names.
 pub(crate) fn log_to_stderr() {
     use tracing_subscriber::prelude::*;
-    let filter =
-        EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::registry()
-        .with(filter)
+        .with(filter(LOG_VARIABLE, "warn"))
         .with(Said)
         .init();
 }
@@ -161,8 +175,7 @@ pub(crate) fn log_as_controller(settings: Logging) {
 type Log<Fields> = SubscriberBuilder<Fields, format::Format, EnvFilter>;
 
 fn logging(level: &str) -> Log<format::DefaultFields> {
-    let filter = EnvFilter::try_from_env("TRAINYARD_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter)
+    tracing_subscriber::fmt().with_env_filter(filter(LOG_VARIABLE, level))
 }
 
 /// A log as text, with nothing hidden in it.

@@ -5,6 +5,7 @@
 //! again.
 
 use std::{
+    borrow::Cow,
     future::Future,
     num::NonZeroU32,
     pin::Pin,
@@ -13,21 +14,28 @@ use std::{
     time::Duration,
 };
 
+use axum::body::{Bytes, HttpBody};
 use governor::{DefaultDirectRateLimiter, Quota};
 use http::{Method, Request, Response, header::CONTENT_TYPE};
-use http_body_util::Either;
+use http_body_util::{BodyExt as _, Either, Full, Limited};
 use kube::client::{Body, ClientBuilder};
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
-use tower_http::timeout::DeadlineBody;
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, wire};
 
 /// How long a connection, and then the whole answer to a call, may take unless told otherwise.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long the start of a watch may take. Once it runs it has no deadline: kube's watcher ends one that is silent.
+/// How long a page of a list may take: it is larger than other answers.
+const LIST: Duration = Duration::from_secs(60);
+
+/// The most bytes of an answer that is held in memory. The largest object that an API server stores is a fraction of it, and of a
+/// list a smaller page is asked for instead.
+const LARGEST_ANSWER: usize = 64 << 20;
+
+/// How long the start of a watch may take. Once it runs it has no deadline here: who reads it ends one that hangs.
 const WATCH_START: Duration = Duration::from_secs(30);
 
 /// What a client is held to.
@@ -35,6 +43,8 @@ const WATCH_START: Duration = Duration::from_secs(30);
 pub struct ClientOptions {
     /// How long a connection, and then the whole answer to a call, may take. Watches have no end, only their start is bounded.
     pub answer: Duration,
+    /// The same for a page of a list.
+    pub list: Duration,
     /// How many calls it makes; without it as many as it is asked to.
     pub rate: Option<Rate>,
 }
@@ -43,6 +53,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             answer: ANSWER,
+            list: LIST,
             rate: None,
         }
     }
@@ -118,6 +129,7 @@ pub fn client(
     let layer = tower::layer::layer_fn(|inner| Watched {
         inner,
         answer: options.answer,
+        list: options.list,
         limiter: limiter.clone(),
         metrics: Arc::clone(&metrics),
     });
@@ -129,18 +141,20 @@ pub fn client(
 struct Watched<S> {
     inner: S,
     answer: Duration,
+    list: Duration,
     limiter: Option<Arc<DefaultDirectRateLimiter>>,
     metrics: Arc<Metrics>,
 }
 
-type Answer<B> = Response<Either<DeadlineBody<B>, B>>;
+type Answer<B> = Response<Either<Full<Bytes>, B>>;
 
 impl<S, B> Service<Request<Body>> for Watched<S>
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
-    B: Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
     type Response = Answer<B>;
     type Error = BoxError;
@@ -153,10 +167,10 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let call = Call::of(&request);
         let path = request.uri().path().to_owned();
-        let within = if call.verb == WATCH {
-            WATCH_START.max(self.answer)
-        } else {
-            self.answer
+        let after = match call.verb {
+            WATCH => WATCH_START.max(self.answer),
+            LIST_VERB => self.list,
+            _ => self.answer,
         };
         // Nothing is sent before this is polled.
         let answer = self.inner.call(request);
@@ -166,31 +180,47 @@ where
             if let Some(limiter) = limiter {
                 limiter.until_ready().await;
             }
-            let deadline = Instant::now() + within;
-            let answer = match timeout_at(deadline, answer).await {
+            let no_answer = |_| NoAnswer {
+                verb: call.verb,
+                path: path.clone(),
+                after,
+            };
+            let deadline = Instant::now() + after;
+            let answer: Result<_, BoxError> = match timeout_at(deadline, answer).await {
                 Ok(answer) => answer.map_err(Into::into),
-                Err(_) => Err(NoAnswer {
-                    verb: call.verb,
-                    path,
-                    after: within,
-                }
-                .into()),
+                Err(elapsed) => Err(no_answer(elapsed).into()),
             };
             let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
             metrics.api_called(call.verb, &call.kind, code);
-            let left = deadline.saturating_duration_since(Instant::now());
-            Ok(answer?.map(|body| {
-                if call.verb == WATCH {
-                    Either::Right(body)
-                } else {
-                    Either::Left(DeadlineBody::new(left, body))
-                }
-            }))
+            let answer = answer?;
+            if call.verb == WATCH {
+                return Ok(answer.map(Either::Right));
+            }
+            let (parts, body) = answer.into_parts();
+            let body = Limited::new(body, LARGEST_ANSWER).collect();
+            let body = timeout_at(deadline, body).await;
+            let body = body.map_err(no_answer)??.to_bytes();
+            // The objects of a list are split first.
+            let body = if call.verb == LIST_VERB {
+                body
+            } else {
+                without_managed_fields(body)
+            };
+            Ok(Response::from_parts(parts, Either::Left(Full::new(body))))
         })
     }
 }
 
+/// The same object without its managed fields; any other text as it is.
+fn without_managed_fields(body: Bytes) -> Bytes {
+    match std::str::from_utf8(&body).map(wire::without_managed_fields) {
+        Ok(Cow::Owned(cut)) => cut.into(),
+        _ => body,
+    }
+}
+
 const WATCH: &str = "watch";
+const LIST_VERB: &str = "list";
 
 /// What a request asks for, in RBAC's words.
 #[derive(Debug, PartialEq, Eq)]
@@ -233,7 +263,7 @@ fn verb<B>(request: &Request<B>, named: bool) -> &'static str {
     match *request.method() {
         Method::GET if is_watch(request.uri().query().unwrap_or_default()) => WATCH,
         Method::GET if named => "get",
-        Method::GET => "list",
+        Method::GET => LIST_VERB,
         Method::POST => "create",
         Method::PUT => "update",
         Method::PATCH => {

@@ -13,6 +13,7 @@ mod run;
 pub mod serve;
 pub mod settings;
 pub mod watch;
+mod wire;
 mod work;
 
 pub use observe::observed;

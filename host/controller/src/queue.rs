@@ -115,6 +115,7 @@ struct State {
     delayed: BTreeSet<(Instant, Key)>,
     failures: HashMap<Key, Delays>,
     depth: usize,
+    retries: u64,
     closed: bool,
 }
 
@@ -190,6 +191,12 @@ impl Queue {
         self.shared.state().depth
     }
 
+    /// How many keys have failed and were to run again.
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.shared.state().retries
+    }
+
     /// Hands out no more keys; those that run may finish.
     pub fn close(&self) {
         self.shared.state().closed = true;
@@ -243,6 +250,7 @@ impl Running {
     fn delay(&self, outage: bool) -> Duration {
         let backoff = self.shared.backoff;
         let mut state = self.shared.state();
+        state.retries += 1;
         let delays = state.failures.entry(self.key.clone());
         let delays = delays.or_insert_with(|| backoff.start());
         let (own, in_outage) = (delays.own.next(), delays.outage.next());

@@ -1,5 +1,7 @@
 //! Liveness, readiness and metrics over HTTP.
 
+mod connections;
+
 use std::{
     collections::BTreeMap,
     fmt, io,
@@ -202,7 +204,7 @@ pub struct Servers {
     pub metrics: Option<SocketAddr>,
     /// Where probes are answered.
     pub health: Option<SocketAddr>,
-    tasks: JoinSet<io::Result<()>>,
+    tasks: JoinSet<()>,
 }
 
 /// Listens on both addresses, and serves until `shutdown`.
@@ -245,12 +247,8 @@ impl Servers {
         shutdown: &CancellationToken,
     ) -> Option<SocketAddr> {
         let address = listener.local_addr().ok();
-        let shutdown = shutdown.clone().cancelled_owned();
-        self.tasks.spawn(async move {
-            axum::serve(listener, app)
-                .with_graceful_shutdown(shutdown)
-                .await
-        });
+        self.tasks
+            .spawn(connections::serve(listener, app, shutdown.clone()));
         address
     }
 
@@ -260,9 +258,7 @@ impl Servers {
     /// The first server that ended by itself.
     pub async fn ended(mut self) -> Result<(), ServeError> {
         while let Some(ended) = self.tasks.join_next().await {
-            ended
-                .unwrap_or_else(|panicked| Err(io::Error::other(panicked)))
-                .map_err(ServeError::Ended)?;
+            ended.map_err(|panicked| ServeError::Ended(io::Error::other(panicked)))?;
         }
         Ok(())
     }

@@ -21,8 +21,8 @@ use crate::queue::{Key, Queue, Running};
 use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores};
 use crate::serve::Readiness;
 use crate::watch::{
-    ClusterRuntimeObject, JobSetObject, LookupWatches, RuntimeKey, RuntimeObject, Store,
-    TrainJobObject, Watched, follow,
+    ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches, RuntimeKey,
+    RuntimeObject, Store, TrainJobObject, follow,
 };
 
 /// For how long changes of a JobSet are gathered before its TrainJob follows: each would be a write of its status.
@@ -93,20 +93,19 @@ impl Work {
         select_all(watches).await;
     }
 
-    async fn follow<W: Watched>(
+    async fn follow<W: Decode>(
         &self,
         part: &'static str,
         store: &Store<W::Key, W::State>,
         changed: impl Fn(&W::Key, Option<Arc<W::State>>),
     ) {
-        let absent = |why| match why {
-            // One that is deleted later takes nothing from what is known. What waits for it is looked at once it is back.
-            None if store.is_synced() => self.add_all(),
-            Some(_) if store.is_synced() => {}
-            Some(why) => self.readiness.lacks(part, why),
-            None => self.readiness.set(part, false),
+        let follower = Part {
+            work: self,
+            part,
+            store,
+            changed,
         };
-        follow::<W>(&self.client, store, absent, changed).await;
+        follow::<W>(&self.client, store, &follower).await;
     }
 
     fn add(&self, key: &Key, after: Duration) {
@@ -226,7 +225,15 @@ impl Work {
 
     /// Tells whoever looks at the TrainJob.
     fn tell(&self, key: &Key, reason: &str, note: &str) {
-        let Some(job) = self.stores.jobs.get(key) else {
+        let jobs = &self.stores.jobs;
+        let readable = jobs
+            .get(key)
+            .map(|job| (job.uid.to_string(), job.resource_version()));
+        let unreadable = || {
+            let job = jobs.unreadable(key)?;
+            Some((job.uid.to_string(), job.resource_version()))
+        };
+        let Some((uid, resource_version)) = readable.or_else(unreadable) else {
             return;
         };
         let regarding = ObjectReference {
@@ -234,10 +241,47 @@ impl Work {
             kind: Some(names::TRAIN_JOB.to_owned()),
             namespace: Some(key.namespace.to_string()),
             name: Some(key.name.to_string()),
-            uid: Some(job.uid.to_string()),
-            resource_version: Some(job.resource_version()),
+            uid: Some(uid),
+            resource_version: Some(resource_version),
             ..ObjectReference::default()
         };
         self.recorder.warn(regarding, reason, "Reconciling", note);
+    }
+}
+
+/// What one of the watches tells of.
+struct Part<'w, K, S, C> {
+    work: &'w Work,
+    part: &'static str,
+    store: &'w Store<K, S>,
+    changed: C,
+}
+
+impl<W, C> Follower<W> for Part<'_, W::Key, W::State, C>
+where
+    W: Decode,
+    C: Fn(&W::Key, Option<Arc<W::State>>),
+{
+    fn health(&self, health: Health) {
+        let (work, readiness) = (self.work, &self.work.readiness);
+        let is_synced = self.store.is_synced();
+        match health {
+            Health::Follows => {
+                readiness.set(self.part, is_synced);
+                if is_synced {
+                    // What waited for it is looked at now.
+                    work.add_all();
+                }
+            }
+            // A kind that is deleted later takes nothing from what is known.
+            Health::NotServed(_) if is_synced => {}
+            Health::NotServed(why) | Health::Lost(why) => readiness.lacks(self.part, why),
+        }
+    }
+
+    fn changed(&self, key: &W::Key, gone: Option<Arc<W::State>>) {
+        let unreadable = self.store.count_unreadable();
+        self.work.metrics.set_unreadable(self.part, unreadable);
+        (self.changed)(key, gone);
     }
 }

@@ -32,6 +32,7 @@ use crate::stub::{metrics, serve};
 fn options(answer_ms: u64) -> ClientOptions {
     ClientOptions {
         answer: Duration::from_millis(answer_ms),
+        list: Duration::from_millis(answer_ms),
         rate: None,
     }
 }
@@ -160,4 +161,46 @@ async fn a_rate_holds_calls_back() {
     let fourth = tokio::time::timeout(Duration::from_millis(300), maps.get("b")).await;
     assert!(fourth.is_err(), "{fourth:?}");
     assert_eq!(calls.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn managed_fields_are_cut_from_an_answer_before_it_is_decoded() {
+    let config = serve(|_| {
+        Box::pin(async {
+            let map = serde_json::json!({
+                "kind": "ConfigMap",
+                "metadata": {"name": "b", "managedFields": [{"manager": "m", "time": "9999-12-31T23:59:59Z"}]},
+                "data": {"managedFields": "stay"},
+            });
+            crate::stub::answer(200, &map)
+        })
+    })
+    .await;
+    let client = client(config, options(5_000), metrics()).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+    let map = maps.get("b").await.unwrap();
+    assert_eq!(map.metadata.managed_fields, None);
+    assert_eq!(map.data.unwrap()["managedFields"], "stay");
+}
+
+#[tokio::test]
+async fn lists_have_a_limit_of_their_own() {
+    let config = serve(|_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            let list = serde_json::json!({"kind": "ConfigMapList", "metadata": {}, "items": []});
+            crate::stub::answer(200, &list)
+        })
+    })
+    .await;
+    let limits = |answer_ms, list_ms| ClientOptions {
+        list: Duration::from_millis(list_ms),
+        ..options(answer_ms)
+    };
+    for (limits, goes_well) in [(limits(100, 20_000), true), (limits(20_000, 100), false)] {
+        let client = client(config.clone(), limits, metrics()).unwrap();
+        let maps: Api<ConfigMap> = Api::namespaced(client, "a");
+        let listed = maps.list(&ListParams::default()).await;
+        assert_eq!(listed.is_ok(), goes_well, "{listed:?}");
+    }
 }

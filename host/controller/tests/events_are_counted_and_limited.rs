@@ -68,7 +68,7 @@ async fn start(
     let metrics = metrics();
     let options = ClientOptions {
         answer: Duration::from_secs(2),
-        rate: None,
+        ..ClientOptions::default()
     };
     let client = client(config, options, Arc::clone(&metrics)).unwrap();
     let reporter = Reporter {

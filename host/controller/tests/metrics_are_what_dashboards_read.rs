@@ -78,6 +78,98 @@ fn call(metrics: &Metrics, phase: Phase, error: Option<&Ended>) {
     });
 }
 
+/// The series of the panels of kubeflow/trainer#3653, `up` aside, which Prometheus writes itself.
+#[tokio::test]
+async fn each_panel_of_the_dashboard_of_the_reference_has_its_series() {
+    let queue = Queue::new(Backoff::default());
+    let metrics = Metrics::new(&queue);
+    let tasks: Vec<_> = (0..5)
+        .map(|_| tokio::spawn(std::future::pending::<()>()))
+        .collect();
+    queue.add(Key::new("a", "one"));
+    for retries in 0..3 {
+        let text = metrics.text().unwrap();
+        has(
+            &text,
+            &format!(
+                r#"workqueue_retries_total{{name="trainjob_controller",controller="trainjob_controller"}} {retries}"#
+            ),
+        );
+        let running = queue.next();
+        tokio::time::timeout(Duration::from_secs(60), running)
+            .await
+            .unwrap()
+            .unwrap()
+            .fail();
+        queue.add(Key::new("a", "one"));
+    }
+    metrics.reconciled(Outcome::Success, Duration::ZERO);
+    let text = metrics.text().unwrap();
+    has(&text, "go_goroutines 5");
+    for series in [
+        "controller_runtime_reconcile_total{",
+        "controller_runtime_reconcile_time_seconds_bucket{",
+        "workqueue_depth{",
+        #[cfg(target_os = "linux")]
+        "process_resident_memory_bytes ",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(series)),
+            "{series}"
+        );
+    }
+    drop(tasks);
+}
+
+/// A quote, a backslash or a line break in a value would end the label, and what follows would be anybody's series.
+#[test]
+fn values_of_labels_are_escaped() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    let hostile = "a\"} 1\ntrainyard_leader 1\n# HELP \\ \u{202e}\u{7}";
+    let id = PluginId {
+        name: hostile.into(),
+        version: hostile.into(),
+        digest: hostile.into(),
+    };
+    metrics.plugin_loaded(&id);
+    metrics.plugin_refused(hostile);
+    metrics.plugin_refused(&"x".repeat(10_000));
+    metrics.plugin_called(&PluginCall {
+        plugin: &id,
+        phase: Phase::Check,
+        took: Duration::ZERO,
+        fuel: Some(1),
+        writes: 1,
+        error: Some(&Ended::Busy(Busy::Pool)),
+    });
+    let text = metrics.text().unwrap();
+    has(&text, "trainyard_leader 0");
+    assert_eq!(text.matches("\ntrainyard_leader ").count(), 1, "{text}");
+    for line in text
+        .lines()
+        .filter(|line| line.contains("trainyard_plugin"))
+    {
+        assert!(
+            line.len() < 600 && !line.contains(char::is_control),
+            "{line}"
+        );
+        if let Some((_, labels)) = line.split_once('{') {
+            // Every quote within a value has a backslash before it.
+            let (labels, _) = labels.rsplit_once('}').unwrap();
+            let quotes = labels
+                .replace("\\\\", "")
+                .replace("\\\"", "")
+                .matches('"')
+                .count();
+            assert_eq!(quotes, 2 * labels.matches("=\"").count(), "{line}");
+        }
+    }
+    assert!(
+        text.contains(r#"file="a\"} 1"#) && text.contains(r"# HELP \\ "),
+        "{text}"
+    );
+}
+
 #[test]
 fn each_plugin_and_phase_is_counted_apart() {
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
@@ -166,6 +258,7 @@ fn the_process_is_measured_under_the_usual_names() {
 fn the_list_of_metrics_is_whole() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();
+    let (page, _) = page.split_once("## Kinds of errors").unwrap();
     let listed: BTreeSet<_> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next())
@@ -176,6 +269,7 @@ fn the_list_of_metrics_is_whole() {
     call(&metrics, Phase::Transform, Some(&Ended::Busy(Busy::Pool)));
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
+    metrics.set_unreadable("TrainJob", 1);
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text
         .lines()

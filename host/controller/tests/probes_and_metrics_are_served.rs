@@ -146,3 +146,103 @@ fn addresses_are_read_as_controller_runtime_reads_them() {
         assert!(wrong.parse::<BindAddress>().is_err(), "{wrong}");
     }
 }
+
+/// A connection that sent half a request.
+async fn half_sent(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", address.port()))
+        .await
+        .unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: ")
+        .await
+        .unwrap();
+    stream
+}
+
+/// Whether the server closed the connection, as far as can be seen now.
+fn is_closed(stream: &TcpStream) -> bool {
+    match stream.try_read(&mut [0]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    }
+}
+
+#[tokio::test]
+async fn half_sent_requests_keep_nobody_from_an_answer_and_no_file_descriptor() {
+    const CONNECTIONS: usize = 64;
+    let readiness = Arc::new(Readiness::default());
+    let shutdown = CancellationToken::new();
+    let servers = started("0", "127.0.0.1:0", &readiness, &shutdown)
+        .await
+        .unwrap();
+    let health = servers.health.unwrap();
+    let mut half_sent_ones = Vec::new();
+    for _ in 0..4 * CONNECTIONS {
+        half_sent_ones.push(half_sent(health).await);
+    }
+    assert!(get(health, "/healthz").await.starts_with("HTTP/1.1 200"));
+    // The last ones wait for the rest of their request; all others were closed for them.
+    let open = async || {
+        loop {
+            let open = half_sent_ones
+                .iter()
+                .filter(|stream| !is_closed(stream))
+                .count();
+            if open <= CONNECTIONS {
+                return open;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(timeout(Duration::from_secs(60), open()).await.unwrap() <= CONNECTIONS);
+    shutdown.cancel();
+    // Whoever sends half a request does not hold up the end for long either.
+    timeout(Duration::from_secs(60), servers.ended())
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_never_finished_is_given_up() {
+    let readiness = Arc::new(Readiness::default());
+    let shutdown = CancellationToken::new();
+    let servers = started(":0", "127.0.0.1:0", &readiness, &shutdown)
+        .await
+        .unwrap();
+    for address in [servers.metrics.unwrap(), servers.health.unwrap()] {
+        let mut stream = half_sent(address).await;
+        let mut answer = String::new();
+        // The clock goes on only while nothing else happens: without a timer of the server this would wait for good.
+        let read = timeout(
+            Duration::from_secs(3_600),
+            stream.read_to_string(&mut answer),
+        );
+        assert_eq!(read.await.unwrap().unwrap(), 0, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_more_is_let_go() {
+    let readiness = Arc::new(Readiness::default());
+    let shutdown = CancellationToken::new();
+    let servers = started("0", "127.0.0.1:0", &readiness, &shutdown)
+        .await
+        .unwrap();
+    let port = servers.health.unwrap().port();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    let read = timeout(
+        Duration::from_secs(3_600),
+        stream.read_to_string(&mut answer),
+    );
+    read.await.unwrap().unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"),
+        "{answer}"
+    );
+}

@@ -542,6 +542,46 @@ async fn a_runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<(
     Ok(())
 }
 
+/// The runtime guide has the group that runtimes had in early proposals.
+async fn a_runtime_by_the_guides_group_runs(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    let reference = json!({"apiGroup": "kubeflow.org", "name": "torch"});
+    namespace
+        .create("guide", &json!({"runtimeRef": reference}))
+        .await?;
+    namespace.until_complete("guide").await
+}
+
+/// What the API server's schema can't say of an old form, the controller says; the CRD refuses what is too large for it.
+async fn old_forms_are_bounded(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let spec = |targets: usize, pods: &Value| {
+        let target = |at| json!({"name": format!("job-{at}")});
+        let targets: Vec<_> = (0..targets).map(target).collect();
+        let one = json!({"targetJobs": targets, "spec": pods});
+        json!({"runtimeRef": {"name": "torch"}, "podTemplateOverrides": [one]})
+    };
+    let refused = namespace.create("targets", &spec(101, &json!({}))).await;
+    let error = refused.err().map(|error| format!("{error:#}"));
+    ensure!(
+        error
+            .as_ref()
+            .is_some_and(|error| error.contains("Too many")),
+        "{error:?}"
+    );
+    let host = json!({"hostNetwork": true});
+    namespace.create("host", &spec(1, &host)).await?;
+    let field = "unknown field \"spec.podTemplateOverrides[0].spec.hostNetwork\"";
+    namespace.event("host", field).await?;
+    let selector = json!({"nodeSelector": {"a": "x".repeat(20_000)}});
+    namespace.create("copies", &spec(100, &selector)).await?;
+    namespace.event("copies", "bytes of JSON").await?;
+    let job_sets = namespace.api(&namespace.job_sets).items().await?;
+    ensure!(job_sets.is_empty(), "{job_sets:#?}");
+    Ok(())
+}
+
 async fn a_missing_runtime_is_told_and_waited_for(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
@@ -700,6 +740,11 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
             "a_runtime_of_another_kind_is_not_supported",
             a_runtime_of_another_kind_is_not_supported,
         ),
+        Test::new(
+            "a_runtime_by_the_guides_group_runs",
+            a_runtime_by_the_guides_group_runs,
+        ),
+        Test::new("old_forms_are_bounded", old_forms_are_bounded),
         Test::new(
             "a_missing_runtime_is_told_and_waited_for",
             a_missing_runtime_is_told_and_waited_for,

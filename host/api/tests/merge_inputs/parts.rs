@@ -1,4 +1,5 @@
 //! The parts of pod specs.
+#![allow(clippy::indexing_slicing)]
 
 use std::ops::Range;
 

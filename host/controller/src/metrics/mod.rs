@@ -3,6 +3,7 @@
 //! Names start with `trainyard_`. Those of controller-runtime that dashboards of the reference read
 //! (kubeflow/trainer#3653) keep their names and labels.
 
+mod label;
 #[cfg(target_os = "linux")]
 mod process;
 
@@ -10,9 +11,12 @@ use std::{fmt, time::Duration};
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, text},
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text},
     metrics::{
-        counter::Counter, family::Family, gauge::ConstGauge, gauge::Gauge, histogram::Histogram,
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::Histogram,
     },
     registry::{Registry, Unit},
 };
@@ -22,6 +26,7 @@ use trainyard_model::{
 };
 
 use crate::queue::Queue;
+use label::Label;
 
 /// The name of the reference's TrainJob controller, which its metrics carry.
 const CONTROLLER: &str = "trainjob_controller";
@@ -54,6 +59,7 @@ pub struct Metrics {
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
     events_dropped: Family<ReasonLabels, Counter>,
+    objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
 }
 
@@ -102,40 +108,45 @@ struct FailureLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
-    plugin: String,
+    plugin: Label,
     phase: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ErrorLabels {
-    plugin: String,
+    plugin: Label,
     phase: &'static str,
     kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PluginLabels {
-    plugin: String,
-    version: String,
-    digest: String,
+    plugin: Label,
+    version: Label,
+    digest: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FileLabels {
-    file: String,
+    file: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ApiLabels {
     verb: &'static str,
-    kind: String,
-    code: String,
+    kind: Label,
+    code: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -144,24 +155,50 @@ struct QueueLabels {
     controller: &'static str,
 }
 
-/// Reads the queue's depth when it is asked for.
+/// Reads what the queue counts when it is asked for.
 #[derive(Debug)]
-struct QueueDepth(Queue);
+struct QueueMetrics(Queue);
 
-impl Collector for QueueDepth {
+impl Collector for QueueMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let gauge = ConstGauge::new(i64::try_from(self.0.depth()).unwrap_or(i64::MAX));
         let labels = QueueLabels {
             name: CONTROLLER,
             controller: CONTROLLER,
         };
-        let mut metric = encoder.encode_descriptor(
+        let mut put = |name: &str, help: &str, metric: &dyn EncodeMetric| {
+            let kind = metric.metric_type();
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            metric.encode(family.encode_family(&labels)?)
+        };
+        put(
             "workqueue_depth",
             "TrainJobs that wait for a worker.",
-            None,
-            prometheus_client::metrics::MetricType::Gauge,
+            &ConstGauge::new(i64::try_from(self.0.depth()).unwrap_or(i64::MAX)),
         )?;
-        gauge.encode(metric.encode_family(&labels)?)
+        put(
+            "workqueue_retries",
+            "Reconciles that are retried after a failure.",
+            &ConstCounter::new(self.0.retries()),
+        )
+    }
+}
+
+/// Reads how many tasks run when it is asked for.
+#[derive(Debug)]
+struct Tasks;
+
+impl Collector for Tasks {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // Metrics are read where they are served, which is on the runtime that has the tasks.
+        let tasks = tokio::runtime::Handle::try_current()
+            .map_or(0, |runtime| runtime.metrics().num_alive_tasks());
+        let gauge = ConstGauge::new(i64::try_from(tasks).unwrap_or(i64::MAX));
+        gauge.encode(encoder.encode_descriptor(
+            "go_goroutines",
+            "Asynchronous tasks of the process, under the name that dashboards of the reference read.",
+            None,
+            gauge.metric_type(),
+        )?)
     }
 }
 
@@ -189,6 +226,7 @@ impl Metrics {
             plugins_refused: Family::default(),
             api_calls: Family::default(),
             events_dropped: Family::default(),
+            objects_unreadable: Family::default(),
             leader: Gauge::default(),
         };
         metrics.register_reconciles();
@@ -196,7 +234,8 @@ impl Metrics {
         metrics.register_process();
         metrics
             .registry
-            .register_collector(Box::new(QueueDepth(queue.clone())));
+            .register_collector(Box::new(QueueMetrics(queue.clone())));
+        metrics.registry.register_collector(Box::new(Tasks));
         #[cfg(target_os = "linux")]
         metrics
             .registry
@@ -284,6 +323,11 @@ impl Metrics {
             self.events_dropped.clone(),
         );
         registry.register(
+            "trainyard_objects_unreadable",
+            "Objects that exist and can't be decoded, by kind",
+            self.objects_unreadable.clone(),
+        );
+        registry.register(
             "trainyard_leader",
             "1 where this process is the leader",
             self.leader.clone(),
@@ -317,7 +361,7 @@ impl Metrics {
     /// A plugin call has ended.
     pub fn plugin_called(&self, call: &PluginCall<'_>) {
         let labels = CallLabels {
-            plugin: call.plugin.name.to_string(),
+            plugin: Label::new(&call.plugin.name),
             phase: call.phase.name(),
         };
         self.plugin_seconds
@@ -345,9 +389,9 @@ impl Metrics {
     pub fn plugin_loaded(&self, id: &PluginId) {
         self.plugins_loaded
             .get_or_create(&PluginLabels {
-                plugin: id.name.to_string(),
-                version: id.version.to_string(),
-                digest: id.digest.to_string(),
+                plugin: Label::new(&id.name),
+                version: Label::new(&id.version),
+                digest: Label::new(&id.digest),
             })
             .set(1);
     }
@@ -356,7 +400,7 @@ impl Metrics {
     pub fn plugin_refused(&self, file: &str) {
         self.plugins_refused
             .get_or_create(&FileLabels {
-                file: file.to_owned(),
+                file: Label::new(file),
             })
             .set(1);
     }
@@ -366,8 +410,11 @@ impl Metrics {
         self.api_calls
             .get_or_create(&ApiLabels {
                 verb,
-                kind: kind.to_owned(),
-                code: code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
+                kind: Label::new(kind),
+                code: match code {
+                    None => Label::new("<error>"),
+                    Some(code) => Label::new(&code.to_string()),
+                },
             })
             .inc();
     }
@@ -377,6 +424,13 @@ impl Metrics {
         self.events_dropped
             .get_or_create(&ReasonLabels { reason })
             .inc();
+    }
+
+    /// So many objects of a kind exist that can't be decoded.
+    pub fn set_unreadable(&self, kind: &'static str, count: usize) {
+        self.objects_unreadable
+            .get_or_create(&KindLabels { kind })
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// This process is the leader, or is no more.

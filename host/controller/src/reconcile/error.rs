@@ -13,6 +13,16 @@ pub enum ReconcileError {
     /// The TrainJob itself is refused.
     #[error("{}", .0.join("; "))]
     TrainJob(Vec<String>),
+    /// The TrainJob or its JobSet can't be decoded.
+    #[error("{kind} `{name}`: {why}; until then the controller changes nothing of this TrainJob")]
+    Unreadable {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What can't be decoded, and what to do.
+        why: String,
+    },
     /// There is no such runtime.
     #[error(
         "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob goes on"
@@ -116,6 +126,7 @@ impl ReconcileError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TrainJob(_) => "train_job",
+            Self::Unreadable { .. } => "unreadable",
             Self::NoRuntime { .. } => "no_runtime",
             Self::Runtime { .. } => "runtime",
             Self::Render(_) => "render",

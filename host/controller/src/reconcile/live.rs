@@ -1,14 +1,15 @@
 //! A live TrainJob with its snapshot, for whoever asks why its JobSet is what it is.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::GetParams;
 use kube::{Api, Client};
 use thiserror::Error;
-use trainyard_api::TrainJob;
+use trainyard_api::{TrainJob, names};
 
 use super::children;
-use super::error::ReconcileError;
+use super::error::{ReconcileError, unless_gone};
 use super::snapshot::Snapshot;
-use crate::watch::{TrainJobObject, Watched as _};
+use crate::watch::{TrainJobObject, answer, objects};
 
 /// Why a live TrainJob can't be read.
 #[derive(Debug, Error)]
@@ -42,16 +43,21 @@ pub async fn live(
     name: &str,
 ) -> Result<(TrainJob, Snapshot), LiveError> {
     let failed = |what: String| move |problem| ReconcileError::api(what, problem);
-    let jobs: Api<TrainJobObject> = Api::namespaced(client.clone(), namespace);
-    let found = jobs.get_opt(name).await;
+    let request = objects::<TrainJobObject>(namespace).get(name, &GetParams::default());
+    let found = unless_gone(answer::<TrainJobObject>(&client, request).await);
     let found = found.map_err(failed(format!("reading TrainJob `{name}`")))?;
-    let Some((_, state)) = found.and_then(TrainJobObject::slim) else {
+    let Some((_, read)) = found.flatten() else {
         return Err(LiveError::NoTrainJob {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         });
     };
-    let job = children::read(state.object().unwrap_or_default())?;
+    let state = read.map_err(|unreadable| ReconcileError::Unreadable {
+        kind: names::TRAIN_JOB,
+        name: name.to_owned(),
+        why: unreadable.why.into(),
+    })?;
+    let job = children::read(&state)?;
     let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
     let map = Snapshot::name(name);
     let found = maps.get_opt(&map).await;

@@ -40,7 +40,7 @@ use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
     Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
-    TrainJobObject, TrainJobState, TrainJobStatus, Watched as _,
+    TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
 };
 
 /// The field manager of everything that is written.
@@ -171,6 +171,11 @@ impl Reconciler {
             again: None,
             made: Ok(Vec::new()),
         };
+        if let Some(job) = self.stores.jobs.unreadable(key) {
+            // What is known of an older version must not be acted on.
+            self.known().remove(key);
+            return unreadable(names::TRAIN_JOB, key, &job).into();
+        }
         let Some(state) = self.stores.jobs.get(key) else {
             self.known().remove(key);
             self.ends().remove(key);
@@ -181,10 +186,21 @@ impl Reconciler {
             self.interests.forget(key);
             return nothing;
         }
+        if let Err(error) = self.readable_job_set(key) {
+            return error.into();
+        }
         let now = Timestamp::now();
         let made = self.pass_over(key, &state, now).await;
         let again = self.deadline(key, &state, now);
         Reconciled { again, made }
+    }
+
+    /// Fails if there is a JobSet of the TrainJob's name and it can't be decoded: it would look like one that is missing.
+    fn readable_job_set(&self, key: &Key) -> Result<(), ReconcileError> {
+        match self.stores.job_sets.unreadable(key) {
+            None => Ok(()),
+            Some(job_set) => Err(unreadable(names::JOB_SET, key, &job_set)),
+        }
     }
 
     /// The time until the TrainJob's deadline, where it has one before it.
@@ -276,16 +292,16 @@ impl Reconciler {
                 "jobsStatus": (!status.jobs_status.is_empty()).then_some(&status.jobs_status),
             },
         });
-        let api: Api<TrainJobObject> = self.api(key);
-        let written = api
-            .patch_status(&key.name, &merging(), &Patch::Merge(&patch))
-            .await;
+        let (patch, params) = (Patch::Merge(&patch), merging());
+        let jobs = objects::<TrainJobObject>(&key.namespace);
+        let request = jobs.patch_subresource("status", &key.name, &params, &patch);
+        let written = answer::<TrainJobObject>(&self.client, request).await;
         let written = unless_gone(written)
             .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
-        match written.map(TrainJobObject::slim) {
+        match written {
             // It was deleted meanwhile: there is nothing to say any more.
             None => self.stores.jobs.remove(key, State::version(state)),
-            Some(Some((key, state))) => drop(self.stores.jobs.put(key, state)),
+            Some(Some((key, read))) => drop(self.stores.jobs.put_read(key, read)),
             Some(None) => {}
         }
         Ok(())
@@ -355,6 +371,23 @@ impl Reconciler {
 
     fn known(&self) -> MutexGuard<'_, HashMap<Key, children::Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<ReconcileError> for Reconciled {
+    fn from(error: ReconcileError) -> Self {
+        Self {
+            again: None,
+            made: Err(error),
+        }
+    }
+}
+
+fn unreadable(kind: &'static str, key: &Key, object: &Unreadable) -> ReconcileError {
+    ReconcileError::Unreadable {
+        kind,
+        name: key.name.to_string(),
+        why: object.why.to_string(),
     }
 }
 

@@ -5,27 +5,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, pin_mut};
 use kube::api::DynamicObject;
-use kube::core::PartialObjectMeta;
 use kube::discovery::Scope;
-use kube::runtime::watcher;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::{Client, Resource as _};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::feed::{Feed, News};
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
-use super::stream::{WATCH_SECONDS, is_gone, patient};
 use super::subject::{Kind, Listing, Source, Version};
 use crate::queue::Queue;
 use crate::rbac::Watched;
+use crate::wire::Identity;
 
 /// The longest pause before discovery is asked again whether a kind is (still) served.
 const ASK_EVERY: Duration = Duration::from_secs(30);
-
-type Object = PartialObjectMeta<DynamicObject>;
 
 /// Follows what TrainJobs are interested in.
 pub(crate) struct LookupWatches {
@@ -60,9 +55,11 @@ impl LookupWatches {
             let (resource, scope) = self.until_served(&source, kind).await;
             match &source {
                 Source::Objects(_, watched) => {
-                    let api = Api::all_with(self.client.clone(), &resource);
+                    let path = DynamicObject::url_path(&resource, None);
+                    let feed =
+                        Feed::new(self.client.clone(), path, selector(watched), Identity::of);
                     let namespaced = matches!(scope, Scope::Namespaced);
-                    if self.watch(&source, api, watched, namespaced).await {
+                    if self.watch(&source, feed, namespaced).await {
                         pauses = waits(ASK_EVERY);
                     }
                 }
@@ -117,35 +114,32 @@ impl LookupWatches {
     async fn watch(
         &self,
         source: &Source,
-        api: Api<Object>,
-        watched: &Watched,
+        mut feed: Feed<Option<Identity>>,
         namespaced: bool,
     ) -> bool {
-        let events = patient(watcher(api, config_of(watched)));
-        pin_mut!(events);
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
-        while let Some(event) = events.next().await {
-            let woken = match event {
-                Ok(Event::Init) => {
+        loop {
+            let woken = match feed.next().await {
+                Ok(News::ListBegins) => {
                     listing = Listing::default();
                     continue;
                 }
-                Ok(Event::InitApply(object)) => {
-                    listing.add(Version::of(&object.metadata));
+                Ok(News::Listed(objects)) => {
+                    for object in objects.iter().flatten() {
+                        listing.add(version(object));
+                    }
                     continue;
                 }
-                Ok(Event::InitDone) => {
+                Ok(News::ListEnds) => {
                     (was_there, failing) = (true, false);
                     self.interests
                         .listed(source, namespaced, &std::mem::take(&mut listing))
                 }
-                Ok(Event::Apply(object)) => self
-                    .interests
-                    .changed(source, Version::of(&object.metadata)),
-                Ok(Event::Delete(object)) => self
-                    .interests
-                    .deleted(source, Version::of(&object.metadata)),
-                Err(error) if is_gone(&error) => break,
+                Ok(News::Changed(Some(object))) => self.interests.changed(source, version(&object)),
+                Ok(News::Deleted(Some(object))) => self.interests.deleted(source, version(&object)),
+                // No API server sends an object without metadata.
+                Ok(News::Watching | News::Changed(None) | News::Deleted(None)) => continue,
+                Err(error) if error.is_not_served() => break,
                 Err(error) if failing => {
                     tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
                     continue;
@@ -171,10 +165,18 @@ impl LookupWatches {
     }
 }
 
-fn config_of(watched: &Watched) -> Config {
-    let config = Config::default().timeout(WATCH_SECONDS);
+/// The field selector of what is watched; none for all.
+fn selector(watched: &Watched) -> Option<String> {
     match watched {
-        Watched::Kind => config,
-        Watched::Named(name) => config.fields(&format!("metadata.name={name}")),
+        Watched::Kind => None,
+        Watched::Named(name) => Some(format!("metadata.name={name}")),
+    }
+}
+
+fn version(object: &Identity) -> Version<'_> {
+    Version {
+        namespace: object.namespace.as_deref(),
+        name: object.name.as_deref().unwrap_or_default(),
+        version: object.resource_version.as_deref(),
     }
 }

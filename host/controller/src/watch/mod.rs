@@ -1,9 +1,12 @@
 //! What the controller knows of the cluster without asking: slim copies of what it watches.
 
+mod feed;
 mod interests;
 mod kinds;
 mod lookups;
 mod objects;
+#[cfg(test)]
+mod script;
 mod states;
 mod store;
 mod stream;
@@ -12,9 +15,11 @@ mod subject;
 pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lookups::LookupWatches;
-pub(crate) use objects::{ClusterRuntimeObject, JobSetObject, RuntimeObject, TrainJobObject};
+pub use objects::Watched;
+pub(crate) use objects::{
+    ClusterRuntimeObject, Decode, JobSetObject, RuntimeObject, TrainJobObject,
+};
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
-pub use store::{State, Store};
-pub use stream::Watched;
-pub(crate) use stream::follow;
+pub use store::{State, Store, Unreadable};
+pub(crate) use stream::{Follower, Health, answer, follow, objects};
 pub(crate) use subject::{Kind, Seen, Version};

@@ -2,29 +2,74 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::sync::OnceLock;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
+use kube::Resource;
 use kube::api::ObjectMeta;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
 use crate::queue::Key;
 use crate::reconcile::Wishes;
+use crate::wire::{self, Identity, Undecodable};
 
 use super::states::{
     JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
 };
-use super::stream::Watched;
+use super::store::{Read, State, Unreadable};
 
-/// A TrainJob as the API server sends it.
+/// An object as the API server sends it, and how it is kept.
+pub trait Watched: Resource<DynamicType = ()> + Send + Sync + 'static {
+    /// How it is told apart.
+    type Key: Eq + Hash + Clone + Send + Sync + 'static;
+    /// What is kept of it.
+    type State: State + Send + Sync + 'static;
+    /// What to do where the kind is not served.
+    const INSTALL: &'static str;
+
+    /// The key of the object of that name; none if such an object can't exist.
+    fn key(namespace: Option<&str>, name: &str) -> Option<Self::Key>;
+}
+
+/// Decodes what is kept of an object.
+pub(crate) trait Decode: Watched {
+    /// Decodes an object of that version. Its managed fields are cut already.
+    fn decode(object: &str, version: u64) -> Result<Self::State, Undecodable>;
+}
+
+/// An object with its key.
+pub(crate) type Keyed<W> = (<W as Watched>::Key, Read<<W as Watched>::State>);
+
+/// Reads an object. One that can't be decoded is still known by its name.
+///
+/// # Errors
+/// Not even its name and version can be decoded: no API server sends such an object.
+pub(crate) fn read<W: Decode>(object: &str) -> Result<Keyed<W>, Undecodable> {
+    let object = wire::without_managed_fields(object);
+    let missing = |field: &str| Undecodable::Field(field.to_owned());
+    let identity = Identity::of(&object).ok_or_else(|| missing("metadata"))?;
+    let name = identity.name.as_deref().unwrap_or_default();
+    let key = W::key(identity.namespace.as_deref(), name);
+    let key = key.ok_or_else(|| missing("metadata.namespace"))?;
+    let version = identity.resource_version.as_deref();
+    let version = version.and_then(|version| version.parse().ok());
+    let version = version.ok_or_else(|| missing("metadata.resourceVersion"))?;
+    let read = W::decode(&object, version).map_err(|why| Unreadable {
+        version,
+        uid: identity.uid.unwrap_or_default().into(),
+        why: why.to_string().into(),
+    });
+    Ok((key, read))
+}
+
+/// A TrainJob as the API server sends it, without its spec: see [`Spec`].
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct TrainJobObject {
     metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Value,
     #[serde(default)]
     status: TrainJobStatus,
 }
@@ -52,20 +97,67 @@ struct JobSetStatus {
     replicated_jobs_status: Vec<JobCounts>,
 }
 
-/// A TrainingRuntime as the API server sends it.
+/// A TrainingRuntime as the API server sends it, without its spec.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct RuntimeObject {
     metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Value,
 }
 
-/// A ClusterTrainingRuntime as the API server sends it.
+/// A ClusterTrainingRuntime as the API server sends it, without its spec.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ClusterRuntimeObject {
     metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Value,
+}
+
+/// The spec of an object that a tenant wrote: of one that can't be decoded as a whole, the members that can.
+struct Spec {
+    members: Value,
+    /// Why the others can't be.
+    problem: Option<Undecodable>,
+}
+
+impl Spec {
+    fn of(object: &str) -> Result<Self, Undecodable> {
+        #[derive(Deserialize)]
+        struct Whole {
+            #[serde(default)]
+            spec: Value,
+        }
+        // Most often there is nothing wrong.
+        if let Ok(Whole { spec }) = serde_json::from_str(object) {
+            return Ok(Self {
+                members: spec,
+                problem: None,
+            });
+        }
+        let members = wire::members(object)?;
+        let spec = members.into_iter().find(|member| member.key == "spec");
+        let spec = spec.ok_or_else(|| Undecodable::Field("spec".to_owned()))?;
+        let (mut decoded, mut problem) = (Map::new(), None);
+        for member in wire::members(spec.value)? {
+            match serde_json::from_str(member.value) {
+                Ok(value) => drop(decoded.insert(member.key.to_owned(), value)),
+                Err(_) => {
+                    let place = wire::place(&format!("spec.{}", member.key));
+                    problem.get_or_insert(Undecodable::TooDeep(place));
+                }
+            }
+        }
+        // Each by itself may just fit.
+        let problem = problem.unwrap_or_else(|| Undecodable::TooDeep("spec".to_owned()));
+        Ok(Self {
+            members: Value::Object(decoded),
+            problem: Some(problem),
+        })
+    }
+
+    /// The whole spec.
+    fn whole(self) -> Result<Value, Undecodable> {
+        match self.problem {
+            None => Ok(self.members),
+            Some(problem) => Err(problem),
+        }
+    }
 }
 
 macro_rules! resource {
@@ -144,15 +236,13 @@ fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, Stri
     annotations
 }
 
-fn version(metadata: &ObjectMeta) -> Option<u64> {
-    metadata.resource_version.as_deref()?.parse().ok()
+fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
+    namespace.map(|namespace| Key::new(namespace, name))
 }
 
-fn key(metadata: &ObjectMeta) -> Option<Key> {
-    Some(Key::new(
-        metadata.namespace.as_deref()?,
-        metadata.name.as_deref()?,
-    ))
+fn uid(metadata: &mut ObjectMeta) -> Result<Box<str>, Undecodable> {
+    let uid = metadata.uid.take().map(Into::into);
+    uid.ok_or_else(|| Undecodable::Field("metadata.uid".to_owned()))
 }
 
 impl Watched for TrainJobObject {
@@ -160,32 +250,49 @@ impl Watched for TrainJobObject {
     type State = TrainJobState;
     const INSTALL: &'static str = INSTALL_OURS;
 
-    fn slim(self) -> Option<(Key, TrainJobState)> {
-        let key = key(&self.metadata)?;
-        let version = version(&self.metadata)?;
-        let created = self.metadata.creation_timestamp.as_ref()?.0;
+    fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
+        key(namespace, name)
+    }
+}
+
+impl Decode for TrainJobObject {
+    fn decode(object: &str, version: u64) -> Result<TrainJobState, Undecodable> {
+        let Self {
+            mut metadata,
+            status,
+        } = wire::decode(object)?;
+        let uid = uid(&mut metadata)?;
+        let created = metadata.creation_timestamp.as_ref();
+        let created =
+            created.ok_or_else(|| Undecodable::Field("metadata.creationTimestamp".to_owned()))?;
+        let created = created.0;
+        let spec = Spec::of(object)?;
         let object = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": names::TRAIN_JOB,
             "metadata": {
-                "name": self.metadata.name,
-                "namespace": self.metadata.namespace,
-                "uid": self.metadata.uid,
-                "labels": self.metadata.labels.unwrap_or_default(),
-                "annotations": annotations(self.metadata.annotations),
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": uid,
+                "labels": metadata.labels.unwrap_or_default(),
+                "annotations": annotations(metadata.annotations),
             },
-            "spec": self.spec,
+            "spec": spec.members,
         });
-        let state = TrainJobState {
-            uid: self.metadata.uid?.into(),
+        // Suspending, ending and deleting work with the rest of a spec too.
+        let wishes = Wishes::of(&object);
+        Ok(TrainJobState {
+            uid,
             version,
             created,
-            deleting: self.metadata.deletion_timestamp.is_some(),
-            status: self.status,
-            wishes: Wishes::of(&object),
-            object: object.to_string().into(),
-        };
-        Some((key, state))
+            deleting: metadata.deletion_timestamp.is_some(),
+            status,
+            wishes,
+            object: match spec.problem {
+                None => Ok(object.to_string().into()),
+                Some(problem) => Err(problem.to_string().into()),
+            },
+        })
     }
 }
 
@@ -195,37 +302,39 @@ impl Watched for JobSetObject {
     const INSTALL: &'static str =
         "install JobSet v0.12 or newer, as https://jobset.sigs.k8s.io says";
 
-    fn slim(self) -> Option<(Key, JobSetState)> {
-        let key = key(&self.metadata)?;
-        let version = version(&self.metadata)?;
+    fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
+        key(namespace, name)
+    }
+}
+
+impl Decode for JobSetObject {
+    fn decode(object: &str, version: u64) -> Result<JobSetState, Undecodable> {
+        let Self {
+            mut metadata,
+            spec,
+            status,
+        } = wire::decode(object)?;
         let is_end = |condition: &Condition| {
             matches!(condition.type_.as_str(), "Completed" | "Failed") && condition.status == "True"
         };
-        let mut jobs = self.status.replicated_jobs_status;
+        let mut jobs = status.replicated_jobs_status;
         // JobSet builds the list from a map: its order says nothing.
         jobs.sort();
-        let owner =
-            |owners: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference>| {
-                let mut owners = owners.into_iter();
-                owners
-                    .find(|owner| owner.controller == Some(true))
-                    .map(|owner| owner.uid.into())
-            };
-        let state = JobSetState {
-            uid: self.metadata.uid?.into(),
-            version,
-            owner: self.metadata.owner_references.and_then(owner),
-            deleting: self.metadata.deletion_timestamp.is_some(),
-            suspended: self.spec.suspend,
-            end: self
-                .status
-                .conditions
-                .into_iter()
-                .find(is_end)
-                .map(Box::new),
-            jobs: jobs.into(),
+        let owner = |owners: Vec<OwnerReference>| {
+            let mut owners = owners.into_iter();
+            owners
+                .find(|owner| owner.controller == Some(true))
+                .map(|owner| owner.uid.into())
         };
-        Some((key, state))
+        Ok(JobSetState {
+            uid: uid(&mut metadata)?,
+            version,
+            owner: metadata.owner_references.and_then(owner),
+            deleting: metadata.deletion_timestamp.is_some(),
+            suspended: spec.suspend,
+            end: status.conditions.into_iter().find(is_end).map(Box::new),
+            jobs: jobs.into(),
+        })
     }
 }
 
@@ -234,8 +343,15 @@ impl Watched for RuntimeObject {
     type State = RuntimeState;
     const INSTALL: &'static str = INSTALL_OURS;
 
-    fn slim(self) -> Option<(RuntimeKey, RuntimeState)> {
-        runtime(names::TRAINING_RUNTIME, self.metadata, self.spec)
+    fn key(namespace: Option<&str>, name: &str) -> Option<RuntimeKey> {
+        Some(runtime_key(namespace, name))
+    }
+}
+
+impl Decode for RuntimeObject {
+    fn decode(object: &str, version: u64) -> Result<RuntimeState, Undecodable> {
+        let Self { metadata } = wire::decode(object)?;
+        runtime(names::TRAINING_RUNTIME, metadata, object, version)
     }
 }
 
@@ -244,33 +360,44 @@ impl Watched for ClusterRuntimeObject {
     type State = RuntimeState;
     const INSTALL: &'static str = INSTALL_OURS;
 
-    fn slim(self) -> Option<(RuntimeKey, RuntimeState)> {
-        runtime(names::CLUSTER_TRAINING_RUNTIME, self.metadata, self.spec)
+    fn key(namespace: Option<&str>, name: &str) -> Option<RuntimeKey> {
+        Some(runtime_key(namespace, name))
+    }
+}
+
+impl Decode for ClusterRuntimeObject {
+    fn decode(object: &str, version: u64) -> Result<RuntimeState, Undecodable> {
+        let Self { metadata } = wire::decode(object)?;
+        runtime(names::CLUSTER_TRAINING_RUNTIME, metadata, object, version)
+    }
+}
+
+fn runtime_key(namespace: Option<&str>, name: &str) -> RuntimeKey {
+    RuntimeKey {
+        namespace: namespace.map(Into::into),
+        name: name.into(),
     }
 }
 
 fn runtime(
     kind: &str,
     mut metadata: ObjectMeta,
-    spec: Value,
-) -> Option<(RuntimeKey, RuntimeState)> {
-    let key = RuntimeKey {
-        namespace: metadata.namespace.as_deref().map(Into::into),
-        name: metadata.name.as_deref()?.into(),
-    };
-    let version = version(&metadata)?;
+    object: &str,
+    version: u64,
+) -> Result<RuntimeState, Undecodable> {
     metadata.managed_fields = None;
     metadata.annotations = metadata.annotations.map(|found| annotations(Some(found)));
-    let object = json!({
-        "apiVersion": names::TRAINER_API_VERSION,
-        "kind": kind,
-        "metadata": metadata,
-        "spec": spec,
+    let object = Spec::of(object)?.whole().map(|spec| {
+        json!({
+            "apiVersion": names::TRAINER_API_VERSION,
+            "kind": kind,
+            "metadata": metadata,
+            "spec": spec,
+        })
     });
-    let state = RuntimeState {
+    Ok(RuntimeState {
         version,
-        object,
+        object: object.map_err(|problem| problem.to_string()),
         snapshot: OnceLock::new(),
-    };
-    Some((key, state))
+    })
 }

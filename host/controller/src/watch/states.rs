@@ -72,8 +72,9 @@ pub struct TrainJobState {
     pub status: TrainJobStatus,
     /// What it says of itself, so that the text is read only where something is made of it.
     pub(crate) wishes: Wishes,
-    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much.
-    pub(super) object: Box<str>,
+    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much. An error if the spec can't be decoded as
+    /// a whole.
+    pub(super) object: Result<Box<str>, Box<str>>,
 }
 
 impl State for TrainJobState {
@@ -86,9 +87,10 @@ impl TrainJobState {
     /// The object without its status and what only the API server needs.
     ///
     /// # Errors
-    /// None in fact: the text was written from a value.
-    pub fn object(&self) -> serde_json::Result<Value> {
-        serde_json::from_str(&self.object)
+    /// What of the spec can't be decoded.
+    pub fn object(&self) -> Result<Value, String> {
+        let text = self.object.as_deref().map_err(ToString::to_string)?;
+        serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
     /// A number that differs where the object differs in what it is rendered from.
@@ -146,7 +148,7 @@ impl JobSetState {
 pub struct RuntimeState {
     pub(super) version: u64,
     /// The object without what only the API server needs.
-    pub(super) object: Value,
+    pub(super) object: Result<Value, String>,
     pub(super) snapshot: OnceLock<Result<Snapshot, String>>,
 }
 
@@ -156,7 +158,7 @@ impl RuntimeState {
     /// # Errors
     /// What is wrong with the runtime.
     pub fn snapshot(&self) -> Result<Snapshot, String> {
-        let read = || Snapshot::new(self.object.clone());
+        let read = || self.object.clone().and_then(Snapshot::new);
         self.snapshot.get_or_init(read).clone()
     }
 }

@@ -17,6 +17,32 @@ pub trait State {
     fn version(&self) -> u64;
 }
 
+/// An object that was sent and could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub(super) version: u64,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// What could not be decoded, without any value of it.
+    pub why: Box<str>,
+}
+
+impl State for Unreadable {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl Unreadable {
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> String {
+        self.version.to_string()
+    }
+}
+
+/// An object as it was read.
+pub(crate) type Read<S> = Result<S, Unreadable>;
+
 /// Slim copies of all objects of a kind.
 ///
 /// Watches and the answers to the controller's own writes both feed it, and the newer version wins: so a reconcile sees what
@@ -30,6 +56,8 @@ pub struct Store<K, S> {
 #[derive(Debug)]
 struct Objects<K, S> {
     there: HashMap<K, Arc<S>>,
+    /// Those whose newest version can't be decoded: an older one says nothing of what they are now.
+    unreadable: HashMap<K, Arc<Unreadable>>,
     /// The versions at which objects went, of late.
     gone: HashMap<K, u64>,
     /// The same in the order in which they went.
@@ -41,6 +69,7 @@ impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
         Self {
             objects: RwLock::new(Objects {
                 there: HashMap::new(),
+                unreadable: HashMap::new(),
                 gone: HashMap::new(),
                 went: VecDeque::new(),
             }),
@@ -50,14 +79,26 @@ impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
 }
 
 impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
-    /// The object, as far as it is known.
+    /// The object, as far as it is known; none if its newest version can't be decoded.
     pub fn get(&self, key: &K) -> Option<Arc<S>> {
         self.read().there.get(key).cloned()
     }
 
-    /// The keys of all objects.
+    /// Why the object is not known, although it exists.
+    pub fn unreadable(&self, key: &K) -> Option<Arc<Unreadable>> {
+        self.read().unreadable.get(key).cloned()
+    }
+
+    /// How many objects exist that can't be decoded.
+    pub fn count_unreadable(&self) -> usize {
+        self.read().unreadable.len()
+    }
+
+    /// The keys of all objects, readable or not.
     pub fn keys(&self) -> Vec<K> {
-        self.read().there.keys().cloned().collect()
+        let objects = self.read();
+        let keys = objects.there.keys().chain(objects.unreadable.keys());
+        keys.cloned().collect()
     }
 
     /// How many objects there are.
@@ -72,45 +113,56 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
 
     /// Keeps a version of the object, unless a newer one is known, or that it went since. Says whether it was kept.
     pub fn put(&self, key: K, state: S) -> bool {
-        self.write().put(key, state)
+        self.put_read(key, Ok(state))
+    }
+
+    /// The same for an object that may not have been decodable.
+    pub(crate) fn put_read(&self, key: K, read: Read<S>) -> bool {
+        self.write().put(key, read)
     }
 
     /// The newest version of all.
     pub fn newest(&self) -> u64 {
         let objects = self.read();
-        objects
-            .there
-            .values()
-            .map(|state| state.version())
-            .max()
-            .unwrap_or(0)
+        let there = objects.there.values().map(|state| state.version());
+        let unreadable = objects.unreadable.values().map(|state| state.version());
+        there.chain(unreadable).max().unwrap_or(0)
     }
 
     /// Forgets the object that was deleted at this version, unless one of that name was made since.
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
-        if objects
-            .there
-            .get(key)
-            .is_some_and(|known| known.version() <= version)
-        {
+        if objects.version(key).is_some_and(|known| known <= version) {
             objects.there.remove(key);
+            objects.unreadable.remove(key);
         }
         objects.went(key.clone(), version);
     }
 
-    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone, as it was last.
-    pub fn replace(&self, listed: Vec<(K, S)>, before: u64) -> Vec<(K, Arc<S>)> {
-        let listed_versions = listed.iter().map(|(_, state)| state.version());
+    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone, as it was last if that
+    /// was readable.
+    pub(crate) fn replace(
+        &self,
+        listed: Vec<(K, Read<S>)>,
+        before: u64,
+    ) -> Vec<(K, Option<Arc<S>>)> {
+        let listed_versions = listed.iter().map(|(_, read)| version(read));
         let last = listed_versions.fold(before, u64::max);
         let keys: HashSet<K> = listed.iter().map(|(key, _)| key.clone()).collect();
         let mut objects = self.write();
-        for (key, state) in listed {
-            objects.put(key, state);
+        for (key, read) in listed {
+            objects.put(key, read);
         }
         // What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
-        let is_gone = |key: &K, state: &mut Arc<S>| !keys.contains(key) && state.version() <= last;
-        let gone: Vec<_> = objects.there.extract_if(is_gone).collect();
+        let is_gone = |key: &K, version: u64| !keys.contains(key) && version <= last;
+        let there = objects
+            .there
+            .extract_if(|key, state| is_gone(key, state.version()));
+        let mut gone: Vec<_> = there.map(|(key, state)| (key, Some(state))).collect();
+        let unreadable = objects
+            .unreadable
+            .extract_if(|key, state| is_gone(key, state.version()));
+        gone.extend(unreadable.map(|(key, _)| (key, None)));
         for (key, _) in &gone {
             objects.went(key.clone(), last);
         }
@@ -140,13 +192,29 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     }
 }
 
+fn version<S: State>(read: &Read<S>) -> u64 {
+    match read {
+        Ok(state) => state.version(),
+        Err(unreadable) => unreadable.version,
+    }
+}
+
 impl<K: Eq + Hash + Clone, S: State> Objects<K, S> {
-    fn put(&mut self, key: K, state: S) -> bool {
-        let known = self.there.get(&key).map(|known| known.version());
-        let gone = self.gone.get(&key).copied();
-        let newer = known.max(gone).is_none_or(|known| known < state.version());
+    fn version(&self, key: &K) -> Option<u64> {
+        let there = self.there.get(key).map(|known| known.version());
+        there.max(self.unreadable.get(key).map(|known| known.version))
+    }
+
+    fn put(&mut self, key: K, read: Read<S>) -> bool {
+        let known = self.version(&key).max(self.gone.get(&key).copied());
+        let newer = known.is_none_or(|known| known < version(&read));
         if newer {
-            self.there.insert(key, Arc::new(state));
+            self.there.remove(&key);
+            self.unreadable.remove(&key);
+            match read {
+                Ok(state) => drop(self.there.insert(key, Arc::new(state))),
+                Err(why) => drop(self.unreadable.insert(key, Arc::new(why))),
+            }
         }
         newer
     }
@@ -218,8 +286,8 @@ mod tests {
         store.put("written since", At(9));
         assert!(!store.is_synced());
         assert_eq!(
-            store.replace(vec![("stays", At(3)), ("new", At(4))], before),
-            [("gone", At(1).into())]
+            store.replace(vec![("stays", Ok(At(3))), ("new", Ok(At(4)))], before),
+            [("gone", Some(At(1).into()))]
         );
         assert!(store.is_synced());
         assert_eq!(*store.get(&"stays").unwrap(), At(3));
@@ -231,11 +299,47 @@ mod tests {
         let store = Store::default();
         store.put("stays", At(2));
         store.put("gone", At(7));
-        let listed = vec![("stays", At(2))];
+        let listed = vec![("stays", Ok(At(2)))];
         let gone = store.replace(listed, store.newest());
-        assert_eq!(gone, [("gone", At(7).into())]);
+        assert_eq!(gone, [("gone", Some(At(7).into()))]);
         let gone = store.replace(Vec::new(), store.newest());
-        assert_eq!(gone, [("stays", At(2).into())]);
+        assert_eq!(gone, [("stays", Some(At(2).into()))]);
         assert!(store.is_empty());
+    }
+
+    fn unreadable(version: u64) -> Read<At> {
+        Err(Unreadable {
+            version,
+            uid: "u".into(),
+            why: "spec: nested too deep".into(),
+        })
+    }
+
+    #[test]
+    fn an_older_state_does_not_outlive_a_version_that_is_unreadable() {
+        let store = Store::default();
+        store.put("a", At(5));
+        assert!(!store.put_read("a", unreadable(4)));
+        assert!(store.get(&"a").is_some() && store.unreadable(&"a").is_none());
+        assert!(store.put_read("a", unreadable(6)));
+        assert!(store.get(&"a").is_none());
+        assert_eq!(store.unreadable(&"a").unwrap().version(), 6);
+        assert_eq!((store.newest(), store.count_unreadable()), (6, 1));
+        assert_eq!(store.keys(), ["a"]);
+        // An answer that comes late is older still; a newer version is readable again.
+        assert!(!store.put("a", At(5)) && store.put("a", At(7)));
+        assert!(store.unreadable(&"a").is_none());
+        assert_eq!(*store.get(&"a").unwrap(), At(7));
+    }
+
+    #[test]
+    fn what_is_unreadable_goes_as_all_else_does() {
+        let store = Store::default();
+        store.replace(vec![("a", unreadable(2)), ("b", unreadable(3))], 0);
+        store.remove(&"a", 4);
+        assert_eq!(store.keys(), ["b"]);
+        assert_eq!(store.replace(Vec::new(), store.newest()), [("b", None)]);
+        assert_eq!(store.count_unreadable(), 0);
+        assert!(!store.put("a", At(3)));
     }
 }

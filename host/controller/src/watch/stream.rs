@@ -1,171 +1,211 @@
 //! A watch that feeds a store.
 
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt, pin_mut, stream};
-use kube::core::GroupVersionKind;
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::Client;
+use kube::core::{GroupVersionKind, Request};
+use tokio::time::{Instant, sleep};
 
+use super::feed::{Feed, News};
 use super::kinds::{discover, waits};
-use super::store::{State, Store};
-use crate::reconcile::is_not_found;
-
-/// An object as the API server sends it, and how it is kept.
-pub trait Watched:
-    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
-{
-    /// How it is told apart.
-    type Key: Eq + Hash + Clone + Send + Sync;
-    /// What is kept of it.
-    type State: State + Send + Sync;
-    /// What to do where the kind is not served.
-    const INSTALL: &'static str;
-
-    /// Its key and what is kept of it; none for an object that the API server would never send.
-    fn slim(self) -> Option<(Self::Key, Self::State)>;
-}
-
-/// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
-pub(crate) const WATCH_SECONDS: u32 = 60;
-
-/// The longest pause before a watch that fails starts again.
-const WATCH_AGAIN: Duration = Duration::from_secs(30);
+use super::objects::{Decode, Keyed, read};
+use super::store::{State as _, Store};
+use crate::wire::Undecodable;
 
 /// The longest pause before discovery is asked again whether the controller's own kinds are served.
 const ASK_EVERY: Duration = Duration::from_secs(4);
 
-/// Watches a kind for good, and calls `changed` for each object that appeared, changed or went, with the last that was known
-/// of it where it went. An error is logged and waited out; no other watch feels it. While the kind is not served, that is waited for, and
-/// `absent` is told why; nothing once it is served.
-pub(crate) async fn follow<W: Watched>(
+/// A watch that brought nothing but errors for so long is lost: what is known of the cluster may be anything by now.
+const LOST_AFTER: Duration = Duration::from_secs(120);
+
+/// How a watch does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It follows its kind.
+    Follows,
+    /// The kind is not served, and this is what to do.
+    NotServed(String),
+    /// It has failed for long, and this is why.
+    Lost(String),
+}
+
+/// What a watch tells of.
+pub(crate) trait Follower<W: Decode> {
+    /// How it does now, if that is not how it did before.
+    fn health(&self, health: Health);
+    /// An object appeared, changed, or went, with the last that was known of it if it went.
+    fn changed(&self, key: &W::Key, gone: Option<Arc<W::State>>);
+}
+
+/// Watches a kind for good. An error is logged and retried; no other watch feels it.
+pub(crate) async fn follow<W: Decode>(
     client: &Client,
     store: &Store<W::Key, W::State>,
-    absent: impl Fn(Option<String>),
-    changed: impl Fn(&W::Key, Option<Arc<W::State>>),
+    follower: &impl Follower<W>,
 ) {
+    let mut watch = Watch {
+        store,
+        follower,
+        health: Health::Follows,
+        failing_since: None,
+    };
     loop {
-        until_served::<W>(client, &absent).await;
-        watch(Api::<W>::all(client.clone()), store, &changed).await;
-        tokio::time::sleep(ASK_EVERY).await;
+        watch.until_served(client).await;
+        watch.while_served(client).await;
+        sleep(ASK_EVERY).await;
     }
 }
 
-/// Waits until the kind is served.
-async fn until_served<W: Watched>(client: &Client, absent: impl Fn(Option<String>)) {
-    let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
-    let (mut pauses, mut told) = (waits(ASK_EVERY), false);
-    loop {
-        match discover(client, &kind).await {
-            Ok(Some(_)) => {
-                if told {
-                    absent(None);
-                    tracing::info!(kind = kind.kind, "the kind is served now");
-                }
-                return;
-            }
-            Ok(None) => {
-                let why = format!(
-                    "{} ({}) is not served; {}",
-                    kind.kind,
-                    kind.api_version(),
-                    W::INSTALL
-                );
-                if !told {
-                    tracing::warn!("{why}; the controller goes on by itself then");
-                }
-                told = true;
-                absent(Some(why));
-            }
-            Err(error) => {
-                tracing::warn!(kind = kind.kind, %error, "discovery failed; it is asked again");
-            }
-        }
-        tokio::time::sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
-    }
+/// Reads the answer to a call that returns a whole object.
+///
+/// # Errors
+/// The call's own. None also stands for an object that no API server sends.
+pub(crate) async fn answer<W: Decode>(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> Result<Option<Keyed<W>>, kube::Error> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let text = client.request_text(request).await?;
+    Ok(named::<W>(read::<W>(&text)))
 }
 
-/// Watches until the kind is gone.
-async fn watch<W: Watched>(
-    api: Api<W>,
-    store: &Store<W::Key, W::State>,
-    changed: impl Fn(&W::Key, Option<Arc<W::State>>),
-) {
-    let events = patient(watcher(
-        api,
-        watcher::Config::default().timeout(WATCH_SECONDS),
-    ));
-    pin_mut!(events);
-    let (mut listed, mut before) = (Vec::new(), 0);
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(watcher::Event::Init) => {
-                listed.clear();
-                before = store.newest();
-            }
-            Ok(watcher::Event::InitApply(object)) => listed.extend(object.slim()),
-            Ok(watcher::Event::InitDone) => {
-                let listed = std::mem::take(&mut listed);
-                let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
-                let gone = store.replace(listed, before);
-                keys.iter().for_each(|key| changed(key, None));
-                gone.into_iter()
-                    .for_each(|(key, last)| changed(&key, Some(last)));
-            }
-            Ok(watcher::Event::Apply(object)) => {
-                if let Some((key, state)) = object.slim() {
-                    store.put(key.clone(), state);
-                    changed(&key, None);
+/// Where the objects of a kind in a namespace are.
+pub(crate) fn objects<W: Decode>(namespace: &str) -> Request {
+    Request::new(W::url_path(&(), Some(namespace)))
+}
+
+type Item<W> = Result<Keyed<W>, Undecodable>;
+
+/// An object with a name; one without is logged, and nobody can do more about it.
+fn named<W: Decode>(item: Item<W>) -> Option<Keyed<W>> {
+    let logged = |why: &Undecodable| {
+        tracing::error!(kind = &*W::kind(&()), %why, "the API server sent an object that has no name or no version");
+    };
+    item.inspect_err(logged).ok()
+}
+
+struct Watch<'a, W: Decode, F> {
+    store: &'a Store<W::Key, W::State>,
+    follower: &'a F,
+    health: Health,
+    failing_since: Option<Instant>,
+}
+
+impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
+    fn is(&mut self, health: Health) {
+        if self.health != health {
+            self.health = health.clone();
+            self.follower.health(health);
+        }
+    }
+
+    /// It was seen to work.
+    fn works(&mut self) {
+        self.failing_since = None;
+        self.is(Health::Follows);
+    }
+
+    fn fails(&mut self, what: &str, error: &dyn std::fmt::Display) {
+        let kind = W::kind(&());
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        tracing::warn!(kind = &*kind, %error, "{what} failed; it is tried again");
+        if since.elapsed() >= LOST_AFTER {
+            self.is(Health::Lost(format!(
+                "the watch has failed for more than {} s: {error}",
+                LOST_AFTER.as_secs()
+            )));
+        }
+    }
+
+    /// Waits until the kind is served.
+    async fn until_served(&mut self, client: &Client) {
+        let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
+        let mut pauses = waits(ASK_EVERY);
+        loop {
+            match discover(client, &kind).await {
+                Ok(Some(_)) => {
+                    if matches!(self.health, Health::NotServed(_)) {
+                        tracing::info!(kind = kind.kind, "the kind is served now");
+                        self.works();
+                    }
+                    return;
                 }
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                if let Some((key, state)) = object.slim() {
-                    store.remove(&key, state.version());
-                    changed(&key, Some(Arc::new(state)));
+                Ok(None) => {
+                    let why = format!(
+                        "{} ({}) is not served; {}",
+                        kind.kind,
+                        kind.api_version(),
+                        W::INSTALL
+                    );
+                    if !matches!(self.health, Health::NotServed(_)) {
+                        tracing::warn!("{why}; the controller goes on by itself then");
+                    }
+                    self.is(Health::NotServed(why));
                 }
+                Err(error) => self.fails("discovery", &error),
             }
-            Err(error) if is_gone(&error) => return,
-            Err(error) => {
-                tracing::warn!(kind = &*W::kind(&()), %error, "a watch failed; it starts again");
+            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+        }
+    }
+
+    /// Watches until the kind is gone.
+    async fn while_served(&mut self, client: &Client) {
+        let path = W::url_path(&(), None);
+        let mut feed = Feed::new(client.clone(), path, None, read::<W>);
+        let (mut listed, mut before) = (Vec::new(), 0);
+        loop {
+            match feed.next().await {
+                Ok(News::ListBegins) => {
+                    listed.clear();
+                    before = self.store.newest();
+                }
+                Ok(News::Listed(items)) => listed.extend(items.into_iter().filter_map(named::<W>)),
+                Ok(News::ListEnds) => self.listed(std::mem::take(&mut listed), before),
+                Ok(News::Watching) => self.works(),
+                Ok(News::Changed(item)) => self.changed(item),
+                Ok(News::Deleted(item)) => self.deleted(item),
+                Err(error) if error.is_not_served() => return,
+                Err(error) => self.fails("a watch", &error),
             }
         }
     }
-}
 
-/// The events of a watch, which starts again ever more slowly while it fails. That a list begins says nothing: kube's own backoff
-/// would begin anew with it.
-pub(crate) fn patient<K>(
-    events: impl Stream<Item = watcher::Result<watcher::Event<K>>>,
-) -> impl Stream<Item = watcher::Result<watcher::Event<K>>> {
-    let start = (Box::pin(events), waits(WATCH_AGAIN), None);
-    stream::unfold(start, async |(mut events, mut pauses, pause)| {
-        if let Some(pause) = pause {
-            tokio::time::sleep(pause).await;
+    fn listed(&mut self, listed: Vec<Keyed<W>>, before: u64) {
+        let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
+        let gone = self.store.replace(listed, before);
+        self.works();
+        for key in keys {
+            self.follower.changed(&key, None);
         }
-        let event = events.next().await?;
-        let pause = match &event {
-            Err(_) => Some(pauses.next().unwrap_or(WATCH_AGAIN)),
-            Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
-            Ok(_) => {
-                pauses = waits(WATCH_AGAIN);
-                None
-            }
+        for (key, last) in gone {
+            self.follower.changed(&key, last);
+        }
+    }
+
+    fn changed(&mut self, item: Item<W>) {
+        if let Some((key, read)) = named::<W>(item) {
+            self.store.put_read(key.clone(), read);
+            self.follower.changed(&key, None);
+        }
+    }
+
+    fn deleted(&mut self, item: Item<W>) {
+        let Some((key, read)) = named::<W>(item) else {
+            return;
         };
-        Some((event, (events, pauses, pause)))
-    })
-}
-
-/// Whether the kind is served no more.
-pub(crate) fn is_gone(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => is_not_found(error),
-        watcher::Error::WatchError(status) => status.code == 404,
-        watcher::Error::NoResourceVersion => false,
+        match read {
+            Ok(last) => {
+                self.store.remove(&key, last.version());
+                self.follower.changed(&key, Some(Arc::new(last)));
+            }
+            Err(last) => {
+                self.store.remove(&key, last.version());
+                self.follower.changed(&key, None);
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
-use crate::watch::{JobSetObject, JobSetState, Watched as _};
+use crate::watch::{JobSetObject, JobSetState, answer, objects};
 
 impl Reconciler {
     pub(super) async fn patch_job_set(
@@ -21,13 +21,14 @@ impl Reconciler {
         patch: &Patch<&Value>,
         params: &PatchParams,
     ) -> Result<(), ReconcileError> {
-        let api: Api<JobSetObject> = self.api(key);
-        let written = api.patch(&key.name, params, patch).await;
+        let job_sets = objects::<JobSetObject>(&key.namespace);
+        let request = job_sets.patch(&key.name, params, patch);
+        let written = answer::<JobSetObject>(&self.client, request).await;
         let written = written.map_err(|error| {
             ReconcileError::api(format!("writing JobSet `{}`", key.name), error)
         })?;
-        if let Some((key, state)) = written.slim() {
-            self.stores.job_sets.put(key, state);
+        if let Some((key, read)) = written {
+            self.stores.job_sets.put_read(key, read);
         }
         Ok(())
     }

@@ -10,18 +10,18 @@ mod snapshots;
 use std::sync::Arc;
 
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch};
+use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
 use serde_json::{Value, json};
 use trainyard_api::TrainJob;
 use trainyard_render::{About, Warning};
 
 use beside::Held;
 
-use super::error::ReconcileError;
+use super::error::{ReconcileError, unless_gone};
 use super::snapshot::Listed;
 use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
-use crate::watch::{JobSetState, State, TrainJobObject, TrainJobState, Watched as _};
+use crate::watch::{JobSetState, State, TrainJobObject, TrainJobState, answer, objects};
 
 pub(super) use read::read;
 pub(super) use running::Known;
@@ -52,6 +52,8 @@ impl Reconciler {
         suspend: bool,
     ) -> Result<Vec<Warning>, ReconcileError> {
         let job_set = self.stores.job_sets.get(key);
+        // Asked after it was looked up, so that one that can't be decoded since is not taken for a missing one.
+        self.readable_job_set(key)?;
         match job_set.as_deref() {
             Some(found) if found.owner.as_ref() != Some(&state.uid) => {
                 Err(self.foreign_job_set(key).await?)
@@ -96,7 +98,7 @@ impl Reconciler {
         Ok(Pass {
             reconciler: self,
             key,
-            job: Arc::new(read(state.object().unwrap_or_default())?),
+            job: Arc::new(read(state)?),
             has_run: status::has_run(&state.status),
         })
     }
@@ -105,15 +107,18 @@ impl Reconciler {
     /// that was deleted, or has ended, would be made again.
     async fn confirm(&self, key: &Key, known: &TrainJobState) -> Result<(), ReconcileError> {
         let what = format!("TrainJob `{}`", key.name);
-        let found: Option<TrainJobObject> = self.read(key, &key.name).await?;
-        match found.and_then(TrainJobObject::slim) {
-            Some((_, now))
+        let request =
+            objects::<TrainJobObject>(&key.namespace).get(&key.name, &GetParams::default());
+        let found = unless_gone(answer::<TrainJobObject>(&self.client, request).await);
+        let found = found.map_err(|error| ReconcileError::api(format!("reading {what}"), error))?;
+        match found.flatten() {
+            Some((_, Ok(now)))
                 if now.uid == known.uid && now.resource_version() == known.resource_version() =>
             {
                 Ok(())
             }
             Some((key, now)) => {
-                self.stores.jobs.put(key, now);
+                self.stores.jobs.put_read(key, now);
                 Err(ReconcileError::Conflict { what })
             }
             None => {

@@ -7,12 +7,18 @@ use trainyard_api::{Located, Object, Source, TrainJob};
 use trainyard_schema::Admission;
 
 use crate::reconcile::error::ReconcileError;
+use crate::watch::TrainJobState;
 
 /// The way in that files take too: what an old form becomes has passed no API server's schema.
 static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
 
 /// Reads a TrainJob with its old forms, as the API server has it.
-pub(in crate::reconcile) fn read(object: Value) -> Result<TrainJob, ReconcileError> {
+pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {
+    let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
+    admit(state.object().map_err(|problem| refused(vec![problem]))?)
+}
+
+fn admit(object: Value) -> Result<TrainJob, ReconcileError> {
     let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
     let object = Object::read(Source::new("", 1), object).map_err(|errors| {
         refused(
@@ -59,7 +65,7 @@ mod tests {
     }
 
     fn refusal(spec: Value) -> String {
-        read(job(spec)).unwrap_err().to_string()
+        admit(job(spec)).unwrap_err().to_string()
     }
 
     fn overrides(pods: &Value) -> Value {
@@ -69,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_an_override_becomes_is_checked_as_a_patch_is() {
-        read(job(overrides(&json!({"nodeSelector": {"disk": "ssd"}})))).unwrap();
+        admit(job(overrides(&json!({"nodeSelector": {"disk": "ssd"}})))).unwrap();
         let error = refusal(overrides(&json!({"hostNetwork": true})));
         let wanted = "unknown field \"spec.podTemplateOverrides[0].spec.hostNetwork\"";
         assert!(error.contains(wanted), "{error}");
@@ -91,7 +97,7 @@ mod tests {
     #[test]
     fn the_runtime_guides_api_group_is_the_current_one() {
         let reference = json!({"name": "torch", "apiGroup": "kubeflow.org"});
-        let read = read(job(json!({"runtimeRef": reference}))).unwrap();
+        let read = admit(job(json!({"runtimeRef": reference}))).unwrap();
         assert_eq!(read.runtime_ref.name, "torch");
     }
 }

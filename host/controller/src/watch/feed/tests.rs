@@ -1,0 +1,246 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use super::*;
+use crate::watch::script::{Answer, Script, page};
+
+const PATH: &str = "/apis/a/v1/bs";
+
+fn object(name: &str, version: u64) -> String {
+    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}}}}"#)
+}
+
+fn line(kind: &str, name: &str, version: u64) -> String {
+    format!(
+        "{{\"type\":\"{kind}\",\"object\":{}}}\n",
+        object(name, version)
+    )
+}
+
+fn name(object: &str) -> String {
+    let name = Identity::of(object).and_then(|identity| identity.name);
+    name.unwrap_or_default()
+}
+
+fn feed(script: &Script) -> Feed<String> {
+    Feed::new(script.client(), PATH, None, name)
+}
+
+/// What a feed brings, in words, until it has brought so much.
+async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    for _ in 0..count {
+        words.push(match feed.next().await {
+            Ok(News::ListBegins) => "list".to_owned(),
+            Ok(News::Listed(names)) => format!("page {}", names.join(" ")),
+            Ok(News::ListEnds) => "end".to_owned(),
+            Ok(News::Watching) => "watching".to_owned(),
+            Ok(News::Changed(name)) => format!("changed {name}"),
+            Ok(News::Deleted(name)) => format!("deleted {name}"),
+            Err(error) => format!("error: {error}"),
+        });
+    }
+    words
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
+    let script = Script::new([
+        Answer::ok(page(&[&object("a", 1), &object("b", 2)], 9, "more")),
+        Answer::ok(page(&[&object("c", 3)], 9, "")),
+        Answer::ok(
+            line("ADDED", "d", 10)
+                + &line("MODIFIED", "a", 11)
+                + &line("BOOKMARK", "", 15)
+                + &line("DELETED", "b", 17),
+        ),
+        Answer::ok(line("ADDED", "e", 20)),
+    ]);
+    let mut feed = feed(&script);
+    assert_eq!(
+        news(&mut feed, 10).await,
+        [
+            "list",
+            "page a b",
+            "page c",
+            "end",
+            "watching",
+            "changed d",
+            "changed a",
+            "deleted b",
+            "watching",
+            "changed e"
+        ]
+    );
+    let [first, second, watch, again] = script.requests().try_into().unwrap();
+    assert_eq!(first, format!("{PATH}?&limit=50"));
+    // Objects are small: as many as may be.
+    assert_eq!(second, format!("{PATH}?&limit=500&continue=more"));
+    assert!(
+        watch.contains("watch=true") && watch.contains("allowWatchBookmarks=true"),
+        "{watch}"
+    );
+    assert!(
+        watch.contains("timeoutSeconds=60") && watch.ends_with("resourceVersion=9"),
+        "{watch}"
+    );
+    assert!(again.ends_with("resourceVersion=17"), "{again}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_fails_is_asked_for_again_with_fewer_objects() {
+    let script = Script::new([
+        Answer::ok(page(&[&object("a", 1)], 9, "more")),
+        Answer::status(503),
+        Answer::status(429),
+        Answer::ok(page(&[&object("b", 2)], 9, "")),
+    ]);
+    let mut feed = feed(&script);
+    assert_eq!(
+        news(&mut feed, 4).await,
+        ["list", "page a", "page b", "end"]
+    );
+    let limits = script.requests().split_off(1);
+    assert_eq!(
+        limits,
+        [500, 250, 125].map(|limit| format!("{PATH}?&limit={limit}&continue=more"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_large_objects_are_small() {
+    let large = format!(
+        r#"{{"metadata":{{"name":"a","resourceVersion":"1"}},"spec":"{}"}}"#,
+        "x".repeat(1 << 20)
+    );
+    let script = Script::new([
+        Answer::ok(page(&[&large, &large], 9, "more")),
+        Answer::ok(page(&[], 9, "")),
+    ]);
+    let mut feed = feed(&script);
+    news(&mut feed, 3).await;
+    assert_eq!(
+        script.requests()[1],
+        format!("{PATH}?&limit=7&continue=more")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_expires_or_stays_broken_begins_anew() {
+    let script = Script::new([
+        Answer::ok(page(&[&object("a", 1)], 9, "more")),
+        Answer::status(410),
+        Answer::status(500),
+        Answer::status(500),
+        Answer::status(500),
+        Answer::status(500),
+        Answer::ok(page(&[], 12, "")),
+    ]);
+    let mut feed = feed(&script);
+    let news = news(&mut feed, 8).await;
+    assert!(
+        news[2].starts_with("error: ") && news[4].starts_with("error: "),
+        "{news:?}"
+    );
+    assert_eq!(
+        [&*news[3], &*news[5], &*news[6], &*news[7]],
+        ["list", "list", "page ", "end"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_version_is_gone_lists_again_and_one_that_breaks_goes_on() {
+    let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n";
+    let whole = line("ADDED", "a", 10);
+    let broken_off = whole.clone() + line("ADDED", "b", 11).split_at(20).0;
+    let script = Script::new([
+        Answer::ok(page(&[], 9, "")),
+        Answer::ok(broken_off),
+        Answer::status(503),
+        Answer::ok(line("ADDED", "b", 11)),
+        Answer::ok(gone.to_owned()),
+        Answer::ok(page(&[], 30, "")),
+        Answer::ok(line("ADDED", "c", 31)),
+        Answer::status(410),
+        Answer::ok(page(&[], 40, "")),
+    ]);
+    let mut feed = feed(&script);
+    let news = news(&mut feed, 18).await;
+    let words: Vec<_> = news
+        .iter()
+        .map(|word| word.split(':').next().unwrap())
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "list",
+            "page ",
+            "end",
+            "watching",
+            "changed a",
+            "error",
+            "watching",
+            "changed b",
+            "watching",
+            "error",
+            "list",
+            "page ",
+            "end",
+            "watching",
+            "changed c",
+            "error",
+            "list",
+            "page "
+        ]
+    );
+    let versions: Vec<_> = script
+        .requests()
+        .iter()
+        .filter_map(|path| path.split_once("resourceVersion="))
+        .map(|(_, at)| at.to_owned())
+        .collect();
+    assert_eq!(versions, ["9", "10", "10", "11", "30", "31"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_are_opened_ever_more_slowly() {
+    let mut answers = vec![Answer::ok(page(&[], 9, ""))];
+    answers.extend(std::iter::repeat_with(|| Answer::ok(String::new())).take(8));
+    let script = Script::new(answers);
+    let mut feed = feed(&script);
+    news(&mut feed, 3).await;
+    let start = Instant::now();
+    assert_eq!(
+        news(&mut feed, 16).await,
+        [
+            "watching",
+            "error: the API server ended the watch as soon as it began"
+        ]
+        .repeat(8)
+    );
+    // 1 + 2 + 4 + 8 + 3 times 15, and jitter.
+    assert!(
+        start.elapsed() >= Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_hangs_is_opened_anew() {
+    let script = Script::new([
+        Answer::ok(page(&[], 9, "")),
+        Answer::hangs(line("ADDED", "a", 10)),
+        Answer::ok(line("ADDED", "b", 11)),
+    ]);
+    let mut feed = feed(&script);
+    let news = news(&mut feed, 8).await;
+    assert_eq!(
+        news[4..],
+        [
+            "changed a",
+            "error: the API server did not end the watch in time",
+            "watching",
+            "changed b"
+        ]
+    );
+}

@@ -1,0 +1,257 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::queue::Key;
+use crate::watch::script::{Answer, Script, page};
+use crate::watch::{JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject};
+
+fn served() -> Answer {
+    let kinds = [
+        ("trainjobs", "TrainJob"),
+        ("trainingruntimes", "TrainingRuntime"),
+        ("jobsets", "JobSet"),
+    ];
+    let resources = kinds.map(|(name, kind)| {
+        json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["list", "watch"]})
+    });
+    let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "g/v1", "resources": resources});
+    Answer::ok(list.to_string())
+}
+
+fn nested(levels: usize) -> String {
+    format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
+}
+
+fn object(name: &str, version: u64, more: &Value) -> String {
+    let mut object = json!({"metadata": {
+        "name": name, "namespace": "a", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }});
+    for (key, value) in more.as_object().unwrap() {
+        match key.as_str() {
+            "managedFields" => object["metadata"][key] = value.clone(),
+            _ => object[key] = value.clone(),
+        }
+    }
+    object.to_string()
+}
+
+/// The same with a member of the spec that is nested so deep.
+fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
+    let text = object(name, version, &json!({"spec": spec}));
+    let (start, end) = text.rsplit_once("}}").unwrap();
+    format!(
+        "{start},\"podTemplateOverrides\":{}}}}}{end}",
+        nested(levels)
+    )
+}
+
+/// What a follower was told.
+#[derive(Default)]
+struct Told {
+    health: Mutex<Vec<Health>>,
+    /// How often each object changed.
+    changed: Mutex<BTreeMap<String, usize>>,
+    gone: Mutex<Vec<String>>,
+}
+
+impl Follower<TrainJobObject> for Told {
+    fn health(&self, health: Health) {
+        self.health.lock().unwrap().push(health);
+    }
+
+    fn changed(
+        &self,
+        key: &Key,
+        gone: Option<Arc<<TrainJobObject as crate::watch::Watched>::State>>,
+    ) {
+        let name = key.name.to_string();
+        if gone.is_some() {
+            self.gone.lock().unwrap().push(name.clone());
+        }
+        *self.changed.lock().unwrap().entry(name).or_default() += 1;
+    }
+}
+
+type Jobs = Store<Key, <TrainJobObject as crate::watch::Watched>::State>;
+
+/// Follows until the script has no answer left, and nothing happens for longer than any pause.
+async fn followed(script: &Script, store: &Jobs) -> Told {
+    let told = Told::default();
+    let client = script.client();
+    let end = tokio::time::timeout(Duration::from_secs(1_000), follow(&client, store, &told));
+    assert!(end.await.is_err());
+    told
+}
+
+fn key(name: &str) -> Key {
+    Key::new("a", name)
+}
+
+fn line(kind: &str, object: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
+    let spec = json!({"suspend": true, "runtimeRef": {"name": "r"}});
+    let beyond = json!({"conditions": [{
+        "type": "Suspended", "status": "True", "reason": "r", "message": "secret", "lastTransitionTime": "9999-12-31T23:59:59Z",
+    }]});
+    let list = page(
+        &[
+            &object("first", 1, &json!({"spec": spec})),
+            &deep("nested", 2, &spec, 200),
+            &deep("very-nested", 3, &spec, 100_000),
+            &object(
+                "year-9999",
+                4,
+                &json!({"spec": spec, "managedFields": [{"manager": "m", "time": "9999-12-31T23:59:59Z"}]}),
+            ),
+            &object("status-9999", 5, &json!({"spec": spec, "status": beyond})),
+            &object("last", 6, &json!({"spec": spec})),
+        ],
+        9,
+        "",
+    );
+    let lines = [
+        line(
+            "MODIFIED",
+            &object("last", 10, &json!({"spec": spec, "status": beyond})),
+        ),
+        line("ADDED", &deep("new-nested", 11, &spec, 300)),
+        line(
+            "MODIFIED",
+            &object("status-9999", 12, &json!({"spec": spec})),
+        ),
+        line("ADDED", &object("new", 13, &json!({"spec": spec}))),
+    ];
+    let script = Script::new([served(), Answer::ok(list), Answer::ok(lines.concat())]);
+    let store = Jobs::default();
+    let told = followed(&script, &store).await;
+    assert!(store.is_synced());
+    let readable: Vec<_> = [
+        "first",
+        "nested",
+        "very-nested",
+        "year-9999",
+        "status-9999",
+        "new-nested",
+        "new",
+    ]
+    .map(|name| store.get(&key(name)).unwrap())
+    .into();
+    assert_eq!(readable.len() + 1, store.keys().len());
+    // Those that are nested too deep still say whether they are suspended; nothing else is made of them.
+    for (job, whole) in readable
+        .iter()
+        .zip([true, false, false, true, true, false, true])
+    {
+        assert!(format!("{:?}", job.wishes).contains("suspend: true"));
+        assert_eq!(job.object().is_ok(), whole, "{:?}", job.object());
+    }
+    let why = readable[1].object().unwrap_err();
+    assert_eq!(
+        why,
+        "spec.podTemplateOverrides: nested deeper than the 127 levels that are supported; nest it less deeply"
+    );
+    // What the last one was is not what it is.
+    assert!(store.get(&key("last")).is_none());
+    let unreadable = store.unreadable(&key("last")).unwrap();
+    assert_eq!(
+        (&*unreadable.uid, &*unreadable.resource_version()),
+        ("uid-last", "10")
+    );
+    assert_eq!(
+        &*unreadable.why,
+        "status.conditions[0].lastTransitionTime: the value cannot be decoded; correct it"
+    );
+    let changed = told.changed.lock().unwrap();
+    assert_eq!(
+        (changed["last"], changed["status-9999"], changed["new"]),
+        (2, 2, 1)
+    );
+    assert!(told.health.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
+    let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410}}\n";
+    let none = json!({});
+    let script = Script::new([
+        served(),
+        Answer::ok(page(
+            &[&object("stays", 1, &none), &object("goes", 2, &none)],
+            9,
+            "",
+        )),
+        Answer::ok(line("DELETED", &object("never-seen", 10, &none)) + gone),
+        Answer::ok(page(&[&object("stays", 1, &none)], 20, "")),
+    ]);
+    let store = Jobs::default();
+    let told = followed(&script, &store).await;
+    assert_eq!(store.keys(), [key("stays")]);
+    assert_eq!(*told.gone.lock().unwrap(), ["never-seen", "goes"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
+    let mut answers = vec![served(), Answer::ok(page(&[], 9, ""))];
+    answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(12));
+    answers.push(Answer::ok(line("ADDED", &object("a", 10, &json!({})))));
+    let script = Script::new(answers);
+    let told = followed(&script, &Jobs::default()).await;
+    let health = told.health.lock().unwrap();
+    let [Health::Lost(why), .., Health::Follows] = &**health else {
+        panic!("{health:?}");
+    };
+    assert!(
+        why.starts_with("the watch has failed for more than 120 s: "),
+        "{why}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_shortly_is_not_lost() {
+    let script = Script::new([
+        served(),
+        Answer::ok(page(&[], 9, "")),
+        Answer::status(503),
+        Answer::status(500),
+        Answer::ok(line("ADDED", &object("a", 10, &json!({})))),
+    ]);
+    let told = followed(&script, &Jobs::default()).await;
+    assert!(told.health.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_job_set_with_a_status_that_can_not_be_decoded_is_no_missing_one() {
+    let status =
+        json!({"conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": 1}]});
+    let (found, read) = read::<JobSetObject>(&object("b", 5, &json!({"status": status}))).unwrap();
+    assert_eq!(found, key("b"));
+    assert_eq!(read.unwrap_err().version(), 5);
+}
+
+#[test]
+fn a_runtime_that_is_nested_too_deep_says_so() {
+    let (found, read) =
+        read::<RuntimeObject>(&deep("r", 5, &json!({"mlPolicy": {}, "x": 1}), 200)).unwrap();
+    assert_eq!(
+        found,
+        RuntimeKey {
+            namespace: Some("a".into()),
+            name: "r".into()
+        }
+    );
+    let problem = read.unwrap().snapshot().map(drop).unwrap_err();
+    assert!(
+        problem.starts_with("spec.podTemplateOverrides: nested deeper"),
+        "{problem}"
+    );
+}

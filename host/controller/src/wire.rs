@@ -1,0 +1,390 @@
+//! JSON as the API server sends it, split as text before any of it is decoded.
+//!
+//! A tenant can store an object that no decoder takes: serde_json stops at 128 levels of nesting, and times of the year 9999 in
+//! `metadata.managedFields` are beyond what jiff holds. The API server sends such an object in one body with those of all other
+//! tenants, so a body is split first, by a scan that does not recurse, and each object is decoded by itself.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use thiserror::Error;
+
+/// Text that is not JSON, or not of the shape that every answer of an API server has. Carries no part of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Error)]
+#[error("malformed at byte {0} of the answer")]
+pub(crate) struct Malformed(usize);
+
+/// Why an object could not be decoded. Carries no value of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Undecodable {
+    /// The text is not JSON.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// serde_json recurses, and stops at its limit.
+    #[error("{0}: nested deeper than the 127 levels that are supported; nest it less deeply")]
+    TooDeep(String),
+    /// A field does not hold what its type says.
+    #[error("{0}: the value cannot be decoded; correct it")]
+    Field(String),
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(crate) struct Page<'t> {
+    /// The text of each object.
+    pub(crate) items: Vec<&'t str>,
+    /// The list's version.
+    pub(crate) version: Option<String>,
+    /// How the next page is asked for; none after the last one.
+    pub(crate) next: Option<String>,
+}
+
+/// One line of a watch.
+#[derive(Debug)]
+pub(crate) struct WatchLine<'t> {
+    /// Such as `ADDED`.
+    pub(crate) kind: String,
+    /// The object's text.
+    pub(crate) object: &'t str,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMetadata {
+    resource_version: Option<String>,
+    r#continue: Option<String>,
+}
+
+/// By what an object is addressed, and at which version it is. Decodes whatever else is wrong with the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Identity {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Identified {
+    metadata: Identity,
+}
+
+impl Identity {
+    pub(crate) fn of(object: &str) -> Option<Self> {
+        // What is left out here is skipped without recursion.
+        let identified: Identified = serde_json::from_str(object).ok()?;
+        Some(identified.metadata)
+    }
+}
+
+impl<'t> Page<'t> {
+    pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
+        let mut page = Self {
+            items: Vec::new(),
+            version: None,
+            next: None,
+        };
+        for member in members(text)? {
+            match member.key {
+                "items" => page.items = elements(member.value)?,
+                "metadata" => {
+                    let metadata: ListMetadata =
+                        serde_json::from_str(member.value).map_err(|_| Malformed(member.start))?;
+                    page.version = metadata.resource_version;
+                    page.next = metadata.r#continue.filter(|next| !next.is_empty());
+                }
+                _ => {}
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl<'t> WatchLine<'t> {
+    pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
+        let (mut kind, mut object) = (None, None);
+        for member in members(text)? {
+            match member.key {
+                "type" => kind = serde_json::from_str(member.value).ok(),
+                "object" => object = Some(member.value),
+                _ => {}
+            }
+        }
+        let line = kind.zip(object).map(|(kind, object)| Self { kind, object });
+        line.ok_or(Malformed(0))
+    }
+}
+
+/// The object without `metadata.managedFields`: nobody here needs them, they are half of many objects, and they are the one part
+/// of the metadata in which a tenant can place what does not decode.
+pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
+    let find = |text, key| {
+        let members = members(text).unwrap_or_default().into_iter();
+        members.into_iter().find(|member| member.key == key)
+    };
+    let cut = find(object, "metadata").and_then(|metadata| {
+        let fields = find(metadata.value, "managedFields")?;
+        let start = metadata.start + fields.start;
+        let (before, rest) = object.split_at_checked(start)?;
+        let after = rest.get(fields.value.len()..)?;
+        Some(Cow::Owned([before, "null", after].concat()))
+    });
+    cut.unwrap_or(Cow::Borrowed(object))
+}
+
+/// Decodes an object, or says where it does not decode.
+pub(crate) fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable> {
+    let mut text = serde_json::Deserializer::from_str(object);
+    serde_path_to_error::deserialize(&mut text).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.inner());
+        match error.classify() {
+            serde_json::error::Category::Data => Undecodable::Field(place(&path)),
+            // Text that was split is valid JSON: what is left is the limit of the nesting.
+            _ => Undecodable::TooDeep(place(&path)),
+        }
+    })
+}
+
+/// A path as an error shows it: without control characters, and not too long. Most of a deep one says nothing.
+pub(crate) fn place(path: &str) -> String {
+    const LONGEST: usize = 120;
+    let path = trainyard_model::text::clean(path);
+    match path.get(..path.floor_char_boundary(LONGEST)) {
+        Some(start) if start.len() < path.len() => format!("{start}..."),
+        _ => path,
+    }
+}
+
+/// A member of an object, as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member<'t> {
+    /// What stands between the quotes.
+    pub(crate) key: &'t str,
+    /// The value's text.
+    pub(crate) value: &'t str,
+    /// Where in the object's text the value starts.
+    start: usize,
+}
+
+/// The members of an object; none of `null`.
+pub(crate) fn members(object: &str) -> Result<Vec<Member<'_>>, Malformed> {
+    let mut scan = Scan::new(object);
+    let mut members = Vec::new();
+    scan.all(b'{', b'}', |scan| {
+        let key = scan.value()?;
+        let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
+        let key = key.ok_or(Malformed(scan.at))?;
+        scan.expect(b':')?;
+        let value = scan.value()?;
+        let start = scan.at - value.len();
+        members.push(Member { key, value, start });
+        Ok(())
+    })?;
+    Ok(members)
+}
+
+/// The elements of an array; none of `null`, which is how Go writes an empty list.
+fn elements(array: &str) -> Result<Vec<&str>, Malformed> {
+    let mut scan = Scan::new(array);
+    let mut elements = Vec::new();
+    scan.all(b'[', b']', |scan| {
+        elements.push(scan.value()?);
+        Ok(())
+    })?;
+    Ok(elements)
+}
+
+struct Scan<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Scan<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The text of a value, which is skipped without recursion.
+    fn value(&mut self) -> Result<&'t str, Malformed> {
+        let wrong = Malformed(self.at);
+        let rest = self.text.get(self.at..).ok_or(wrong)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        let Some(Ok(_)) = values.next() else {
+            return Err(wrong);
+        };
+        let end = values.byte_offset();
+        self.at += end;
+        rest.get(..end).map(str::trim_start).ok_or(wrong)
+    }
+
+    /// The next byte that is not blank.
+    fn next(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
+        self.at += blanks.count();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Malformed> {
+        if self.next() != Some(byte) {
+            return Err(Malformed(self.at));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// All parts between two brackets; the text ends with the second one.
+    fn all(
+        &mut self,
+        open: u8,
+        close: u8,
+        mut part: impl FnMut(&mut Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        if self.text.trim() == "null" {
+            return Ok(());
+        }
+        self.expect(open)?;
+        if self.next() != Some(close) {
+            loop {
+                part(self)?;
+                if self.next() != Some(b',') {
+                    break;
+                }
+                self.at += 1;
+            }
+        }
+        self.expect(close)?;
+        match self.next() {
+            None => Ok(()),
+            Some(_) => Err(Malformed(self.at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deep(levels: usize) -> String {
+        format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn one_object_of_any_depth_leaves_the_others_of_a_list_whole() {
+        for levels in [127, 128, 300, 100_000] {
+            let items = [
+                "{\"a\": \"}]\\\"\"}",
+                &format!("{{\"a\":{}}}", deep(levels)),
+                "{}",
+            ];
+            let text = format!(
+                " {{\"kind\":\"L\", \"metadata\" : {{\"resourceVersion\":\"7\",\"continue\":\"n\"}},\n\"items\": [ {} ]}}\n",
+                items.join(" , ")
+            );
+            assert!(serde_json::from_str::<Value>(&text).is_err() || levels < 127);
+            let page = Page::split(&text).unwrap();
+            assert_eq!(page.items, items);
+            assert_eq!(
+                (page.version.as_deref(), page.next.as_deref()),
+                (Some("7"), Some("n"))
+            );
+            let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}", items[1]);
+            let line = WatchLine::split(&line).unwrap();
+            assert_eq!((&*line.kind, line.object), ("ADDED", items[1]));
+        }
+    }
+
+    #[test]
+    fn an_empty_list_is_empty_however_it_is_written() {
+        for items in ["[]", " [ ] ", "null"] {
+            let text = format!("{{\"items\":{items},\"metadata\":{{\"continue\":\"\"}}}}");
+            let page = Page::split(&text).unwrap();
+            assert!(page.items.is_empty() && page.next.is_none(), "{items}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_answer_is_an_error_without_any_part_of_it() {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "{\"secret\"",
+            "{\"secret\":1",
+            "{\"items\":[1,]}",
+            "{\"items\":[1}",
+            "{\"secret\" 1}",
+            "{}secret",
+            "{secret:1}",
+            "{\"metadata\":\"secret\",\"items\":[]}",
+            "{\"items\":{\"secret\":1}}",
+        ] {
+            let error = Page::split(text).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+            assert!(WatchLine::split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn managed_fields_are_cut_and_nothing_else() {
+        let object = json!({
+            "kind": "A",
+            "metadata": {
+                "annotations": {"managedFields": "stay"},
+                "managedFields": [{"time": "9999-12-31T23:59:59Z", "fieldsV1": {"f:a": {}}}],
+                "name": "a",
+            },
+            "spec": {"metadata": {"managedFields": [1]}},
+        });
+        let cut: Value =
+            serde_json::from_str(&without_managed_fields(&object.to_string())).unwrap();
+        let mut wanted = object;
+        wanted["metadata"]["managedFields"] = Value::Null;
+        assert_eq!(cut, wanted);
+        for same in [
+            "{\"metadata\":{}}",
+            "{\"a\":1}",
+            "{\"metadata\":1}",
+            "no JSON",
+            "1",
+        ] {
+            assert!(matches!(without_managed_fields(same), Cow::Borrowed(text) if text == same));
+        }
+        let hidden = format!("{{\"metadata\":{{\"managedFields\":{}}}}}", deep(300));
+        assert_eq!(
+            without_managed_fields(&hidden),
+            "{\"metadata\":{\"managedFields\":null}}"
+        );
+    }
+
+    #[test]
+    fn what_does_not_decode_is_named_by_its_path_and_still_known_by_name() {
+        #[derive(Debug, Deserialize)]
+        #[allow(dead_code)]
+        struct Object {
+            spec: Value,
+            #[serde(default)]
+            count: u8,
+        }
+        let deep = format!(
+            "{{\"metadata\":{{\"name\":\"a\",\"resourceVersion\":\"5\"}},\"spec\":{{\"x\":{}}}}}",
+            deep(200)
+        );
+        let error = decode::<Object>(&deep).unwrap_err();
+        assert!(
+            matches!(&error, Undecodable::TooDeep(path) if path.starts_with("spec")),
+            "{error}"
+        );
+        let error = decode::<Object>("{\"spec\":1,\"count\":\"secret\"}").unwrap_err();
+        assert_eq!(error, Undecodable::Field("count".to_owned()));
+        let identity = Identity::of(&deep).unwrap();
+        assert_eq!(identity.name.as_deref(), Some("a"));
+        assert_eq!(identity.resource_version.as_deref(), Some("5"));
+    }
+}
