@@ -54,6 +54,14 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 	$(CARGO) build --locked --release -p trainyard
 	$(CARGO) bench --locked -p trainyard-bench
 
+.PHONY: growth
+growth: setup ## Count how the cost of a rendering grows with what a TrainJob has much of; needs valgrind, takes minutes.
+	@if command -v valgrind >/dev/null; then \
+	  $(CARGO) build --locked -p trainyard-render --example growth && tools/growth.sh; \
+	else \
+	  echo "skipped: growth needs valgrind"; \
+	fi
+
 .PHONY: image-binary
 image-binary: setup ## Build the static program of the image into dist/, with all optimizations; takes minutes.
 	@tools/static.sh

@@ -81,7 +81,7 @@ impl FieldPath {
     }
 
     /// The starts of this path, from the root to the path itself, each as its steps.
-    pub(crate) fn starts(&self) -> impl Iterator<Item = &[Segment]> {
+    pub fn starts(&self) -> impl Iterator<Item = &[Segment]> {
         (0..=self.0.len()).filter_map(|end| self.0.get(..end))
     }
 

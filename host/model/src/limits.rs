@@ -28,6 +28,12 @@ pub struct Limits {
     /// Log lines, warnings and errors. Default 256.
     #[schemars(range(min = 1))]
     pub log_lines: u64,
+    /// Containers and init containers added to one TrainJob, over all its pod sets. Default 16.
+    #[schemars(range(min = 0))]
+    pub containers: u64,
+    /// Objects emitted for one TrainJob. Default 16.
+    #[schemars(range(min = 0))]
+    pub objects: u64,
 }
 
 impl Default for Limits {
@@ -40,6 +46,8 @@ impl Default for Limits {
             handles: 65_536,
             writes: 16_384,
             log_lines: 256,
+            containers: 16,
+            objects: 16,
         }
     }
 }

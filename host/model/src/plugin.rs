@@ -1,6 +1,6 @@
 //! A loaded plugin: who it is, what it declares, what the operator allows and sets.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde_json::Value;
 use thiserror::Error;
@@ -83,6 +83,7 @@ pub struct Plugin {
     pub claims: Arc<Compiled>,
     /// What the operator set.
     pub settings: Settings,
+    reserved_env: BTreeSet<String>,
 }
 
 /// Why a plugin is not loaded.
@@ -152,10 +153,17 @@ impl Plugin {
         settings.operator_config = Arc::new(operator_config);
         Ok(Self {
             id,
+            reserved_env: manifest.reserved_env.iter().cloned().collect(),
             manifest,
             claims: Arc::new(claims),
             settings,
         })
+    }
+
+    /// Whether the plugin keeps an env var for itself.
+    #[must_use]
+    pub fn reserves(&self, name: &str) -> bool {
+        self.reserved_env.contains(name)
     }
 
     /// Its configuration, with the defaults of its schema filled in.

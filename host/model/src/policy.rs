@@ -180,6 +180,10 @@ pub enum Limit {
     Writes(u64),
     /// Log lines, warnings and errors.
     LogLines(u64),
+    /// Containers and init containers added to a TrainJob.
+    Containers(u64),
+    /// Objects emitted for a TrainJob.
+    Objects(u64),
 }
 
 impl Limit {
@@ -192,6 +196,8 @@ impl Limit {
             Self::Handles(_) => "handles",
             Self::Writes(_) => "writes",
             Self::LogLines(_) => "logLines",
+            Self::Containers(_) => "containers",
+            Self::Objects(_) => "objects",
             Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
         };
         format!("used up its {self}; `limits.{setting}` in the policy file raises it")
@@ -208,6 +214,8 @@ impl fmt::Display for Limit {
             Self::Handles(n) => write!(f, "{n} handles"),
             Self::Writes(n) => write!(f, "{n} writes"),
             Self::LogLines(n) => write!(f, "{n} log lines"),
+            Self::Containers(n) => write!(f, "{n} added containers"),
+            Self::Objects(n) => write!(f, "{n} emitted objects"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What a call may use of the host is counted where it happens: bytes over imports, handles, writes, log lines.
+//! What a call may use of the host is counted where it happens: bytes over imports, handles, writes, log lines, containers
+//! and objects.
 
 #![allow(
     missing_docs,
@@ -186,6 +187,8 @@ fn a_long_list_of_addresses_is_refused_before_it_is_built() {
 fn handles_are_counted() {
     let limits = Limits {
         handles: 100,
+        containers: 1000,
+        objects: 1000,
         ..Limits::default()
     };
     let table: &[(&str, Phase, Step, u32)] = &[
@@ -246,6 +249,7 @@ fn handles_are_counted() {
 fn writes_are_counted_and_reads_are_not() {
     let limits = Limits {
         writes: 100,
+        objects: 1000,
         ..Limits::default()
     };
     let table: &[(&str, Phase, Step)] = &[
@@ -305,6 +309,56 @@ fn log_lines_warnings_and_errors_are_counted_together() {
         fault.to_string(),
         "used up its 9 log lines; `limits.logLines` in the policy file raises it"
     );
+}
+
+/// What one call adds to a TrainJob costs after the call, and in the cluster: 8,000 ConfigMaps are 8,000 objects that every
+/// reconcile looks at.
+#[test]
+fn containers_and_objects_of_a_train_job_are_counted() {
+    let table: &[(&str, Phase, Step, Limit)] = &[
+        (
+            "containers",
+            Phase::Transform,
+            |c, n| {
+                let set = if n % 2 == 0 { 0 } else { 1 };
+                c.pod_set_add_init_container(set, &format!("c{n}"), "x")
+                    .map(drop)
+            },
+            Limit::Containers(16),
+        ),
+        (
+            "objects",
+            Phase::Build,
+            |c, n| {
+                c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
+                    .map(drop)
+            },
+            Limit::Objects(16),
+        ),
+    ];
+    for (what, phase, step, limit) in table {
+        let (steps, fault) = steps_until_the_end(*phase, Limits::default(), *step);
+        assert_eq!((steps, &fault), (16, &Fault::Limit(*limit)), "{what}");
+    }
+    let none = Limits {
+        containers: 0,
+        objects: 20,
+        ..Limits::default()
+    };
+    for (what, phase, step, _) in table {
+        let (steps, fault) = steps_until_the_end(*phase, none, *step);
+        let wanted = match *what {
+            "containers" => (
+                0,
+                "used up its 0 added containers; `limits.containers` in the policy file raises it",
+            ),
+            _ => (
+                20,
+                "used up its 20 emitted objects; `limits.objects` in the policy file raises it",
+            ),
+        };
+        assert_eq!((steps, &*fault.to_string()), wanted);
+    }
 }
 
 #[test]

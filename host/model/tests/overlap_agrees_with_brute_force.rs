@@ -249,7 +249,7 @@ fn pair(first: impl Strategy<Value = ClaimPath>) -> impl Strategy<Value = (Claim
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
     fn paths_overlap_where_a_place_is_meant_by_both((a, b) in pair(read())) {

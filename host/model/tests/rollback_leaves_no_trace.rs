@@ -448,7 +448,7 @@ fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
         let mut out = Values::new();
         let mut add = |scope, fields: &trainyard_model::record::Fields| {
             for field in Field::ALL {
-                for e in fields.all(*field) {
+                for e in fields.all(*field).iter() {
                     out.insert(
                         (scope, *field, e.key.to_string()),
                         (e.datum.clone(), e.owner),
@@ -491,7 +491,7 @@ fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn a_failed_call_leaves_the_record_as_it_was(

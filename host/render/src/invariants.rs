@@ -77,7 +77,7 @@ impl Pod<'_> {
         let Some(fields) = self.record.pod_set(position).map(|set| &set.fields) else {
             return;
         };
-        for container in fields.all(Field::Containers) {
+        for container in fields.all(Field::Containers).iter() {
             if let Some(init) = fields.get(Field::InitContainers, &container.key) {
                 let what = format!(
                     "a container and an init container are both named `{}`",

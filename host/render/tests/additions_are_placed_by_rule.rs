@@ -262,6 +262,36 @@ fn wishes_that_can_not_be_met_together_refuse_the_train_job() {
     }
 }
 
+/// As many init containers as an operator may allow, each of which asks to stand before the one that was added before it.
+#[test]
+fn a_thousand_wishes_are_solved() {
+    let mut many = plugin(
+        "p",
+        &[("creates", "pod-sets[node].init-containers[*]")],
+        |call| {
+            let set = pod_set(call, "node")?;
+            (0..1000).try_for_each(|n| {
+                let init = call.pod_set_add_init_container(set, &format!("i{n}"), "image")?;
+                match n {
+                    0 => call.container_place_after(init, "second"),
+                    n => call.container_place_before(init, &format!("i{}", n - 1)),
+                }
+            })
+        },
+    );
+    let refused = render(std::slice::from_ref(&many)).unwrap_err();
+    let limit = "used up its 16 added containers; `limits.containers` in the policy file raises it";
+    let refused = refused[0].to_string();
+    assert!(
+        refused.contains("plugin p 1.0.0") && refused.contains(limit),
+        "{refused}"
+    );
+    many.limits.containers = 1000;
+    let found = init_names(&[many]);
+    assert_eq!(found[..3], ["first", "second", "i999"]);
+    assert_eq!(found[1001], "i0");
+}
+
 #[test]
 fn objects_go_by_plugin_name_and_in_their_own_order() {
     let emitter = |name: &'static str, suffixes: &'static [&'static str]| {

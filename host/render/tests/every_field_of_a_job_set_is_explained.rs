@@ -1,5 +1,6 @@
 //! Every field of every JobSet of tests/cases has an answer: who set it, or the runtime's field that it was taken from,
-//! with the value that the runtime really has there.
+//! with the value that the runtime really has there. The TrainJobs come in as an API server lets them in, and run through
+//! the real Torch.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,59 +12,45 @@
 use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use trainyard_api::{Admitted, FieldPath, Inputs, Runtime, StringMap, path::Segment};
-use trainyard_model::{
-    call::Call,
-    manifest::{CONTRACT, Manifest},
-    plugin::{Plugin, Settings},
-    policy::{Finished, Phase, Policy},
-};
-use trainyard_render::{Catalog, ClusterFacts, Rendered, Renderer, Setter};
+use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, path::Segment};
+use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_render::{Catalog, ClusterFacts, Provenance, Rendered, Renderer, Setter};
+use trainyard_schema::Admission;
+use trainyard_sdk::native::NativePolicy;
 
-/// What `mlPolicy.torch` switches on: the cases have it, and what it writes is proven elsewhere.
-struct Idle(Arc<Plugin>);
-
-impl Policy for Idle {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.0
-    }
-
-    fn run(&self, _: Phase, call: Box<Call>) -> Finished {
-        Finished {
-            call,
-            end: Ok(()),
-            fuel: None,
-        }
-    }
-}
-
+/// Torch as it is, with no sandbox around it.
 fn renderer() -> Renderer {
-    let manifest = json!({
-        "name": "torch", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "mlPolicy.torch", "phases": ["transform"],
-    });
-    let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-    let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
-    let policy: Arc<dyn Policy> = Arc::new(Idle(Arc::new(plugin)));
-    Renderer::new([policy], ClusterFacts::default()).unwrap()
+    let torch = NativePolicy::new(&trainyard_plugin_torch::PLUGIN, Settings::built_in()).unwrap();
+    let torch: Arc<dyn Policy> = Arc::new(torch);
+    Renderer::new([torch], ClusterFacts::default()).unwrap()
 }
 
-/// What becomes of the TrainJobs of all cases, each with its runtime.
+/// What becomes of the TrainJobs of all cases, each with its runtime. A case that says what its objects are has no TrainJob
+/// that fails, and in one that says how it is refused something fails.
 fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
     let renderer = renderer();
+    let admission = Admission::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let mut out = Vec::new();
     for case in fs::read_dir(folder).unwrap() {
         let case = case.unwrap().path();
+        let name = case.display().to_string();
         let text = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let objects = Inputs::read_text("input.yaml", &text).objects.into_iter();
-        let (catalog, _) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
+        let inputs = Inputs::read_text("input.yaml", &text);
+        let objects = inputs.objects.into_iter();
+        let admitted = objects.map(|object| admission.admit(object, None, "default").unwrap());
+        let (catalog, errors) = Catalog::new(admitted);
+        let errors = errors.iter().map(ToString::to_string);
+        let mut failed: Vec<String> = inputs.errors.iter().map(ToString::to_string).collect();
+        failed.extend(errors);
         for job in &catalog.jobs {
-            if let Ok(rendered) =
-                renderer.render(&job.job, &job.runtime, "default", &Arc::default())
-            {
-                out.push((case.display().to_string(), job.runtime.clone(), rendered));
+            match renderer.render(&job.job, &job.runtime, "default", &Arc::default()) {
+                Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),
+                Err(problems) => failed.extend(problems.iter().map(ToString::to_string)),
             }
         }
+        let is_refused = case.join("expected.txt").exists();
+        assert_eq!(!failed.is_empty(), is_refused, "{name}: {failed:#?}");
     }
     out
 }
@@ -102,11 +89,23 @@ fn is_of_host(path: &str) -> bool {
         || ends.iter().any(|end| path.ends_with(end))
 }
 
+/// Whether the schema of the runtime has filled in what a row is about, or what it stands in.
+fn is_default(runtime: &Runtime, row: &Provenance) -> bool {
+    let placed: FieldPath = row.job_set_path.as_deref().unwrap().parse().unwrap();
+    let (spec, template) = (
+        FieldPath::of(["spec"]),
+        FieldPath::of(["spec", "template", "spec"]),
+    );
+    let there = placed.moved(&spec, &template).unwrap();
+    let mut defaults = runtime.defaulted.iter();
+    defaults.any(|default| there.moved(default, &FieldPath::root()).is_some())
+}
+
 #[test]
 fn in_every_case() {
     let all = all();
     assert!(all.len() > 60, "{} cases", all.len());
-    let (mut runtimes, mut others) = (0, 0);
+    let (mut runtimes, mut others, mut defaults, mut plugins) = (0, 0, 0, 0);
     for (case, runtime, rendered) in &all {
         let texts = |map: &StringMap| -> Value {
             let each = map.iter().map(|(key, text)| (key.clone(), json!(text)));
@@ -123,10 +122,14 @@ fn in_every_case() {
             assert!(!rows.is_empty(), "{case}: {path}");
             for row in rows {
                 let step = &row.steps[0];
+                plugins +=
+                    usize::from(matches!(&step.by, Setter::Plugin { name, .. } if name == "torch"));
                 let Setter::Runtime { field } = &step.by else {
                     others += 1;
-                    let is_host = matches!(step.by, Setter::Host { .. });
-                    assert!(!is_host || is_of_host(&row.path), "{case}: {path}");
+                    if matches!(step.by, Setter::Host { .. }) && !is_of_host(&row.path) {
+                        defaults += 1;
+                        assert!(is_default(runtime, &row), "{case}: {path}");
+                    }
                     continue;
                 };
                 let field: FieldPath = field.parse().unwrap();
@@ -144,5 +147,8 @@ fn in_every_case() {
             }
         }
     }
-    assert!(runtimes > 500 && others > 1000, "{runtimes} {others}");
+    assert!(
+        runtimes > 500 && others > 1000 && defaults > 50 && plugins > 500,
+        "{runtimes} {others} {defaults} {plugins}"
+    );
 }

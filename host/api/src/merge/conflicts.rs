@@ -1,11 +1,10 @@
 //! What two patches say differently.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value};
 
 use super::{
     drop_empty,
+    positions::Positions,
     table::{Child, Node, PLAIN, RUNTIME_PATCH},
 };
 use crate::FieldPath;
@@ -71,7 +70,9 @@ fn compare(one: &Value, other: &Value, node: &'static Node, at: Conflict, found:
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let (given, there) = (node.alternatives(one), node.alternatives(other));
-            let shared = given.iter().any(|field| there.contains(field));
+            let shared = given
+                .iter()
+                .any(|field| other.get(*field).is_some_and(|v| !v.is_null()));
             if !given.is_empty() && !there.is_empty() && !shared {
                 found.push(at);
             } else {
@@ -124,13 +125,9 @@ fn items(
     at: &Conflict,
     found: &mut Found,
 ) {
-    let spelled = |item: &Value| item.get(key).map(Value::to_string);
-    let mut behind = HashMap::new();
-    for (at, item) in other.iter().enumerate() {
-        behind.entry(spelled(item)).or_insert(at);
-    }
+    let places = Positions::of(other, key);
     for (here, item) in one.iter().enumerate() {
-        let Some(&behind) = behind.get(&spelled(item)) else {
+        let Some(behind) = places.get(item.get(key)) else {
             continue;
         };
         let at = Conflict {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     names::text,
+    positions::Positions,
     table::{Child, JOB_SET_SPEC, Node, PLAIN},
 };
 use crate::FieldPath;
@@ -76,18 +77,17 @@ fn fields(
 }
 
 fn map(old: Option<&Value>, new: Option<&Value>, path: &FieldPath, out: &mut Vec<Difference>) {
-    let keys = |value: Option<&Value>| -> Vec<String> {
-        let keys = value.and_then(Value::as_object).into_iter().flatten();
-        keys.map(|(key, _)| key.clone()).collect()
-    };
-    let at = |value: Option<&'_ Value>, key: &str| value.and_then(|value| value.get(key)).cloned();
-    let (before, after) = (keys(old), keys(new));
-    let removed = before.iter().filter(|key| !after.contains(key));
-    for key in after.iter().chain(removed) {
-        let (from, to) = (at(old, key), at(new, key));
+    let empty = Map::new();
+    let [old, new] = [old, new].map(|value| value.and_then(Value::as_object).unwrap_or(&empty));
+    let removed = old.keys().filter(|key| !new.contains_key(*key));
+    for key in new.keys().chain(removed) {
+        let (from, to) = (old.get(key), new.get(key));
         if from != to {
-            let path = path.key(key);
-            out.push(Difference { path, from, to });
+            out.push(Difference {
+                path: path.key(key),
+                from: from.cloned(),
+                to: to.cloned(),
+            });
         }
     }
 }
@@ -99,15 +99,12 @@ fn items(
     path: &FieldPath,
     out: &mut Vec<Difference>,
 ) {
-    let find = |items: &[Value], item: &Value| {
-        let same = items.iter().find(|other| other.get(key) == item.get(key));
-        same.cloned()
-    };
+    let [in_old, in_new] = [old, new].map(|items| Positions::of(items, key));
     let name = |item: &Value| item.get(key).map(text).unwrap_or_default();
     for item in new {
         let path = path.key(name(item));
-        match find(old, item) {
-            Some(before) => compare(Some(&before), Some(item), node, &path, out),
+        match in_old.get(item.get(key)).and_then(|at| old.get(at)) {
+            Some(before) => compare(Some(before), Some(item), node, &path, out),
             None => out.push(Difference {
                 path,
                 from: None,
@@ -115,12 +112,14 @@ fn items(
             }),
         }
     }
-    for item in old.iter().filter(|item| find(new, item).is_none()) {
-        out.push(Difference {
-            path: path.key(name(item)),
-            from: Some(item.clone()),
-            to: None,
-        });
+    for item in old {
+        if in_new.get(item.get(key)).is_none() {
+            out.push(Difference {
+                path: path.key(name(item)),
+                from: Some(item.clone()),
+                to: None,
+            });
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! The deliberate fixes: where Kubernetes' strategic merge gives what nobody means, each fix a function of its own.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
+use super::positions::Positions;
 use super::table::{Child, JOB_SET_SPEC, Node};
 
 /// Mends the result of a merge of `patch` into `base`. A function of its own, and not part of the merge, so that the merge
@@ -31,9 +34,9 @@ fn order(base: &Value, merged: &mut Value, node: &'static Node) {
         match (node.child(field), base, merged) {
             (Child::Object(node), base, merged) => order(base, merged, node),
             (Child::List(key, node), Value::Array(base), Value::Array(merged)) => {
-                let place =
-                    |item: &Value| base.iter().position(|old| old.get(key) == item.get(key));
-                merged.sort_by_key(|item| place(item).unwrap_or(base.len()));
+                let places = Positions::of(base, key);
+                let place = |item: &Value| places.get(item.get(key));
+                merged.sort_by_cached_key(|item| place(item).unwrap_or(base.len()));
                 for item in merged {
                     if let Some(old) = place(item).and_then(|at| base.get(at)) {
                         order(old, item, node);
@@ -51,9 +54,9 @@ fn one_alternative(patch: &Value, merged: &mut Value, node: &'static Node) {
     let (Value::Object(patch), Value::Object(merged)) = (patch, merged) else {
         return;
     };
-    let given = node.alternatives(patch);
+    let given: HashSet<&str> = node.alternatives(patch).into_iter().collect();
     if !given.is_empty() {
-        merged.retain(|field, _| !node.is_alternative(field) || given.contains(&field.as_str()));
+        merged.retain(|field, _| !node.is_alternative(field) || given.contains(field.as_str()));
     }
     for (field, patch) in patch {
         let Some(merged) = merged.get_mut(field) else {
@@ -62,9 +65,10 @@ fn one_alternative(patch: &Value, merged: &mut Value, node: &'static Node) {
         match (node.child(field), patch, merged) {
             (Child::Object(node), patch, merged) => one_alternative(patch, merged, node),
             (Child::List(key, node), Value::Array(patch), Value::Array(merged)) => {
-                for patch in patch {
-                    let same = |item: &&mut Value| item.get(key) == patch.get(key);
-                    if let Some(merged) = merged.iter_mut().find(same) {
+                let places = Positions::of(merged, key);
+                let places: Vec<_> = patch.iter().map(|item| places.get(item.get(key))).collect();
+                for (patch, place) in patch.iter().zip(places) {
+                    if let Some(merged) = place.and_then(|at| merged.get_mut(at)) {
                         one_alternative(patch, merged, node);
                     }
                 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     error::{MergeError, Side},
     merge,
+    positions::Positions,
     table::Node,
 };
 use crate::FieldPath;
@@ -28,24 +29,37 @@ pub(super) fn merge_list(
 ) -> Result<Value, MergeError> {
     let old_keys = keys(base, key, Side::Base, path)?;
     let new_keys = keys(patch, key, Side::Patch, path)?;
-    let mut merged: Vec<Merged> = base
-        .iter()
-        .zip(&old_keys)
-        .map(|(value, key)| Merged {
+    let in_base = Positions::of_keys(old_keys.iter().copied().map(Some));
+    let in_patch = Positions::of_keys(new_keys.iter().copied().map(Some));
+    let mut merged = Vec::with_capacity(base.len() + patch.len());
+    // Where the first merged item of each item of the patch stands.
+    let mut slots: Vec<Option<usize>> = vec![None; patch.len()];
+    for (at, (value, key)) in base.iter().zip(&old_keys).enumerate() {
+        let here = in_patch.get(Some(key));
+        if let Some(slot) = here.and_then(|here| slots.get_mut(here)) {
+            slot.get_or_insert(at);
+        }
+        merged.push(Merged {
             value: value.clone(),
-            in_base: position(&old_keys, key),
-            in_patch: position(&new_keys, key),
-        })
-        .collect();
-    for (at, change) in patch.iter().enumerate() {
-        let here = new_keys.get(at).and_then(|key| position(&new_keys, key));
-        match merged.iter_mut().find(|item| item.in_patch == here) {
+            in_base: in_base.get(Some(key)),
+            in_patch: here,
+        });
+    }
+    for (at, (change, key)) in patch.iter().zip(&new_keys).enumerate() {
+        let here = in_patch.get(Some(key));
+        let Some(slot) = here.and_then(|here| slots.get_mut(here)) else {
+            continue;
+        };
+        match slot.and_then(|slot| merged.get_mut(slot)) {
             Some(item) => item.value = merge(&item.value, change, node, &path.index(at))?,
-            None => merged.push(Merged {
-                value: change.clone(),
-                in_base: None,
-                in_patch: here,
-            }),
+            None => {
+                *slot = Some(merged.len());
+                merged.push(Merged {
+                    value: change.clone(),
+                    in_base: None,
+                    in_patch: here,
+                });
+            }
         }
     }
     Ok(Value::Array(interleaved(merged)))
@@ -69,10 +83,6 @@ fn interleaved(merged: Vec<Merged>) -> Vec<Value> {
     }
     out.extend(kept.map(|item| item.value));
     out
-}
-
-fn position(keys: &[&Value], key: &Value) -> Option<usize> {
-    keys.iter().position(|other| *other == key)
 }
 
 fn keys<'v>(

@@ -1,5 +1,7 @@
 //! Paths in a JobSet, by the names of list items or by their positions.
 
+use std::{cell::RefCell, collections::HashMap};
+
 use serde_json::{Map, Value};
 
 use super::table::{Child, Node, PLAIN};
@@ -15,40 +17,129 @@ enum Spelling {
 /// The path with names in place of positions, as far as the value has what it names and items have names.
 #[must_use]
 pub fn by_names(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
-    walk(value, node, path, Spelling::Names)
+    Names::new(value, node).by_names(path)
 }
 
 /// The path with positions in place of names, as far as the value has what it names: its nearest parent where it has not.
 /// A member may stand as `.name` or as `[name]`, an item as its position or its name, a port as `80` or `80/TCP`.
 #[must_use]
 pub fn by_positions(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
-    walk(value, node, path, Spelling::Positions)
+    Names::new(value, node).by_positions(path)
+}
+
+/// One value whose paths are spelled in both ways, for whoever spells many of them: the names of a list's items are read
+/// once, when the first path goes through the list.
+pub struct Names<'v> {
+    value: &'v Value,
+    node: &'static Node,
+    /// Where each name of a list stands, by the list's address.
+    lists: RefCell<HashMap<*const Value, HashMap<String, usize>>>,
+}
+
+impl<'v> Names<'v> {
+    /// The paths of a value, which the table describes as `node`.
+    #[must_use]
+    pub fn new(value: &'v Value, node: &'static Node) -> Self {
+        let lists = RefCell::default();
+        Self { value, node, lists }
+    }
+
+    /// See [`by_names`].
+    #[must_use]
+    pub fn by_names(&self, path: &FieldPath) -> FieldPath {
+        self.walk(path, Spelling::Names)
+    }
+
+    /// See [`by_positions`].
+    #[must_use]
+    pub fn by_positions(&self, path: &FieldPath) -> FieldPath {
+        self.walk(path, Spelling::Positions)
+    }
+
+    fn walk(&self, path: &FieldPath, spelling: Spelling) -> FieldPath {
+        let mut out = Vec::new();
+        let (mut value, mut here) = (self.value, Child::Object(self.node));
+        for segment in path.segments() {
+            let found = match value {
+                Value::Array(items) => self.item(items, here, segment, spelling),
+                Value::Object(members) => member(members, here, segment),
+                _ => None,
+            };
+            let Some((step, below)) = found else { break };
+            here = match (here, &step) {
+                (Child::Object(node), Segment::Field(name)) => node.child(name),
+                (Child::List(_, node), Segment::Index(_) | Segment::Key(_)) => Child::Object(node),
+                _ => Child::Object(&PLAIN),
+            };
+            out.push(step);
+            value = below;
+        }
+        out.into_iter().collect()
+    }
+
+    /// A step into a list.
+    fn item(
+        &self,
+        items: &'v [Value],
+        here: Child,
+        segment: &Segment,
+        spelling: Spelling,
+    ) -> Option<(Segment, &'v Value)> {
+        let key = match here {
+            Child::List(key, _) => Some(key),
+            _ => None,
+        };
+        let at = self.position(items, key, segment)?;
+        let value = items.get(at)?;
+        let name = key.and_then(|key| Some(text(value.get(key)?)));
+        let name = match protocol(value).filter(|_| key == Some(PORT)) {
+            Some(protocol) if protocol != "TCP" => name.map(|name| format!("{name}/{protocol}")),
+            _ => name,
+        };
+        let step = match (spelling, name) {
+            (Spelling::Names, Some(name)) => Segment::Key(name),
+            _ => Segment::Index(at),
+        };
+        Some((step, value))
+    }
+
+    /// The item that a step means: by its position, else by its name.
+    fn position(&self, items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usize> {
+        let name = match segment {
+            Segment::Index(at) if *at < items.len() => return Some(*at),
+            Segment::Index(_) | Segment::Key(_) => segment.text(),
+            Segment::Field(_) => return None,
+        };
+        let mut lists = self.lists.borrow_mut();
+        let names = lists
+            .entry(items.as_ptr())
+            .or_insert_with(|| names_of(items, key.unwrap_or("name")));
+        names.get(&*name).copied()
+    }
+}
+
+/// The key of a container's ports.
+const PORT: &str = "containerPort";
+
+/// Where the names of a list's items stand first; a port has one with its protocol as well.
+fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
+    let mut names = HashMap::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let Some(name) = item.get(key).map(text) else {
+            continue;
+        };
+        if key == PORT {
+            let protocol = protocol(item).unwrap_or("TCP");
+            names.entry(format!("{name}/{protocol}")).or_insert(at);
+        }
+        names.entry(name).or_insert(at);
+    }
+    names
 }
 
 /// The text by which an item's key stands in a path.
 pub(super) fn text(key: &Value) -> String {
     key.as_str().map_or_else(|| key.to_string(), str::to_owned)
-}
-
-fn walk(value: &Value, node: &'static Node, path: &FieldPath, spelling: Spelling) -> FieldPath {
-    let mut out = Vec::new();
-    let (mut value, mut here) = (value, Child::Object(node));
-    for segment in path.segments() {
-        let found = match value {
-            Value::Array(items) => item(items, here, segment, spelling),
-            Value::Object(members) => member(members, here, segment),
-            _ => None,
-        };
-        let Some((step, below)) = found else { break };
-        here = match (here, &step) {
-            (Child::Object(node), Segment::Field(name)) => node.child(name),
-            (Child::List(_, node), Segment::Index(_) | Segment::Key(_)) => Child::Object(node),
-            _ => Child::Object(&PLAIN),
-        };
-        out.push(step);
-        value = below;
-    }
-    out.into_iter().collect()
 }
 
 /// A step into an object.
@@ -63,50 +154,6 @@ fn member<'v>(
         _ => Segment::Field(name.clone()),
     };
     Some((step, value))
-}
-
-/// A step into a list.
-fn item<'v>(
-    items: &'v [Value],
-    here: Child,
-    segment: &Segment,
-    spelling: Spelling,
-) -> Option<(Segment, &'v Value)> {
-    let key = match here {
-        Child::List(key, _) => Some(key),
-        _ => None,
-    };
-    let at = position(items, key, segment)?;
-    let value = items.get(at)?;
-    let name = key.and_then(|key| Some(text(value.get(key)?)));
-    let name = match protocol(value).filter(|_| key == Some("containerPort")) {
-        Some(protocol) if protocol != "TCP" => name.map(|name| format!("{name}/{protocol}")),
-        _ => name,
-    };
-    let step = match (spelling, name) {
-        (Spelling::Names, Some(name)) => Segment::Key(name),
-        _ => Segment::Index(at),
-    };
-    Some((step, value))
-}
-
-/// The item that a step means: by its position, else by its name.
-fn position(items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usize> {
-    let name = match segment {
-        Segment::Index(at) if *at < items.len() => return Some(*at),
-        Segment::Index(_) | Segment::Key(_) => segment.text(),
-        Segment::Field(_) => return None,
-    };
-    let key = key.unwrap_or("name");
-    let called = |item: &Value| item.get(key).is_some_and(|value| text(value) == *name);
-    let port = |item: &Value| {
-        let (number, wanted) = name.split_once('/')?;
-        let same = text(item.get(key)?) == number;
-        Some(same && protocol(item).unwrap_or("TCP") == wanted)
-    };
-    items
-        .iter()
-        .position(|item| called(item) || (key == "containerPort" && port(item) == Some(true)))
 }
 
 fn protocol(port: &Value) -> Option<&str> {

@@ -9,6 +9,8 @@ pub struct Meter {
     handles: u64,
     writes: u64,
     log_lines: u64,
+    containers: u64,
+    objects: u64,
 }
 
 impl Meter {
@@ -19,6 +21,8 @@ impl Meter {
             handles: 0,
             writes: 0,
             log_lines: 0,
+            containers: 0,
+            objects: 0,
         }
     }
 
@@ -56,6 +60,19 @@ impl Meter {
     pub(super) fn log_line(&mut self) -> Result<(), Fault> {
         self.log_lines += 1;
         over(self.log_lines, self.limits.log_lines, Limit::LogLines)
+    }
+
+    /// Counts a container that is added. A TrainJob has one transform call of a plugin, so that the call's limit is the
+    /// TrainJob's.
+    pub(super) fn container(&mut self) -> Result<(), Fault> {
+        self.containers += 1;
+        over(self.containers, self.limits.containers, Limit::Containers)
+    }
+
+    /// Counts an object that is emitted. A TrainJob has one build call of a plugin.
+    pub(super) fn object(&mut self) -> Result<(), Fault> {
+        self.objects += 1;
+        over(self.objects, self.limits.objects, Limit::Objects)
     }
 }
 

@@ -92,6 +92,7 @@ impl Call {
         {
             return wrong(format!("it has emitted the {kind} `{name}` already"));
         }
+        self.meter.object()?;
         self.objects.push(Object {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),

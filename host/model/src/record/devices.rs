@@ -80,7 +80,7 @@ impl Record {
             let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
             let only_limits = limits
                 .iter()
-                .filter(|l| !requests.iter().any(|r| r.key == l.key));
+                .filter(|limit| requests.get(&*limit.key).is_none());
             for entry in requests
                 .iter()
                 .chain(only_limits)
@@ -105,7 +105,7 @@ impl Record {
         let put = self
             .pod_set(pod_set)
             .into_iter()
-            .flat_map(|p| p.fields.all(Field::Devices));
+            .flat_map(|p| p.fields.all(Field::Devices).iter());
         out.extend(put.filter_map(|entry| {
             match &entry.datum {
                 Datum::Json(value) => Some(Devices {

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use super::{Datum, Field};
+use super::{
+    Datum, Field,
+    ordered::{Keyed, Ordered, Seat},
+};
 
 /// Who added an entry, or set it last. The order is that in which entries stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,26 +44,43 @@ pub struct Entry {
     pub home: Owner,
 }
 
+impl Keyed for Entry {
+    type Key = Arc<str>;
+
+    fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+}
+
+/// The entries of one field: in order, and found by their keys.
+pub type Entries = Ordered<Entry>;
+
+/// The entries of a field that nobody wrote.
+static NONE: Entries = Entries::new();
+
+/// What a [`Fields::set`] did: where, and what stood there before.
+pub(super) type Set = (Seat, Option<Entry>);
+
 /// The fields of one level.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    lists: Vec<(Field, Vec<Entry>)>,
+    lists: Vec<(Field, Entries)>,
 }
 
 impl Fields {
-    /// All entries of a field, in order.
+    /// All entries of a field.
     #[must_use]
-    pub fn all(&self, field: Field) -> &[Entry] {
+    pub fn all(&self, field: Field) -> &Entries {
         self.lists
             .iter()
             .find(|(f, _)| *f == field)
-            .map_or(&[], |(_, entries)| entries)
+            .map_or(&NONE, |(_, entries)| entries)
     }
 
     /// The entry of that key.
     #[must_use]
     pub fn get(&self, field: Field, key: &str) -> Option<&Entry> {
-        self.all(field).iter().find(|entry| *entry.key == *key)
+        self.all(field).get(key)
     }
 
     /// The value of a field that holds one.
@@ -72,84 +92,64 @@ impl Fields {
     /// Adds an entry of the runtime as its author wrote it: the last one of a key counts, at the first one's place.
     pub fn load(&mut self, field: Field, key: &str, datum: Datum) {
         let entries = self.entries_mut(field);
-        match entries.iter_mut().find(|entry| *entry.key == *key) {
-            Some(entry) => entry.datum = datum,
-            None => entries.push(Entry {
-                key: key.into(),
-                datum,
-                owner: Owner::Runtime,
-                home: Owner::Runtime,
-            }),
+        let held = entries.seat(key).and_then(|seat| entries.at_mut(seat));
+        if let Some(entry) = held {
+            entry.datum = datum;
+            return;
         }
+        let entry = Entry {
+            key: key.into(),
+            datum,
+            owner: Owner::Runtime,
+            home: Owner::Runtime,
+        };
+        entries.push(Owner::Runtime, entry);
     }
 
-    /// Sets or removes (`None`) the entry of a key. Returns where it stands or stood, and what it was.
+    /// Sets or removes (`None`) the entry of a key. `None` if nothing was to remove.
     pub(super) fn set(
         &mut self,
         field: Field,
         key: &Arc<str>,
         datum: Option<Datum>,
         owner: Owner,
-    ) -> (usize, Option<Entry>) {
+    ) -> Option<Set> {
         let entries = self.entries_mut(field);
-        let found = entries.iter().position(|entry| entry.key == *key);
-        match (found, datum) {
-            (Some(at), Some(datum)) => {
-                let old = entries.get_mut(at).map(|entry| {
-                    let home = entry.home;
-                    std::mem::replace(
-                        entry,
-                        Entry {
-                            key: key.clone(),
-                            datum,
-                            owner,
-                            home,
-                        },
-                    )
-                });
-                (at, old)
+        let seat = entries.seat(&**key);
+        let Some(datum) = datum else {
+            let seat = seat?;
+            return Some((seat, entries.remove(seat)));
+        };
+        let entry = |home| Entry {
+            key: key.clone(),
+            datum,
+            owner,
+            home,
+        };
+        match seat.and_then(|seat| Some((seat, entries.at_mut(seat)?))) {
+            Some((seat, held)) => {
+                let new = entry(held.home);
+                Some((seat, Some(std::mem::replace(held, new))))
             }
-            (Some(at), None) => (at, Some(entries.remove(at))),
-            (None, Some(datum)) => {
-                let at = entries
-                    .iter()
-                    .rposition(|entry| entry.home <= owner)
-                    .map_or(0, |last| last + 1);
-                entries.insert(
-                    at,
-                    Entry {
-                        key: key.clone(),
-                        datum,
-                        owner,
-                        home: owner,
-                    },
-                );
-                (at, None)
-            }
-            (None, None) => (0, None),
+            None => Some((entries.push(owner, entry(owner)), None)),
         }
     }
 
-    /// Takes back a [`Fields::set`] that returned `at` and `old`; in reverse order of the sets.
-    pub(super) fn undo(&mut self, field: Field, at: usize, old: Option<Entry>, was_removal: bool) {
+    /// Takes back a [`Fields::set`] that returned `seat` and `old`; in reverse order of the sets.
+    pub(super) fn undo(&mut self, field: Field, seat: Seat, old: Option<Entry>) {
         let entries = self.entries_mut(field);
-        match (old, was_removal) {
-            (Some(old), true) => entries.insert(at.min(entries.len()), old),
-            (Some(old), false) => {
-                if let Some(entry) = entries.get_mut(at) {
-                    *entry = old;
-                }
-            }
-            (None, false) if at < entries.len() => drop(entries.remove(at)),
-            (None, _) => {}
+        match (old, entries.at_mut(seat)) {
+            (Some(old), Some(held)) => *held = old,
+            (Some(old), None) => entries.put(seat, old),
+            (None, _) => drop(entries.remove(seat)),
         }
     }
 
-    fn entries_mut(&mut self, field: Field) -> &mut Vec<Entry> {
+    fn entries_mut(&mut self, field: Field) -> &mut Entries {
         let at = match self.lists.iter().position(|(f, _)| *f == field) {
             Some(at) => at,
             None => {
-                self.lists.push((field, Vec::new()));
+                self.lists.push((field, Entries::new()));
                 self.lists.len() - 1
             }
         };

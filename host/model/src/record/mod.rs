@@ -8,7 +8,9 @@ mod datum;
 mod devices;
 mod field;
 mod fields;
+mod ordered;
 mod place;
+mod pod_sets;
 
 use std::sync::Arc;
 
@@ -16,10 +18,11 @@ pub use self::{
     datum::{ContainerId, Datum, env_json},
     devices::Accelerators,
     field::{Field, Level, Permission},
-    fields::{Entry, Fields, Owner},
+    fields::{Entries, Entry, Fields, Owner},
+    ordered::{Keyed, Ordered},
     place::{Change, Path, Place, PlaceScope},
+    pod_sets::{PodSet, PodSets},
 };
-use crate::value::Dependency;
 
 /// The container that policies act on, in every pod set.
 pub const NODE_CONTAINER: &str = "node";
@@ -36,27 +39,8 @@ pub struct Record {
     /// Fields of [`Level::Job`].
     pub fields: Fields,
     /// The pod sets, in the runtime's order.
-    pub pod_sets: Vec<PodSet>,
+    pub pod_sets: PodSets,
     containers: Vec<Container>,
-}
-
-/// The pods of one replicated job.
-#[derive(Clone, Debug)]
-pub struct PodSet {
-    /// The replicated job's name.
-    pub name: Arc<str>,
-    /// Its ancestor label.
-    pub ancestor: Option<Arc<str>>,
-    /// Pod sets that it waits for.
-    pub depends_on: Vec<Dependency>,
-    /// Pods in each job, at least 1.
-    pub count: u32,
-    /// Jobs, at least 1 in a runtime that runs anything.
-    pub replicas: u32,
-    /// Whether `numNodes` counts it.
-    pub counts_nodes: bool,
-    /// Fields of [`Level::PodSet`].
-    pub fields: Fields,
 }
 
 /// A container or init container.
@@ -87,7 +71,7 @@ impl Record {
             subdomain: subdomain.into(),
             cluster_domain: cluster_domain.into(),
             fields: Fields::default(),
-            pod_sets: Vec::new(),
+            pod_sets: PodSets::default(),
             containers: Vec::new(),
         }
     }
@@ -101,10 +85,7 @@ impl Record {
     /// The position of the pod set of that name.
     #[must_use]
     pub fn pod_set_named(&self, name: &str) -> Option<u32> {
-        self.pod_sets
-            .iter()
-            .position(|p| *p.name == *name)
-            .and_then(|at| u32::try_from(at).ok())
+        self.pod_sets.named(name)
     }
 
     /// The container with that id, if it was not removed.
@@ -122,7 +103,7 @@ impl Record {
     pub fn containers(&self, pod_set: u32, list: Field) -> impl Iterator<Item = ContainerId> + '_ {
         self.pod_set(pod_set)
             .into_iter()
-            .flat_map(move |p| p.fields.all(list))
+            .flat_map(move |p| p.fields.all(list).iter())
             .filter_map(|entry| match entry.datum {
                 Datum::Container(id) => Some(id),
                 _ => None,
@@ -132,14 +113,19 @@ impl Record {
     /// The container or init container of that name.
     #[must_use]
     pub fn container_named(&self, pod_set: u32, name: &str) -> Option<ContainerId> {
-        let fields = &self.pod_set(pod_set)?.fields;
-        let entry = fields
-            .get(Field::Containers, name)
-            .or_else(|| fields.get(Field::InitContainers, name))?;
-        match entry.datum {
-            Datum::Container(id) => Some(id),
-            _ => None,
-        }
+        let [container, init] = self.containers_named(pod_set, name);
+        container.or(init)
+    }
+
+    /// The container of that name, and the init container: two plugins may have added one each.
+    pub(crate) fn containers_named(&self, pod_set: u32, name: &str) -> [Option<ContainerId>; 2] {
+        let set = self.pod_set(pod_set);
+        [Field::Containers, Field::InitContainers].map(|list| {
+            match set?.fields.get(list, name)?.datum {
+                Datum::Container(id) => Some(id),
+                _ => None,
+            }
+        })
     }
 
     /// Adds a container of the runtime, last in its list, or in place of the one of that name. Its command and arguments
@@ -219,27 +205,5 @@ impl Record {
             let (job, name, subdomain) = (&self.job_name, &set.name, &self.subdomain);
             format!("{job}-{name}-{job_index}-{pod_index}.{subdomain}")
         })
-    }
-}
-
-impl PodSet {
-    /// A pod set of one pod, with nothing in it.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            ancestor: None,
-            depends_on: Vec::new(),
-            count: 1,
-            replicas: 1,
-            counts_nodes: false,
-            fields: Fields::default(),
-        }
-    }
-
-    /// Pods in all.
-    #[must_use]
-    pub fn pods(&self) -> u32 {
-        self.count.saturating_mul(self.replicas)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{ContainerId, Datum, Entry, Field, Owner, Record};
+use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
 
 /// Whose field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ pub struct Change {
     pub owner: Owner,
     /// Why, in the writer's words.
     pub reason: Option<Arc<str>>,
-    at: usize,
+    seat: Seat,
 }
 
 impl Record {
@@ -53,14 +53,14 @@ impl Record {
         reason: Option<Arc<str>>,
     ) -> Option<Change> {
         let fields = self.fields_mut(place.scope)?;
-        let (at, old) = fields.set(place.field, &place.key, new.clone(), owner);
-        (old.is_some() || new.is_some()).then_some(Change {
+        let (seat, old) = fields.set(place.field, &place.key, new.clone(), owner)?;
+        Some(Change {
             place,
             old,
             new,
             owner,
             reason,
-            at,
+            seat,
         })
     }
 
@@ -68,12 +68,7 @@ impl Record {
     pub fn undo(&mut self, changes: Vec<Change>) {
         for change in changes.into_iter().rev() {
             if let Some(fields) = self.fields_mut(change.place.scope) {
-                fields.undo(
-                    change.place.field,
-                    change.at,
-                    change.old,
-                    change.new.is_none(),
-                );
+                fields.undo(change.place.field, change.seat, change.old);
             }
         }
     }

@@ -6,14 +6,17 @@
 mod json;
 mod order;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::Object,
-    record::{Change, ContainerId, Entry, Field, PlaceScope, Record},
+    record::{Change, ContainerId, Entries, Field, PlaceScope, Record},
 };
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
@@ -21,7 +24,8 @@ pub(crate) use self::order::place_init_containers;
 use crate::shape::{ListKey, Shape, item_json, item_key, shape};
 
 /// The keys that were changed, by the list or value that they stand in.
-type Touched = BTreeMap<(PlaceScope, Field), BTreeSet<String>>;
+type Touched = BTreeMap<PlaceScope, BTreeMap<Field, Keys>>;
+type Keys = BTreeSet<Arc<str>>;
 
 /// The order of each pod set's init containers, where one was solved.
 pub(crate) type InitOrder = BTreeMap<u32, Vec<ContainerId>>;
@@ -35,11 +39,9 @@ pub(crate) fn assemble<'c>(
 ) -> Value {
     let mut touched = Touched::new();
     for change in changes {
-        let key = (change.place.scope, change.place.field);
-        touched
-            .entry(key)
-            .or_default()
-            .insert(change.place.key.to_string());
+        let fields = touched.entry(change.place.scope).or_default();
+        let keys = fields.entry(change.place.field).or_default();
+        keys.insert(change.place.key.clone());
     }
     let writer = Writer {
         record,
@@ -131,10 +133,8 @@ impl Writer<'_> {
         let Some(set) = self.record.pod_set(position) else {
             return;
         };
-        let asked = |field| {
-            self.touched
-                .contains_key(&(PlaceScope::PodSet(position), field))
-        };
+        let touched = self.touched.get(&PlaceScope::PodSet(position));
+        let asked = |field| touched.is_some_and(|fields| fields.contains_key(&field));
         edit_object(job, &[], |job| {
             if asked(Field::Replicas) || (set.ancestor.is_some() && !job.contains_key("replicas")) {
                 insert_after(job, Some("name"), "replicas", set.replicas.into());
@@ -152,39 +152,45 @@ impl Writer<'_> {
     fn write_pod(&self, pod: &mut Value, position: u32, init_order: Option<&Vec<ContainerId>>) {
         self.write_fields(pod, PlaceScope::PodSet(position));
         for list in [Field::InitContainers, Field::Containers] {
-            for id in self.record.containers(position, list) {
-                self.write_container(pod, id);
-            }
+            self.write_containers(pod, position, list);
         }
         if let Some(order) = init_order {
-            let name = |id: &ContainerId| self.record.container(*id).map(|c| c.name.clone());
-            let names: Vec<_> = order.iter().filter_map(name).collect();
+            let name = |id: &ContainerId| Some(&*self.record.container(*id)?.name);
+            let names = order.iter().filter_map(name).enumerate();
+            let places: BTreeMap<&str, usize> = names.map(|(at, name)| (name, at)).collect();
             edit_list(pod, shape(Field::InitContainers).0, |list| {
-                list.sort_by_key(|json| {
-                    names
-                        .iter()
-                        .position(|name| json.get("name") == Some(&json!(**name)))
-                });
+                list.sort_by_key(|json| places.get(name_of(json)?).copied());
             });
         }
     }
 
-    fn write_container(&self, pod: &mut Value, id: ContainerId) {
-        let scope = PlaceScope::Container(id);
-        let Some(container) = self.record.container(id) else {
-            return;
-        };
-        if !self.touched.keys().any(|(touched, _)| *touched == scope) {
+    /// Writes what was touched of the containers of one list.
+    fn write_containers(&self, pod: &mut Value, position: u32, list: Field) {
+        let touched = self.record.containers(position, list);
+        let mut touched = touched
+            .filter(|id| self.touched.contains_key(&PlaceScope::Container(*id)))
+            .peekable();
+        if touched.peek().is_none() {
             return;
         }
-        edit_list(pod, shape(container.list).0, |list| {
-            let named =
-                |json: &Value| json.get("name").and_then(Value::as_str) == Some(&*container.name);
-            if !list.iter().any(named) {
-                list.push(json!({ "name": &*container.name }));
+        edit_list(pod, shape(list).0, |items| {
+            let mut places = BTreeMap::new();
+            for (at, item) in items.iter().enumerate() {
+                if let Some(name) = name_of(item) {
+                    places.entry(Arc::<str>::from(name)).or_insert(at);
+                }
             }
-            if let Some(json) = list.iter_mut().find(|json| named(json)) {
-                self.write_fields(json, scope);
+            for id in touched {
+                let Some(container) = self.record.container(id) else {
+                    continue;
+                };
+                let at = *places.entry(container.name.clone()).or_insert(items.len());
+                if at == items.len() {
+                    items.push(json!({ "name": &*container.name }));
+                }
+                if let Some(json) = items.get_mut(at) {
+                    self.write_fields(json, PlaceScope::Container(id));
+                }
             }
         });
     }
@@ -194,7 +200,7 @@ impl Writer<'_> {
         let Some(fields) = self.record.fields(scope) else {
             return;
         };
-        for ((_, field), changed) in self.touched.iter().filter(|((of, _), _)| *of == scope) {
+        for (field, changed) in self.touched.get(&scope).into_iter().flatten() {
             let entries = fields.all(*field);
             let (keys, shape) = shape(*field);
             match shape {
@@ -214,7 +220,12 @@ impl Writer<'_> {
     }
 }
 
-fn write_one(json: &mut Value, keys: &[&str], entries: &[Entry]) {
+/// The name of a container.
+fn name_of(container: &Value) -> Option<&str> {
+    container.get("name").and_then(Value::as_str)
+}
+
+fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {
     let Some((last, above)) = keys.split_last() else {
         return;
     };
@@ -226,14 +237,10 @@ fn write_one(json: &mut Value, keys: &[&str], entries: &[Entry]) {
     });
 }
 
-fn write_map(object: &mut Map<String, Value>, entries: &[Entry], changed: &BTreeSet<String>) {
-    for key in changed
-        .iter()
-        .filter(|key| !entries.iter().any(|entry| *entry.key == ***key))
-    {
-        object.shift_remove(key);
-    }
-    for entry in entries.iter().filter(|entry| changed.contains(&*entry.key)) {
+fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys) {
+    let removed = |key: &str| changed.contains(key) && entries.get(key).is_none();
+    object.retain(|key, _| !removed(key));
+    for entry in entries.iter().filter(|entry| changed.contains(&entry.key)) {
         object.extend(
             entry
                 .datum
@@ -248,17 +255,17 @@ fn rebuilt(
     old: &[Value],
     field: Field,
     by: ListKey,
-    entries: &[Entry],
-    changed: &BTreeSet<String>,
+    entries: &Entries,
+    changed: &Keys,
 ) -> Vec<Value> {
     let mut out = Vec::with_capacity(old.len() + entries.len());
     let mut written = BTreeSet::new();
     for (at, item) in old.iter().enumerate() {
-        match item_key(by, at, item).filter(|key| changed.contains(key)) {
+        match item_key(by, at, item).filter(|key| changed.contains(&**key)) {
             None => out.push(item.clone()),
             Some(key) => {
-                if let Some(entry) = entries.iter().find(|entry| *entry.key == *key)
-                    && written.insert(key.clone())
+                if let Some(entry) = entries.get(&*key)
+                    && written.insert(entry.key.clone())
                 {
                     out.push(item_json(field, &key, &entry.datum));
                 }
@@ -267,7 +274,7 @@ fn rebuilt(
     }
     let additions = entries
         .iter()
-        .filter(|entry| changed.contains(&*entry.key) && !written.contains(&*entry.key));
+        .filter(|entry| changed.contains(&entry.key) && !written.contains(&entry.key));
     out.extend(additions.map(|entry| item_json(field, &entry.key, &entry.datum)));
     out
 }

@@ -1,13 +1,16 @@
 //! Orders that Kubernetes gives a meaning: env vars that name others, and init containers that asked for a place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
-use trainyard_model::record::{ContainerId, Entry, Field, Owner, PlaceScope, Record};
+use trainyard_model::record::{ContainerId, Entries, Field, Owner, PlaceScope, Record};
 
 /// Moves an env var that another one's `$(NAME)` names before it, where one of the two came after the runtime: what the
 /// runtime's author ordered stays. Kubernetes expands only what stands before. Names that name each other stay.
-pub(super) fn references_first(list: Vec<Value>, entries: &[Entry]) -> Vec<Value> {
+pub(super) fn references_first(list: Vec<Value>, entries: &Entries) -> Vec<Value> {
     let added: BTreeSet<&str> = entries
         .iter()
         .filter(|entry| entry.home != Owner::Runtime)
@@ -103,78 +106,242 @@ pub(crate) fn place_init_containers(
     record: &Record,
     pod_set: u32,
 ) -> Result<Option<Vec<ContainerId>>, Unsolvable> {
-    let all: Vec<ContainerId> = record.containers(pod_set, Field::InitContainers).collect();
-    let containers: Vec<Placed> = all
-        .iter()
-        .enumerate()
-        .filter_map(|(at, id)| placed(record, *id, at))
+    let containers: Vec<Placed> = record
+        .containers(pod_set, Field::InitContainers)
+        .filter_map(|id| placed(record, id))
         .collect();
     if containers.iter().all(|c| c.wishes.is_empty()) {
         return Ok(None);
     }
-    let mut waiting: Vec<&Placed> = containers.iter().collect();
-    let mut order = Vec::with_capacity(all.len());
-    while !waiting.is_empty() {
-        let ready = |c: &&&Placed| {
-            !waiting
-                .iter()
-                .any(|other| other.id != c.id && other.precedes(c))
-        };
-        let Some(next) = waiting.iter().filter(ready).min_by_key(|c| c.at) else {
-            return Err(Unsolvable {
-                names: waiting.iter().map(|c| c.name.clone()).collect(),
-            });
-        };
-        let id = next.id;
-        order.push(id);
-        waiting.retain(|c| c.id != id);
+    let order = Precedence::of(&containers).sorted();
+    let ids = order.iter().filter_map(|at| Some(containers.get(*at)?.id));
+    if order.len() == containers.len() {
+        return Ok(Some(ids.collect()));
     }
-    Ok(Some(order))
+    let solved: BTreeSet<usize> = order.into_iter().collect();
+    let waiting = containers.iter().enumerate();
+    let waiting = waiting.filter(|(at, _)| !solved.contains(at));
+    Err(Unsolvable {
+        names: waiting.map(|(_, c)| c.name.to_string()).collect(),
+    })
 }
 
 /// An init container with its wishes.
 struct Placed {
     id: ContainerId,
-    name: String,
-    /// Its position in the record: the runtime's first.
-    at: usize,
+    name: Arc<str>,
     is_runtimes: bool,
-    wishes: Vec<String>,
+    wishes: Vec<Wish>,
 }
 
-impl Placed {
-    /// Whether this one has to stand before the other.
-    fn precedes(&self, other: &Self) -> bool {
-        let wishes = |c: &Self, wish: &str| c.wishes.iter().any(|w| w == wish);
-        let is_first = |c: &Self| wishes(c, "first");
-        (self.is_runtimes && other.is_runtimes && self.at < other.at)
-            || (is_first(self) && !is_first(other))
-            || wishes(self, &format!("before/{}", other.name))
-            || wishes(other, &format!("after/{}", self.name))
+/// A place that an init container asked for.
+#[derive(Clone, Debug, PartialEq)]
+enum Wish {
+    First,
+    Before(Arc<str>),
+    After(Arc<str>),
+}
+
+impl Wish {
+    /// Reads the key of a [`Field::Placement`].
+    fn read(key: &str) -> Option<Self> {
+        match key.split_once('/') {
+            None => (key == "first").then_some(Self::First),
+            Some(("before", anchor)) => Some(Self::Before(anchor.into())),
+            Some(("after", anchor)) => Some(Self::After(anchor.into())),
+            Some(_) => None,
+        }
     }
 }
 
-fn placed(record: &Record, id: ContainerId, at: usize) -> Option<Placed> {
+fn placed(record: &Record, id: ContainerId) -> Option<Placed> {
     let container = record.container(id)?;
     let wishes = record
         .fields(PlaceScope::Container(id))?
         .all(Field::Placement);
     Some(Placed {
         id,
-        name: container.name.to_string(),
-        at,
+        name: container.name.clone(),
         is_runtimes: container.home == Owner::Runtime,
-        wishes: wishes.iter().map(|wish| wish.key.to_string()).collect(),
+        wishes: wishes.iter().filter_map(|w| Wish::read(&w.key)).collect(),
     })
+}
+
+/// Which init containers stand before which, by their positions in the record. One edge for each wish, and one for each
+/// container where a rule is about many of them: the number of edges follows what was written.
+struct Precedence {
+    /// The positions that stand behind each position. The one behind all containers stands for the line between those
+    /// that asked to be first and the others.
+    behind: Vec<Vec<usize>>,
+    /// How many stand before each position.
+    before: Vec<usize>,
+}
+
+impl Precedence {
+    fn of(containers: &[Placed]) -> Self {
+        let line = containers.len();
+        let mut all = Self {
+            behind: vec![Vec::new(); line + 1],
+            before: vec![0; line + 1],
+        };
+        let named: BTreeMap<&str, usize> = (0..)
+            .zip(containers)
+            .map(|(at, container)| (&*container.name, at))
+            .collect();
+        let mut last_of_runtime = None;
+        for (at, container) in containers.iter().enumerate() {
+            if container.is_runtimes
+                && let Some(last) = last_of_runtime.replace(at)
+            {
+                all.add(last, at);
+            }
+            match container.wishes.contains(&Wish::First) {
+                true => all.add(at, line),
+                false => all.add(line, at),
+            }
+            // A wish about what is not there, or about itself, is met by every order.
+            let other = |anchor: &str| named.get(anchor).copied().filter(|other| *other != at);
+            for wish in &container.wishes {
+                match wish {
+                    Wish::First => {}
+                    Wish::Before(anchor) => {
+                        other(anchor)
+                            .into_iter()
+                            .for_each(|other| all.add(at, other));
+                    }
+                    Wish::After(anchor) => {
+                        other(anchor)
+                            .into_iter()
+                            .for_each(|other| all.add(other, at));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, first: usize, then: usize) {
+        if let (Some(behind), Some(before)) =
+            (self.behind.get_mut(first), self.before.get_mut(then))
+        {
+            behind.push(then);
+            *before += 1;
+        }
+    }
+
+    /// A topological order: of those that may come next, always the first one of the record. What stands in a cycle, or
+    /// behind one, is left out.
+    fn sorted(mut self) -> Vec<usize> {
+        let line = self.behind.len().saturating_sub(1);
+        let free = |(at, before): (usize, &usize)| (*before == 0).then_some(at);
+        let mut ready: BTreeSet<usize> = self.before.iter().enumerate().filter_map(free).collect();
+        let mut order = Vec::with_capacity(line);
+        // The line is behind all containers, so that it is drawn once nothing else is left before it.
+        while let Some(next) = ready.pop_first() {
+            if next != line {
+                order.push(next);
+            }
+            let behind = self.behind.get_mut(next).map(std::mem::take);
+            for then in behind.into_iter().flatten() {
+                if let Some(before) = self.before.get_mut(then) {
+                    *before -= 1;
+                    if *before == 0 {
+                        ready.insert(then);
+                    }
+                }
+            }
+        }
+        order
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, sample::select};
+
     use super::*;
 
     #[test]
     fn finds_references_and_leaves_escapes() {
         let found: Vec<_> = references("$(A)-$$(B)-$(C)$(unclosed").collect();
         assert_eq!(found, ["A", "C"]);
+    }
+
+    /// Init containers `c0`, `c1` and so on, of which the first ones are the runtime's.
+    fn containers(runtimes: usize, wishes: Vec<Vec<Wish>>) -> Vec<Placed> {
+        let all = (0u32..).zip(wishes).enumerate();
+        let placed = all.map(|(at, (id, wishes))| Placed {
+            id: ContainerId(id),
+            name: format!("c{at}").into(),
+            is_runtimes: at < runtimes,
+            wishes: if at < runtimes { Vec::new() } else { wishes },
+        });
+        placed.collect()
+    }
+
+    /// What the order is by its definition: every pair is looked at for every place.
+    fn by_definition(all: &[Placed]) -> Vec<usize> {
+        let precedes = |one: &Placed, other: &Placed| {
+            let is_first = |c: &Placed| c.wishes.contains(&Wish::First);
+            (one.is_runtimes && other.is_runtimes && one.id < other.id)
+                || (is_first(one) && !is_first(other))
+                || one.wishes.contains(&Wish::Before(other.name.clone()))
+                || other.wishes.contains(&Wish::After(one.name.clone()))
+        };
+        let mut waiting: Vec<_> = all.iter().enumerate().collect();
+        let mut order = Vec::new();
+        let is_ready = |waiting: &[(usize, &Placed)], one: &Placed| {
+            let mut others = waiting.iter().filter(|(_, other)| other.id != one.id);
+            others.all(|(_, other)| !precedes(other, one))
+        };
+        while let Some(next) = waiting.iter().position(|(_, one)| is_ready(&waiting, one)) {
+            order.push(waiting.remove(next).0);
+        }
+        order
+    }
+
+    fn wish() -> impl Strategy<Value = Wish> {
+        let name = || {
+            select(
+                (0..8)
+                    .map(|at| Arc::from(format!("c{at}")))
+                    .collect::<Vec<Arc<str>>>(),
+            )
+        };
+        prop_oneof![
+            1 => Just(Wish::First),
+            2 => name().prop_map(Wish::Before),
+            2 => name().prop_map(Wish::After),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn the_order_is_the_one_of_its_definition(
+            runtimes in 0usize..4,
+            wishes in prop::collection::vec(prop::collection::vec(wish(), 0..3), 0..7),
+        ) {
+            let all = containers(runtimes, wishes);
+            prop_assert_eq!(Precedence::of(&all).sorted(), by_definition(&all));
+        }
+    }
+
+    /// The order looks at each edge once: there are as many as containers and wishes, and not as many as pairs.
+    #[test]
+    fn edges_follow_what_was_written() {
+        let wishes = |at: usize| {
+            let other = |at: usize| Arc::from(format!("c{at}"));
+            vec![
+                Wish::First,
+                Wish::Before(other(at + 1)),
+                Wish::After(other(at / 2)),
+            ]
+        };
+        let all = containers(1_000, (0..5_000).map(wishes).collect());
+        let precedence = Precedence::of(&all);
+        let edges: usize = precedence.behind.iter().map(Vec::len).sum();
+        assert!(edges < 5_000 + 1_000 + 2 * 4_000, "{edges}");
     }
 }

@@ -2,14 +2,10 @@
 
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_api::{
-    FieldPath,
-    merge::{JOB_SET, by_names, by_positions},
-    path::Segment,
-};
+use trainyard_api::{FieldPath, merge::Names, path::Segment};
 use trainyard_model::text::clean;
 
-use super::{Origins, Provenance};
+use super::{Explainer, Provenance};
 use crate::place::job_set_path;
 
 /// A path that the JobSet does not have.
@@ -56,14 +52,14 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(path: &'a FieldPath, job_set: &Value) -> Self {
+    fn new(path: &'a FieldPath, job_set: &Names<'_>) -> Self {
         let target = job_set_path(path).unwrap_or_else(|| path.clone());
-        let placed = by_positions(job_set, &JOB_SET, &target);
+        let placed = job_set.by_positions(&target);
         let found = placed.segments().len();
         let rest = target.segments().iter().skip(found).cloned().collect();
         Self {
             path,
-            named: by_names(job_set, &JOB_SET, &target).join(&rest),
+            named: job_set.by_names(&target).join(&rest),
             is_there: found == target.segments().len(),
             placed,
         }
@@ -88,17 +84,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Origins {
-    /// The origins of a field and of all below it. Of what was written as a whole, the origin of the whole; of what nobody
-    /// changed, the runtime's field that it was taken from.
-    pub(crate) fn explain(
-        &self,
-        job_set: &Value,
-        path: &FieldPath,
-    ) -> Result<Vec<Provenance>, NotThere> {
-        let asked = Asked::new(path, job_set);
+impl Explainer<'_> {
+    pub(super) fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NotThere> {
+        let asked = Asked::new(path, &self.paths);
         let (found, others): (Vec<_>, Vec<_>) = self
-            .provenance(job_set)
+            .provenance()
             .into_iter()
             .partition(|row| asked.is_around(row));
         if !found.is_empty() {
@@ -110,13 +100,28 @@ impl Origins {
             return Ok(vec![nearest]);
         }
         if asked.is_there {
-            return Ok(self.untouched(&asked.placed, job_set));
+            return Ok(self.untouched(&asked.placed));
         }
         Err(NotThere {
             path: path.clone(),
-            has: members(job_set, &asked.placed),
-            nearest: by_names(job_set, &JOB_SET, &asked.placed),
+            has: self.members(&asked.placed),
+            nearest: self.paths.by_names(&asked.placed),
         })
+    }
+
+    /// The names of what stands at a path with positions.
+    fn members(&self, path: &FieldPath) -> Vec<String> {
+        match value_at(self.job_set, path) {
+            Some(Value::Object(members)) => members.keys().cloned().collect(),
+            Some(Value::Array(items)) => {
+                let name = |at: usize| {
+                    let named = self.paths.by_names(&path.index(at));
+                    named.segments().last().map(|name| name.text().into_owned())
+                };
+                (0..items.len()).filter_map(name).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -140,19 +145,4 @@ pub(super) fn value_at<'v>(value: &'v Value, path: &FieldPath) -> Option<&'v Val
             Segment::Index(at) => value.get(at),
             Segment::Field(name) | Segment::Key(name) => value.get(name),
         })
-}
-
-/// The names of what stands at a path with positions.
-fn members(job_set: &Value, path: &FieldPath) -> Vec<String> {
-    match value_at(job_set, path) {
-        Some(Value::Object(members)) => members.keys().cloned().collect(),
-        Some(Value::Array(items)) => {
-            let name = |at: usize| {
-                let named = by_names(job_set, &JOB_SET, &path.index(at));
-                named.segments().last().map(|name| name.text().into_owned())
-            };
-            (0..items.len()).filter_map(name).collect()
-        }
-        _ => Vec::new(),
-    }
 }

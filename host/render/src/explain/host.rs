@@ -1,14 +1,10 @@
 //! What the host writes into every JobSet by rules of its own: whether it runs, and how many pods and jobs it has.
 
 use serde_json::Value;
-use trainyard_api::{
-    FieldPath,
-    merge::{JOB_SET, JOB_SET_SPEC, by_names, by_positions},
-    path::Segment,
-};
-use trainyard_model::record::{Change, Field, Place, PlaceScope};
+use trainyard_api::{FieldPath, path::Segment};
+use trainyard_model::record::{Field, Place, PlaceScope};
 
-use super::{Author, Defaults, Origins, Provenance, Setter, Step, answer::value_at, setter};
+use super::{Author, Explainer, Provenance, Setter, Step, answer::value_at, setter};
 use crate::place::path_of;
 
 /// The numbers of a replicated job, where they stand in it, and why the host writes one that the runtime does not have.
@@ -30,20 +26,20 @@ const NUMBERS: [(Field, &[&str], &str); 3] = [
     ),
 ];
 
-impl Origins {
-    pub(super) fn of_host(&self, job_set: &Value) -> Vec<Provenance> {
-        let mut rows = vec![self.suspend(job_set)];
-        let jobs = job_set.pointer("/spec/replicatedJobs");
+impl Explainer<'_> {
+    pub(super) fn of_host(&self) -> Vec<Provenance> {
+        let mut rows = vec![self.suspend()];
+        let jobs = self.job_set.pointer("/spec/replicatedJobs");
         for job in jobs.and_then(Value::as_array).into_iter().flatten() {
-            rows.extend(self.counts(job, job_set));
+            rows.extend(self.counts(job));
         }
         rows
     }
 
-    fn suspend(&self, job_set: &Value) -> Provenance {
+    fn suspend(&self) -> Provenance {
         let path = FieldPath::of(["spec", "suspend"]);
-        let is_default = Defaults::hold(&self.defaults.job, &path);
-        let by = if self.job.spec.get("suspend").is_some() && !is_default {
+        let is_default = self.job_defaults.hold(&path);
+        let by = if self.origins.job.spec.get("suspend").is_some() && !is_default {
             let field = path.to_string();
             Setter::TrainJob { field }
         } else {
@@ -52,25 +48,20 @@ impl Origins {
         };
         let step = Step {
             by,
-            from: self.template.get("suspend").cloned(),
-            to: job_set.pointer("/spec/suspend").cloned(),
+            from: self.origins.template.get("suspend").cloned(),
+            to: self.job_set.pointer("/spec/suspend").cloned(),
         };
-        Provenance::beyond(path, job_set, vec![step])
+        Provenance::beyond(path, &self.paths, vec![step])
     }
 
     /// The numbers of one replicated job that somebody asked for, or that the runtime does not have.
-    fn counts(&self, job: &Value, job_set: &Value) -> Vec<Provenance> {
+    fn counts(&self, job: &Value) -> Vec<Provenance> {
         let name = job.get("name").and_then(Value::as_str).unwrap_or_default();
-        let record = self.session.record();
+        let record = self.origins.session.record();
         let Some(set) = record.pod_set_named(name) else {
             return Vec::new();
         };
-        let jobs = self
-            .template
-            .get("replicatedJobs")
-            .and_then(Value::as_array);
-        let mut jobs = jobs.into_iter().flatten();
-        let template = jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name));
+        let template = self.template_jobs.get(name);
         let number = |(field, keys, reason): &(Field, &[&str], &str)| {
             let place = Place {
                 scope: PlaceScope::PodSet(set),
@@ -85,7 +76,7 @@ impl Origins {
                 .and_then(|job| value_at(job, &below))
                 .filter(|_| !self.is_default(&named))
                 .cloned();
-            let by = match self.asked(&place) {
+            let by = match self.counts.get(&place) {
                 Some(change) => setter(Author::Host, change),
                 None if from.is_none() => Setter::Host {
                     reason: (*reason).to_owned(),
@@ -96,22 +87,17 @@ impl Origins {
             let steps = vec![Step { by, from, to }];
             Some(if path_of(record, &place).as_ref() == Some(&named) {
                 let path = record.path(&place).to_string();
-                Provenance::new(path, Some(named), job_set, steps)
+                Provenance::new(path, Some(named), &self.paths, steps)
             } else {
-                Provenance::beyond(named, job_set, steps)
+                Provenance::beyond(named, &self.paths, steps)
             })
         };
         NUMBERS.iter().filter_map(number).collect()
     }
 
-    /// The wish for a number.
-    fn asked(&self, place: &Place) -> Option<&Change> {
-        self.changes.iter().rfind(|change| change.place == *place)
-    }
-
     /// The origin of a field that nobody changed, at a path of the JobSet with positions.
-    pub(super) fn untouched(&self, placed: &FieldPath, job_set: &Value) -> Vec<Provenance> {
-        let named = by_names(job_set, &JOB_SET, placed);
+    pub(super) fn untouched(&self, placed: &FieldPath) -> Vec<Provenance> {
+        let named = self.paths.by_names(placed);
         let texts: Vec<_> = placed.segments().iter().map(Segment::text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let host = |reason: &str| Setter::Host {
@@ -119,9 +105,9 @@ impl Origins {
         };
         let by = match *texts {
             ["metadata"] => {
-                let members = job_set.get("metadata").and_then(Value::as_object);
+                let members = self.job_set.get("metadata").and_then(Value::as_object);
                 let names = members.into_iter().flatten().map(|(name, _)| name);
-                let each = names.map(|name| self.untouched(&placed.field(name), job_set));
+                let each = names.map(|name| self.untouched(&placed.field(name)));
                 return each.flatten().collect();
             }
             ["metadata", "name"] => Setter::TrainJob {
@@ -132,7 +118,7 @@ impl Origins {
                 field: FieldPath::of(["spec", "template"]).join(&named).to_string(),
             },
             _ => match self.in_template(&named) {
-                Some(path) if Defaults::hold(&self.defaults.runtime, &path) => {
+                Some(path) if self.runtime_defaults.hold(&path) => {
                     host("the runtime does not say it: the default of its schema")
                 }
                 Some(path) => Setter::Runtime {
@@ -141,22 +127,22 @@ impl Origins {
                 None => host("every JobSet of a TrainJob has it"),
             },
         };
-        let to = value_at(job_set, placed).cloned();
+        let to = value_at(self.job_set, placed).cloned();
         let step = Step { by, from: None, to };
-        vec![Provenance::beyond(named, job_set, vec![step])]
+        vec![Provenance::beyond(named, &self.paths, vec![step])]
     }
 
     /// Whether the runtime does not say a field of the JobSet, by names, that it has all the same.
     fn is_default(&self, named: &FieldPath) -> bool {
         self.in_template(named)
-            .is_some_and(|path| Defaults::hold(&self.defaults.runtime, &path))
+            .is_some_and(|path| self.runtime_defaults.hold(&path))
     }
 
     /// The runtime's field that a field of the JobSet, by names, was taken from.
     fn in_template(&self, named: &FieldPath) -> Option<FieldPath> {
         let spec = FieldPath::of(["spec"]);
         let below = named.moved(&spec, &FieldPath::root())?;
-        let placed = by_positions(&self.template, &JOB_SET_SPEC, &below);
+        let placed = self.template_paths.by_positions(&below);
         let is_there = placed.segments().len() == below.segments().len();
         is_there.then(|| FieldPath::of(["spec", "template", "spec"]).join(&placed))
     }

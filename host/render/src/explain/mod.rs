@@ -3,13 +3,17 @@
 mod answer;
 mod host;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use trainyard_api::{
     FieldPath,
-    merge::{JOB_SET, by_positions},
+    merge::{JOB_SET, JOB_SET_SPEC, Names},
+    path::Segment,
 };
 use trainyard_model::{
     job::Job,
@@ -95,9 +99,9 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    fn new(path: String, named: Option<FieldPath>, job_set: &Value, steps: Vec<Step>) -> Self {
+    fn new(path: String, named: Option<FieldPath>, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
         let placed = named.as_ref().and_then(|named| {
-            let placed = by_positions(job_set, &JOB_SET, named);
+            let placed = job_set.by_positions(named);
             (placed.segments().len() == named.segments().len()).then_some(placed)
         });
         Self {
@@ -110,7 +114,7 @@ impl Provenance {
     }
 
     /// Of what the record does not hold.
-    fn beyond(named: FieldPath, job_set: &Value, steps: Vec<Step>) -> Self {
+    fn beyond(named: FieldPath, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
         Self::new(clean(&named.to_string()), Some(named), job_set, steps)
     }
 }
@@ -137,16 +141,6 @@ pub(crate) struct Defaults {
     pub(crate) job: Arc<[FieldPath]>,
     /// The runtime's.
     pub(crate) runtime: Arc<[FieldPath]>,
-}
-
-impl Defaults {
-    /// Whether nobody wrote the field, or what it stands in.
-    fn hold(paths: &[FieldPath], path: &FieldPath) -> bool {
-        let root = FieldPath::root();
-        paths
-            .iter()
-            .any(|default| path.moved(default, &root).is_some())
-    }
 }
 
 impl Origins {
@@ -184,17 +178,88 @@ impl Origins {
 
     /// The origins of all fields that the runtime's template does not have as they are, by path.
     pub(crate) fn provenance(&self, job_set: &Value) -> Vec<Provenance> {
-        let mut rows = self.of_record(job_set);
-        rows.extend(self.beyond(job_set));
-        rows.extend(self.of_host(job_set));
+        Explainer::new(self, job_set).provenance()
+    }
+
+    /// The origins of a field and of all below it. Of what was written as a whole, the origin of the whole; of what nobody
+    /// changed, the runtime's field that it was taken from.
+    pub(crate) fn explain(
+        &self,
+        job_set: &Value,
+        path: &FieldPath,
+    ) -> Result<Vec<Provenance>, NotThere> {
+        Explainer::new(self, job_set).explain(path)
+    }
+}
+
+/// What was written on the way to a JobSet, with all that is searched once for each field in a form that is searched fast:
+/// a JobSet may have as many fields as fit into it.
+struct Explainer<'a> {
+    origins: &'a Origins,
+    job_set: &'a Value,
+    /// The paths of the JobSet.
+    paths: Names<'a>,
+    /// The paths of the template's spec.
+    template_paths: Names<'a>,
+    /// The replicated jobs of the template, by name.
+    template_jobs: BTreeMap<&'a str, &'a Value>,
+    /// The last wish for each number of pods and jobs.
+    counts: BTreeMap<&'a Place, &'a Change>,
+    /// The fields of the TrainJob, and of the runtime, that nobody wrote.
+    job_defaults: DefaultPaths<'a>,
+    runtime_defaults: DefaultPaths<'a>,
+}
+
+/// Fields that the schemas filled in.
+struct DefaultPaths<'a>(BTreeSet<&'a [Segment]>);
+
+impl<'a> DefaultPaths<'a> {
+    fn of(paths: &'a [FieldPath]) -> Self {
+        Self(paths.iter().map(FieldPath::segments).collect())
+    }
+
+    /// Whether nobody wrote the field, or what it stands in.
+    fn hold(&self, path: &FieldPath) -> bool {
+        path.starts().any(|start| self.0.contains(start))
+    }
+}
+
+impl<'a> Explainer<'a> {
+    fn new(origins: &'a Origins, job_set: &'a Value) -> Self {
+        let jobs = origins.template.get("replicatedJobs");
+        let mut template_jobs = BTreeMap::new();
+        for job in jobs.and_then(Value::as_array).into_iter().flatten() {
+            if let Some(name) = job.get("name").and_then(Value::as_str) {
+                template_jobs.entry(name).or_insert(job);
+            }
+        }
+        let is_count =
+            |change: &&Change| matches!(change.place.field, Field::Count | Field::Replicas);
+        let counts = origins.changes.iter().filter(is_count);
+        Self {
+            origins,
+            job_set,
+            paths: Names::new(job_set, &JOB_SET),
+            template_paths: Names::new(&origins.template, &JOB_SET_SPEC),
+            template_jobs,
+            counts: counts.map(|change| (&change.place, change)).collect(),
+            job_defaults: DefaultPaths::of(&origins.defaults.job),
+            runtime_defaults: DefaultPaths::of(&origins.defaults.runtime),
+        }
+    }
+
+    fn provenance(&self) -> Vec<Provenance> {
+        let mut rows = self.of_record();
+        rows.extend(self.beyond());
+        rows.extend(self.of_host());
         rows.sort_by(|a, b| a.path.cmp(&b.path));
         rows
     }
 
-    fn of_record(&self, job_set: &Value) -> Vec<Provenance> {
-        let record = self.session.record();
+    fn of_record(&self) -> Vec<Provenance> {
+        let record = self.origins.session.record();
         let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
-        for (by, changes) in self.written() {
+        for (by, changes) in self.origins.written() {
             let told = changes
                 .iter()
                 .filter(|change| !matches!(change.place.field, Field::Placement | Field::Count));
@@ -210,15 +275,15 @@ impl Origins {
         }
         let row = |(place, steps)| {
             let path = record.path(place).to_string();
-            Provenance::new(path, path_of(record, place), job_set, steps)
+            Provenance::new(path, path_of(record, place), &self.paths, steps)
         };
         by_place.into_iter().map(row).collect()
     }
 
     /// What patches wrote that the record does not hold.
-    fn beyond(&self, job_set: &Value) -> Vec<Provenance> {
+    fn beyond(&self) -> Vec<Provenance> {
         let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
-        for patch in &self.patches {
+        for patch in &self.origins.patches {
             for beyond in &patch.beyond {
                 let by = Setter::Patch {
                     manager: patch.manager.clone(),
@@ -229,7 +294,8 @@ impl Origins {
                 steps.push(Step { by, from, to });
             }
         }
-        let row = |(path, steps): (&FieldPath, _)| Provenance::beyond(path.clone(), job_set, steps);
+        let row =
+            |(path, steps): (&FieldPath, _)| Provenance::beyond(path.clone(), &self.paths, steps);
         by_path.into_iter().map(row).collect()
     }
 }

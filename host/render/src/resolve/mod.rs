@@ -6,7 +6,10 @@ mod overrides;
 mod patches;
 mod template;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
@@ -95,9 +98,9 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
 /// `numNodes` would count some pods twice. And it has the container that the step runs in.
 fn steps_are_whole(record: &Record) -> Vec<Problem> {
     let path = template::replicated_jobs();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut problems = Vec::new();
-    for (at, set) in record.pod_sets.iter().enumerate() {
+    for (position, (at, set)) in (0u32..).zip(record.pod_sets.iter().enumerate()) {
         let Some(ancestor) = set.ancestor.as_deref() else {
             continue;
         };
@@ -108,23 +111,20 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
             );
             problems.push(Problem::runtime(path.index(at).field("replicas"), message));
         }
-        if seen.contains(&ancestor) {
+        if !seen.insert(ancestor) {
             let message = format!(
                 "an earlier replicated job has the label {}: {ancestor} too",
                 well_known::ANCESTOR_LABEL
             );
             problems.push(Problem::runtime(path.index(at), message));
         }
-        if let Some(name) = container_of_step(ancestor) {
-            let position = record.pod_set_named(&set.name);
-            if position.is_none_or(|set| record.container_named(set, name).is_none()) {
-                let pods = ["template", "spec", "template", "spec", "containers"];
-                let message =
-                    format!("needs a container `{name}`, which the step {ancestor} runs in");
-                problems.push(Problem::runtime(path.index(at).fields(pods), message));
-            }
+        if let Some(name) = container_of_step(ancestor)
+            && record.container_named(position, name).is_none()
+        {
+            let pods = ["template", "spec", "template", "spec", "containers"];
+            let message = format!("needs a container `{name}`, which the step {ancestor} runs in");
+            problems.push(Problem::runtime(path.index(at).fields(pods), message));
         }
-        seen.push(ancestor);
     }
     problems
 }
@@ -251,16 +251,16 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
 /// Env vars that a plugin keeps for itself.
 fn reserved_env(trainer: &trainyard_api::trainjob::Trainer, active: &[Active]) -> Vec<Problem> {
     let path = FieldPath::of(["spec", "trainer", "env"]);
-    let owner = |name: &str| {
-        active
-            .iter()
-            .map(|a| &a.plugin)
-            .find(|plugin| plugin.manifest.reserved_env.iter().any(|r| r == name))
-    };
+    let mut owners = BTreeMap::new();
+    for plugin in active.iter().map(|active| &active.plugin) {
+        for name in &plugin.manifest.reserved_env {
+            owners.entry(name.as_str()).or_insert(plugin);
+        }
+    }
     let named = trainer.env.iter().enumerate();
     named
         .filter_map(|(at, var)| {
-            let plugin = owner(&var.name)?;
+            let plugin = owners.get(var.name.as_str())?;
             let message = format!(
                 "{} is set by the plugin {} and can't be given here",
                 var.name, plugin.id

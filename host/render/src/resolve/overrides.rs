@@ -207,7 +207,7 @@ impl Overrides<'_> {
         let fields = self.record.fields(PlaceScope::Container(id));
         let mut mounts = fields
             .into_iter()
-            .flat_map(|fields| fields.all(Field::Mounts));
+            .flat_map(|fields| fields.all(Field::Mounts).iter());
         mounts.any(|mount| {
             let name = mount.datum.as_json().and_then(|json| json.get("name"));
             name.is_some_and(|name| name == volume)

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
+    limits::Limits,
     manifest::{CONTRACT, Manifest},
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
@@ -30,6 +31,7 @@ pub struct Scripted {
     pub claims: Vec<(&'static str, String)>,
     pub reserved_env: Vec<String>,
     pub after: Vec<String>,
+    pub limits: Limits,
     script: Script,
 }
 
@@ -47,6 +49,7 @@ impl Scripted {
                 .collect(),
             reserved_env: Vec::new(),
             after: Vec::new(),
+            limits: Limits::default(),
             script: Arc::new(script),
         }
     }
@@ -64,6 +67,7 @@ impl Scripted {
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let settings = Settings {
             after: self.after.clone(),
+            limits: self.limits,
             ..Settings::built_in()
         };
         Arc::new(Native {

@@ -60,13 +60,7 @@ impl Call {
             .entry(target.scope, Field::Env, name)
             .map(|e| e.owner);
         if let Some(owner @ (Owner::Runtime | Owner::Patch | Owner::TrainJob)) = owner
-            && !self
-                .inputs
-                .plugin
-                .manifest
-                .reserved_env
-                .iter()
-                .any(|reserved| reserved == name)
+            && !self.inputs.plugin.reserves(name)
         {
             return Err(self.not_reserved(target, Field::Env, name, owner));
         }

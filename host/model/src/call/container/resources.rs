@@ -28,13 +28,10 @@ impl Call {
     /// `container.requests`
     pub fn container_requests(&mut self, handle: u32) -> Result<Vec<Quantity>, Fault> {
         let mut out = self.amounts(handle, Field::Requests)?;
-        let limits = self.amounts(handle, Field::Limits)?;
-        out.extend(
-            limits
-                .into_iter()
-                .filter(|l| !out.iter().any(|r| r.resource == l.resource))
-                .collect::<Vec<_>>(),
-        );
+        let mut only_limits = self.amounts(handle, Field::Limits)?;
+        let requests = self.container(handle)?.fields.all(Field::Requests);
+        only_limits.retain(|limit| requests.get(&*limit.resource).is_none());
+        out.extend(only_limits);
         Ok(out)
     }
 

@@ -79,13 +79,10 @@ impl Call {
         self.meter.text(name)?;
         let (target, at) = self.pod_set_target(handle)?;
         let record = self.record_of(target.base);
-        let named: Vec<ContainerId> = [Field::Containers, Field::InitContainers]
-            .into_iter()
-            .flat_map(|list| record.containers(at, list))
-            .filter(|id| record.container(*id).is_some_and(|c| *c.name == *name))
-            .collect();
+        let named = record.containers_named(at, name);
         let found = named
             .into_iter()
+            .flatten()
             .find(|id| target.base || self.is_in_sight(*id))
             .map(|id| handle_of(id.0, target.base));
         self.give_handle(found)
@@ -139,6 +136,7 @@ impl Call {
             return wrong(format!("there is a container `{name}` already"));
         }
         self.meter.add_handles(1)?;
+        self.meter.container()?;
         let id = self.record.new_container(Container {
             name: name.into(),
             pod_set: at,

@@ -1,5 +1,7 @@
 //! What is wrong with the items of a patch by themselves.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 use trainyard_api::{
     FieldPath,
@@ -36,19 +38,18 @@ fn list(
     at: &FieldPath,
     problems: &mut Vec<Problem>,
 ) {
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen: HashSet<&Value> = HashSet::new();
     for (position, item) in value.as_array().into_iter().flatten().enumerate() {
         let at = at.index(position);
         let Some(name) = item.get(key) else {
             problems.push(Problem::job(at.field(key), "is required"));
             continue;
         };
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             let message =
                 format!("{name} is the `{key}` of an earlier item: one of them would be lost");
             problems.push(Problem::job(at.field(key), message));
         }
-        seen.push(name);
         walk(item, node, &at, problems);
     }
 }

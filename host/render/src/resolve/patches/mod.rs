@@ -8,7 +8,7 @@ mod targets;
 use serde_json::Value;
 use trainyard_api::{
     FieldPath, RuntimePatch, TrainJob,
-    merge::{self, JOB_SET_SPEC, MergeError, Side},
+    merge::{self, JOB_SET_SPEC, MergeError, Names, Side},
     names,
 };
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
@@ -70,8 +70,9 @@ pub(super) fn apply(
             let base = patched.spec.as_ref().unwrap_or(template);
             match merge_one(patch, spec, base, read) {
                 Ok(merged) => {
+                    let names = Names::new(spec, &JOB_SET_SPEC);
                     let reason = |path: &FieldPath| {
-                        let field = in_patch(patch, spec, path);
+                        let field = in_patch(patch, &names, path);
                         job.written(&field).to_string()
                     };
                     changes
@@ -140,9 +141,10 @@ fn merge_one(
     let merged = merge::fix(base, &found.patch, merged);
     let (record, wrong) = read(&merged);
     if !wrong.is_empty() {
+        let [spec, merged] = [spec, &merged].map(|spec| Names::new(spec, &JOB_SET_SPEC));
         let wrong = wrong.into_iter();
         return Err(wrong
-            .map(|problem| blame(patch, spec, &merged, problem))
+            .map(|problem| blame(patch, &spec, &merged, problem))
             .collect());
     }
     Ok(Merged {
@@ -179,22 +181,22 @@ fn metadata(job: &TrainJob, patch: &RuntimePatch, record: &mut Record) -> Vec<Ch
 }
 
 /// The field of a patch that a place of the JobSet (by names) has from it.
-fn in_patch(patch: &RuntimePatch, spec: &Value, path: &FieldPath) -> FieldPath {
+fn in_patch(patch: &RuntimePatch, spec: &Names<'_>, path: &FieldPath) -> FieldPath {
     let at = FieldPath::of(["spec"]);
     let below = path.moved(&at, &FieldPath::root()).unwrap_or_default();
-    let below = merge::by_positions(spec, &JOB_SET_SPEC, &below);
+    let below = spec.by_positions(&below);
     patch.path.join(&at).join(&below)
 }
 
 /// A problem of the patched template is the patch's, since the template had none before.
-fn blame(patch: &RuntimePatch, spec: &Value, merged: &Value, problem: Problem) -> Problem {
+fn blame(patch: &RuntimePatch, spec: &Names<'_>, merged: &Names<'_>, problem: Problem) -> Problem {
     let Problem::Field { path, message, .. } = problem else {
         return problem;
     };
     let Some(below) = path.moved(&template_spec(), &FieldPath::root()) else {
         return Problem::job(patch.path.clone(), message);
     };
-    let named = merge::by_names(merged, &JOB_SET_SPEC, &below);
+    let named = merged.by_names(&below);
     let path = in_patch(patch, spec, &FieldPath::of(["spec"]).join(&named));
     Problem::job(path, format!("{message} (in the template with this patch)"))
 }

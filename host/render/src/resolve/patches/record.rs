@@ -1,7 +1,7 @@
 //! What a patch changes, written into the record.
 
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
+use trainyard_model::record::{Change, Entry, Field, Owner, Place, PlaceScope, Record};
 
 use crate::{
     place::path_of,
@@ -57,30 +57,30 @@ impl Recorder<'_> {
     }
 
     fn fields(&mut self, fields: &[Field], scope: PlaceScope, patched: PlaceScope) {
+        let found = [(&*self.record, scope), (self.patched, patched)];
+        let [Some(old), Some(new)] = found.map(|(record, scope)| record.fields(scope)) else {
+            return;
+        };
+        let mut changed = Vec::new();
         for field in fields {
-            let entries = |record: &Record, scope| {
-                let fields = record.fields(scope);
-                fields.map_or_else(Vec::new, |fields| fields.all(*field).to_vec())
+            let (old, new) = (old.all(*field), new.all(*field));
+            let is_set = |entry: &&Entry| {
+                old.get(&*entry.key)
+                    .is_none_or(|held| held.datum != entry.datum)
             };
-            let (old, new) = (entries(self.record, scope), entries(self.patched, patched));
-            let held = |key: &str| old.iter().find(|entry| *entry.key == *key);
-            let kept = |key: &str| new.iter().any(|entry| *entry.key == *key);
-            let removed = old.iter().filter(|entry| !kept(&entry.key));
-            let set = new
-                .iter()
-                .filter(|entry| held(&entry.key).is_none_or(|held| held.datum != entry.datum));
-            let changed = set.map(|entry| (entry.key.clone(), Some(entry.datum.clone())));
-            for (key, datum) in changed.chain(removed.map(|entry| (entry.key.clone(), None))) {
-                let place = Place {
-                    scope,
-                    field: *field,
-                    key,
-                };
-                let path = path_of(self.record, &place);
-                let reason = path.map(|path| (self.reason)(&path).into());
-                let change = self.record.write(place, datum, Owner::Patch, reason);
-                self.changes.extend(change);
-            }
+            let is_removed = |entry: &&Entry| new.get(&*entry.key).is_none();
+            let set = new.iter().filter(is_set);
+            let set = set.map(|entry| (*field, entry.key.clone(), Some(entry.datum.clone())));
+            let removed = old.iter().filter(is_removed);
+            let removed = removed.map(|entry| (*field, entry.key.clone(), None));
+            changed.extend(set.chain(removed));
+        }
+        for (field, key, datum) in changed {
+            let place = Place { scope, field, key };
+            let path = path_of(self.record, &place);
+            let reason = path.map(|path| (self.reason)(&path).into());
+            let change = self.record.write(place, datum, Owner::Patch, reason);
+            self.changes.extend(change);
         }
     }
 }

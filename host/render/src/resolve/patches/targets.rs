@@ -1,5 +1,7 @@
 //! What a patch is for: replicated jobs and containers that the runtime has (W53).
 
+use std::{collections::HashMap, fmt};
+
 use serde_json::Value;
 use trainyard_api::FieldPath;
 
@@ -31,19 +33,18 @@ pub(super) fn find(template: &Value, patch: &Value, at: &FieldPath) -> Found {
     };
     let at = at.field("replicatedJobs");
     let mut kept = Vec::with_capacity(jobs.len());
+    let all = Items::of(template.get("replicatedJobs"));
     for (position, mut job) in std::mem::take(jobs).into_iter().enumerate() {
         let at = at.index(position);
-        let all = template.get("replicatedJobs");
-        match item(all, name(&job)) {
+        match all.get(name(&job)) {
             Some(old) => {
                 found.missing.extend(containers(old, &mut job, &at));
                 kept.push(job);
             }
             None => {
                 let message = format!(
-                    "the runtime has no replicated job `{}`; it has {}",
-                    name(&job),
-                    names(all)
+                    "the runtime has no replicated job `{}`; it has {all}",
+                    name(&job)
                 );
                 found.missing.push((at.field("name"), message));
             }
@@ -61,37 +62,60 @@ fn containers(old: &Value, job: &mut Value, at: &FieldPath) -> Vec<(FieldPath, S
         let Some(Value::Array(patched)) = job.pointer_mut(&format!("{POD_SPEC}/{list}")) else {
             continue;
         };
-        let all = old.pointer(&format!("{POD_SPEC}/{list}"));
+        let all = Items::of(old.pointer(&format!("{POD_SPEC}/{list}")));
         let at = at.fields(["template", "spec", "template", "spec", list]);
         for (position, container) in patched.iter().enumerate() {
-            if item(all, name(container)).is_none() {
+            if all.get(name(container)).is_none() {
                 let message = format!(
-                    "the runtime's replicated job `{set}` has no {called} `{}`; it has {}",
-                    name(container),
-                    names(all)
+                    "the runtime's replicated job `{set}` has no {called} `{}`; it has {all}",
+                    name(container)
                 );
                 missing.push((at.index(position).field("name"), message));
             }
         }
-        patched.retain(|container| item(all, name(container)).is_some());
+        patched.retain(|container| all.get(name(container)).is_some());
     }
     missing
-}
-
-fn item<'v>(list: Option<&'v Value>, wanted: &str) -> Option<&'v Value> {
-    list?.as_array()?.iter().find(|item| name(item) == wanted)
 }
 
 fn name(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn names(list: Option<&Value>) -> String {
-    let items = list.and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&str> = items.map(name).collect();
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
+/// The items of a list of the template, by their names.
+struct Items<'v> {
+    items: &'v [Value],
+    named: HashMap<&'v str, &'v Value>,
+}
+
+impl<'v> Items<'v> {
+    fn of(list: Option<&'v Value>) -> Self {
+        let items = list.and_then(Value::as_array);
+        let items = items.map(Vec::as_slice).unwrap_or_default();
+        let mut named = HashMap::with_capacity(items.len());
+        for item in items {
+            named.entry(name(item)).or_insert(item);
+        }
+        Self { items, named }
+    }
+
+    fn get(&self, name: &str) -> Option<&'v Value> {
+        self.named.get(name).copied()
+    }
+}
+
+impl fmt::Display for Items<'_> {
+    /// The names, as far as a person reads them: a patch may miss as many items as the template has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 20;
+        if self.items.is_empty() {
+            return f.write_str("none");
+        }
+        let names: Vec<&str> = self.items.iter().take(MOST).map(name).collect();
+        f.write_str(&names.join(", "))?;
+        match self.items.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }

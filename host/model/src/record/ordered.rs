@@ -1,0 +1,270 @@
+//! Values that are found by a key and stand in an order that is not the keys'.
+
+use std::{borrow::Borrow, collections::BTreeMap, fmt};
+
+use super::Owner;
+
+/// The most values that are searched one by one. Most lists of a record are this short, and an index of them would cost
+/// more than it saves.
+const SHORT: usize = 16;
+
+/// A value of an [`Ordered`] list.
+pub trait Keyed {
+    /// What tells it apart from the others.
+    type Key: Ord + Clone;
+
+    /// Its key.
+    fn key(&self) -> &Self::Key;
+}
+
+/// Where a value stands: behind all values whose home comes before its own, and behind those that its home added before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Seat {
+    home: Owner,
+    turn: u64,
+}
+
+/// A list without double keys. Whatever its length, finding, adding, replacing and removing a value take a number of
+/// comparisons that grows with its logarithm.
+#[derive(Clone)]
+pub struct Ordered<T: Keyed> {
+    values: BTreeMap<Seat, T>,
+    /// Where each key's value stands, once the list is long.
+    seats: Option<BTreeMap<T::Key, Seat>>,
+    turns: u64,
+}
+
+impl<T: Keyed> Ordered<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            values: BTreeMap::new(),
+            seats: None,
+            turns: 0,
+        }
+    }
+
+    /// Returns the values in their order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator + Clone {
+        self.values.values()
+    }
+
+    /// Returns the first value.
+    #[must_use]
+    pub fn first(&self) -> Option<&T> {
+        self.values.first_key_value().map(|(_, value)| value)
+    }
+
+    /// Returns how many values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Returns the value of a key.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&T>
+    where
+        T::Key: Borrow<Q>,
+    {
+        match &self.seats {
+            Some(seats) => self.values.get(seats.get(key)?),
+            None => self.iter().find(|value| value.key().borrow() == key),
+        }
+    }
+
+    pub(super) fn seat<Q: Ord + ?Sized>(&self, key: &Q) -> Option<Seat>
+    where
+        T::Key: Borrow<Q>,
+    {
+        match &self.seats {
+            Some(seats) => seats.get(key).copied(),
+            None => {
+                let mut values = self.values.iter();
+                let found = values.find(|(_, value)| value.key().borrow() == key);
+                found.map(|(seat, _)| *seat)
+            }
+        }
+    }
+
+    pub(super) fn at_mut(&mut self, seat: Seat) -> Option<&mut T> {
+        self.values.get_mut(&seat)
+    }
+
+    /// Adds a value whose key is not there, last of what its home added.
+    pub(super) fn push(&mut self, home: Owner, value: T) -> Seat {
+        let seat = Seat {
+            home,
+            turn: self.turns,
+        };
+        self.turns += 1;
+        self.put(seat, value);
+        seat
+    }
+
+    /// Puts a value back where it stood.
+    pub(super) fn put(&mut self, seat: Seat, value: T) {
+        if let Some(seats) = &mut self.seats {
+            seats.insert(value.key().clone(), seat);
+        }
+        self.values.insert(seat, value);
+        if self.seats.is_none() && self.values.len() > SHORT {
+            let seats = self.values.iter();
+            let seats = seats.map(|(seat, value)| (value.key().clone(), *seat));
+            self.seats = Some(seats.collect());
+        }
+    }
+
+    pub(super) fn remove(&mut self, seat: Seat) -> Option<T> {
+        let value = self.values.remove(&seat)?;
+        if let Some(seats) = &mut self.seats {
+            seats.remove(value.key());
+        }
+        Some(value)
+    }
+}
+
+impl<T: Keyed + Clone> Ordered<T> {
+    /// Returns the values as a vector.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<T> {
+        self.iter().cloned().collect()
+    }
+}
+
+impl<T: Keyed + PartialEq> PartialEq for Ordered<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Keyed + fmt::Debug> fmt::Debug for Ordered<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::{cell::Cell, cmp::Ordering};
+
+    use super::*;
+
+    thread_local! {
+        static COMPARISONS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A key that counts how often it is compared.
+    #[derive(Clone, Debug)]
+    struct Counted(u64);
+
+    impl Ord for Counted {
+        fn cmp(&self, other: &Self) -> Ordering {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+
+    impl Eq for Counted {}
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Value(Counted);
+
+    impl Keyed for Value {
+        type Key = Counted;
+
+        fn key(&self) -> &Counted {
+            &self.0
+        }
+    }
+
+    /// How many keys are compared while something is done to a list of `size` values.
+    fn comparisons(size: u64, act: impl Fn(&mut Ordered<Value>, u64)) -> u64 {
+        let mut list = Ordered::new();
+        for key in 0..size {
+            list.push(Owner::Runtime, Value(Counted(key)));
+        }
+        COMPARISONS.set(0);
+        (0..size).for_each(|key| act(&mut list, key));
+        COMPARISONS.get()
+    }
+
+    #[test]
+    fn comparisons_are_of_the_order_of_n_log_n() {
+        type Act = fn(&mut Ordered<Value>, u64);
+        let acts: [(&str, Act); 4] = [
+            ("find", |list, key| {
+                assert_eq!(list.get(&Counted(key)).unwrap().0.0, key);
+            }),
+            ("add in front of others", |list, key| {
+                let key = Counted(u64::MAX - key);
+                assert!(list.get(&key).is_none());
+                list.push(Owner::Runtime, Value(key));
+            }),
+            ("remove", |list, key| {
+                let seat = list.seat(&Counted(key)).unwrap();
+                list.remove(seat).unwrap();
+            }),
+            ("remove and put back", |list, key| {
+                let seat = list.seat(&Counted(key)).unwrap();
+                let value = list.remove(seat).unwrap();
+                list.put(seat, value);
+            }),
+        ];
+        for (what, act) in acts {
+            for size in [1_000, 4_000, 16_000] {
+                let found = comparisons(size, act);
+                // A scan would take half a million, eight million, and 128 million.
+                assert!(
+                    found < 6 * size * u64::from(size.ilog2()),
+                    "{what}, {size}: {found}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn values_stand_by_home_and_then_as_they_were_added() {
+        for size in [3, SHORT as u64 * 4] {
+            let mut list = Ordered::new();
+            let homes = [Owner::Plugin(1), Owner::Runtime, Owner::Plugin(0)];
+            for home in homes {
+                for key in 0..size {
+                    let key = Counted(key + size * list.len() as u64);
+                    list.push(home, Value(key));
+                }
+            }
+            let before = list.clone();
+            let wanted: Vec<_> = before.to_vec();
+            let key = wanted.get(1).unwrap().key().clone();
+            let seat = list.seat(&key).unwrap();
+            let value = list.remove(seat).unwrap();
+            assert!(list.get(&key).is_none() && list.len() + 1 == before.len());
+            list.put(seat, value.clone());
+            assert_eq!(list, before);
+            list.remove(seat);
+            list.push(Owner::Plugin(7), value.clone());
+            assert_eq!(list.to_vec().last(), Some(&value));
+            let homes: Vec<_> = list.values.keys().map(|seat| seat.home).collect();
+            assert!(homes.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+use super::Fields;
+use crate::value::Dependency;
+
+/// The pod sets of a record: in order, and found by their names, which do not change.
+#[derive(Clone, Debug, Default)]
+pub struct PodSets {
+    sets: Vec<PodSet>,
+    /// Where each name stands first.
+    named: BTreeMap<Arc<str>, u32>,
+}
+
+impl PodSets {
+    /// Adds a pod set, last.
+    pub fn push(&mut self, set: PodSet) {
+        let at = u32::try_from(self.sets.len()).unwrap_or(u32::MAX);
+        self.named.entry(set.name.clone()).or_insert(at);
+        self.sets.push(set);
+    }
+
+    /// Returns the position of the pod set of that name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<u32> {
+        self.named.get(name).copied()
+    }
+}
+
+impl Deref for PodSets {
+    type Target = [PodSet];
+
+    fn deref(&self) -> &[PodSet] {
+        &self.sets
+    }
+}
+
+impl DerefMut for PodSets {
+    fn deref_mut(&mut self) -> &mut [PodSet] {
+        &mut self.sets
+    }
+}
+
+impl<'a> IntoIterator for &'a PodSets {
+    type Item = &'a PodSet;
+    type IntoIter = std::slice::Iter<'a, PodSet>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.sets.iter()
+    }
+}
+
+/// The pods of one replicated job.
+#[derive(Clone, Debug)]
+pub struct PodSet {
+    /// The replicated job's name.
+    pub name: Arc<str>,
+    /// Its ancestor label.
+    pub ancestor: Option<Arc<str>>,
+    /// Pod sets that it waits for.
+    pub depends_on: Vec<Dependency>,
+    /// Pods in each job, at least 1.
+    pub count: u32,
+    /// Jobs, at least 1 in a runtime that runs anything.
+    pub replicas: u32,
+    /// Whether `numNodes` counts it.
+    pub counts_nodes: bool,
+    /// Fields of [`Level::PodSet`].
+    pub fields: Fields,
+}
+
+impl PodSet {
+    /// A pod set of one pod, with nothing in it.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            ancestor: None,
+            depends_on: Vec::new(),
+            count: 1,
+            replicas: 1,
+            counts_nodes: false,
+            fields: Fields::default(),
+        }
+    }
+
+    /// Pods in all.
+    #[must_use]
+    pub fn pods(&self) -> u32 {
+        self.count.saturating_mul(self.replicas)
+    }
+}

@@ -1,0 +1,34 @@
+//! Shows in the pods what an operator has set in the policy file: configuration, the cluster's domain, a grant, an order.
+
+use trainyard_sdk::{Config, Context, Failure, Transform};
+
+/// What the operator sets.
+#[derive(Config)]
+pub struct Site {
+    /// The proxy of the site.
+    pub proxy: Option<String>,
+}
+
+/// The plugin.
+pub struct SitePolicy;
+
+trainyard_sdk::plugin!(SitePolicy: transform; operator_config = Site);
+
+impl Transform for SitePolicy {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        let site: Site = ctx.job().operator_config_as()?;
+        for pod_set in ctx.info().with_ancestor("trainer") {
+            pod_set.put_node_selector("example.com/pool", "training");
+            let Some(node) = pod_set.container("node") else {
+                continue;
+            };
+            if let Some(proxy) = &site.proxy {
+                node.put_env("SITE_PROXY", proxy);
+            }
+            node.put_env("SITE_DOMAIN", &ctx.info().cluster_domain());
+            // Torch writes it too: which of the two values stays shows the order.
+            node.put_env("PET_NNODES", "site");
+        }
+        Ok(())
+    }
+}
