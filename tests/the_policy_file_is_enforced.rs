@@ -1,8 +1,166 @@
-//! What the policy file says of a plugin holds for built-in ones too, and is told beside everything else that is wrong.
+//! What a policy file says takes effect: grants, limits, configuration, order, the cluster's domain, a digest. It holds for
+//! built-in plugins too, and what is wrong with it is reported beside everything else.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
+
+use serde_json::Value;
+
+/// The component of tests/plugins/site, which shows in the pods what it gets.
+fn site() -> &'static str {
+    static SITE: OnceLock<String> = OnceLock::new();
+    SITE.get_or_init(|| {
+        let component = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("site.wasm");
+        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/plugins/site");
+        trainyard_cluster::build_plugin(&crate_folder, &component, &[]).unwrap();
+        component.to_str().unwrap().to_owned()
+    })
+}
+
+/// A TrainJob that Torch and the plugin of the site act on.
+const SITE_JOB: &str = r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: runtime}
+spec:
+  mlPolicy: {numNodes: 2, torch: {}}
+  plugins: [{name: site}]
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: registry.example.com/torch:1}]}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: job}
+spec: {runtimeRef: {name: runtime}}
+"#;
+
+/// A policy file with these settings of the plugin of the site, and of the file itself.
+fn site_policy(of_site: &str, of_file: &str) -> String {
+    format!(
+        "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: site, {of_site}}}]\n{of_file}"
+    )
+}
+
+/// The grant without which the plugin of the site is not loaded, and the order without which it is in conflict.
+const SITE_NEEDS: &str =
+    "grants: ['pod-sets[@trainer].node-selector[example.com/pool]'], after: [torch]";
+
+/// The pod spec that `render` makes under a policy file, and its env vars by name.
+fn site_pod(policy: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
+    let arguments = ["render", "-o", "json", "--plugin", site()];
+    let output = run(&arguments, policy, SITE_JOB);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let objects: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let job_set = objects.pointer("/items/0").unwrap_or(&objects);
+    let pod = job_set.pointer("/spec/replicatedJobs/0/template/spec/template/spec");
+    let pod = pod.unwrap().clone();
+    let env = pod["containers"][0]["env"].clone();
+    let value = move |name: &str| {
+        let mut vars = env.as_array().into_iter().flatten();
+        let found = vars.find(|var| var["name"] == *name)?;
+        found["value"].as_str().map(str::to_owned)
+    };
+    (pod, value)
+}
+
+fn site_refused(policy: &str) -> String {
+    refused_with(&["render", "--plugin", site()], policy, SITE_JOB)
+}
+
+fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input.yaml"), input).unwrap();
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(arguments)
+        .args(["-f", "input.yaml", "--policy", "policy.yaml"])
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_claim_beyond_the_default_needs_its_grant() {
+    let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
+    let error = site_refused(&site_policy("after: [torch]", ""));
+    assert!(
+        error.contains(&format!(
+            "it claims to write `{claim}`, which is not granted"
+        )),
+        "{error}"
+    );
+    let other = "after: [torch], grants: ['pod-sets[@trainer].node-selector[example.com/zone]']";
+    assert!(site_refused(&site_policy(other, "")).contains("which is not granted"));
+    let (pod, _) = site_pod(&site_policy(SITE_NEEDS, ""));
+    assert_eq!(pod["nodeSelector"]["example.com/pool"], "training");
+}
+
+#[test]
+fn configuration_reaches_its_plugin_once_its_schema_allows_it() {
+    let with = |config: &str| site_policy(&format!("{SITE_NEEDS}, config: {config}"), "");
+    let proxy = |config: &str| site_pod(&with(config)).1("SITE_PROXY");
+    assert_eq!(proxy("{}"), None);
+    assert_eq!(
+        proxy("{proxy: 'http://proxy:3128'}").as_deref(),
+        Some("http://proxy:3128")
+    );
+    let error = site_refused(&with("{proxy: 3128}"));
+    assert!(
+        error.contains("plugin site") && error.contains("`config` in the policy file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn before_and_after_order_two_plugins_that_write_one_place() {
+    let grant = "grants: ['pod-sets[@trainer].node-selector[example.com/pool]']";
+    let error = site_refused(&site_policy(grant, ""));
+    assert!(
+        error.contains("site") && error.contains("torch") && error.contains("PET_NNODES"),
+        "{error}"
+    );
+    for (order, last) in [("before", "2"), ("after", "site")] {
+        let (_, env) = site_pod(&site_policy(&format!("{grant}, {order}: [torch]"), ""));
+        assert_eq!(env("PET_NNODES").as_deref(), Some(last), "{order}");
+    }
+}
+
+#[test]
+fn the_clusters_domain_is_what_the_file_says() {
+    for (file, domain) in [
+        ("", "cluster.local"),
+        ("clusterDomain: k8s.example.com", "k8s.example.com"),
+    ] {
+        let (_, env) = site_pod(&site_policy(SITE_NEEDS, file));
+        assert_eq!(env("SITE_DOMAIN").as_deref(), Some(domain));
+    }
+}
+
+#[test]
+fn a_limit_ends_the_calls_of_its_plugin_alone() {
+    let error = site_refused(&site_policy(
+        &format!("{SITE_NEEDS}, limits: {{writes: 2}}"),
+        "",
+    ));
+    assert!(
+        error.contains("plugin site 0.1.0")
+            && error.contains("used up its 2 writes; `limits.writes` in the policy file raises it"),
+        "{error}"
+    );
+}
 
 /// What a command says on standard error, which must refuse.
 fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
@@ -10,16 +168,7 @@ fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
 }
 
 fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("input.yaml"), input).unwrap();
-    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(arguments)
-        .args(["-f", "input.yaml", "--policy", "policy.yaml"])
-        .current_dir(folder.path())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+    let output = run(arguments, policy, input);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     String::from_utf8(output.stderr).unwrap()

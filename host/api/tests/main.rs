@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod counterexamples_are_kept;
 mod errors_name_file_document_object_and_field;
 mod inputs_read_files_folders_and_standard_input;
 mod merge_inputs;

@@ -107,7 +107,7 @@ fn has_the_patch_s_sources(patch: &Value, merged: &Value) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn a_patch_of_nothing_changes_nothing(base in base()) {

@@ -162,7 +162,7 @@ fn json_and_yaml_errors_do_not_mix() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
 
     /// Whatever the text, each document is one result, in order, with a place inside of the text.
     #[test]

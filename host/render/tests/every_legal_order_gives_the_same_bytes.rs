@@ -188,7 +188,7 @@ fn all_orders_of_up_to_six() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn random_orders_of_more(order in (7usize..=10).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle())) {
