@@ -64,7 +64,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    fn start(self) -> Delays {
+    fn start(self, now: Instant) -> Delays {
         let up_to = |most: Duration| {
             // The jitter lies between nothing and the delay itself.
             ExponentialBuilder::new()
@@ -78,6 +78,8 @@ impl Backoff {
         Delays {
             own: up_to(self.most),
             outage: up_to(self.most_in_outage),
+            since: now,
+            last: now,
         }
     }
 }
@@ -88,6 +90,27 @@ impl Backoff {
 struct Delays {
     own: ExponentialBackoff,
     outage: ExponentialBackoff,
+    /// The first failure in a row, and the last one.
+    since: Instant,
+    last: Instant,
+}
+
+/// For how long a key has failed each time that it ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Failing {
+    /// Until now.
+    pub now: Duration,
+    /// Until the failure before.
+    pub before: Duration,
+}
+
+impl Failing {
+    /// Whether a whole number of periods has passed between the two: true once in each period that the key goes on failing.
+    #[must_use]
+    pub fn passes(self, period: Duration) -> bool {
+        let periods = |time: Duration| time.as_nanos() / period.as_nanos().max(1);
+        periods(self.now) > periods(self.before)
+    }
 }
 
 /// The queue of TrainJobs to reconcile. Clones share it.
@@ -233,6 +256,17 @@ impl Running {
         self.finish(Some(delay.min(LONGEST_DELAY)));
     }
 
+    /// For how long the key has failed, should it fail now.
+    #[must_use]
+    pub fn failing(&self) -> Failing {
+        let state = self.shared.state();
+        let delays = state.failures.get(&self.key);
+        delays.map_or_else(Failing::default, |delays| Failing {
+            now: delays.since.elapsed(),
+            before: delays.last.duration_since(delays.since),
+        })
+    }
+
     /// It failed, and runs again after the delay that is returned; at once if it was added meanwhile.
     pub fn fail(mut self) -> Duration {
         let delay = self.delay(false);
@@ -252,7 +286,9 @@ impl Running {
         let mut state = self.shared.state();
         state.retries += 1;
         let delays = state.failures.entry(self.key.clone());
-        let delays = delays.or_insert_with(|| backoff.start());
+        let now = Instant::now();
+        let delays = delays.or_insert_with(|| backoff.start(now));
+        delays.last = now;
         let (own, in_outage) = (delays.own.next(), delays.outage.next());
         let (next, most) = if outage {
             (in_outage, backoff.most_in_outage)

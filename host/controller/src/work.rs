@@ -37,6 +37,9 @@ const WARNING: &str = "TrainJobWarning";
 /// What should pass by itself, and is waited for so long by now, does not.
 const PASSING: Duration = Duration::from_secs(60);
 
+/// What is wrong for all TrainJobs at once, and should pass by itself, is reported after so long, and then once in each such time.
+const PERSISTS: Duration = Duration::from_secs(300);
+
 /// How long those that run may go on after the process was told to stop.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -70,6 +73,7 @@ impl Work {
         };
         let watches: [BoxFuture<'_, ()>; 5] = [
             self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, _| {
+                self.reconciler.job_changed(key);
                 self.add(key, Duration::ZERO);
             })
             .boxed(),
@@ -203,6 +207,7 @@ impl Work {
         deadline: Option<Duration>,
     ) -> Outcome {
         let key = running.key().clone();
+        let failing = running.failing();
         let again = if error.is_outage() {
             running.fail_in_outage()
         } else {
@@ -213,9 +218,17 @@ impl Work {
         }
         if error.is_passing() && again < PASSING {
             tracing::debug!(%error, ?again, "tried again");
-        } else if error.is_of_all() {
-            // It is wrong for all TrainJobs at once: an Event for each would be one more burden for the API server.
+        } else if error.is_of_all() && !failing.passes(PERSISTS) {
+            // It is wrong for all TrainJobs at once: an Event for each, at each try, would be one more burden for the API server.
             tracing::warn!(%error, ?again, "the API server does not answer as it should");
+        } else if error.is_of_all() {
+            let minutes = failing.now.as_secs() / 60;
+            tracing::warn!(%error, ?again, minutes, "the API server still does not answer as it should");
+            let note = format!(
+                "failing for {minutes} minutes, and retried every {} seconds: {error}",
+                again.as_secs().max(1)
+            );
+            self.tell(&key, REASON, &note);
         } else {
             tracing::warn!(%error, ?again, "the TrainJob can't get on");
             self.tell(&key, REASON, &error.to_string());
@@ -285,3 +298,6 @@ where
         (self.changed)(key, gone);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -253,6 +253,26 @@ fn the_process_is_measured_under_the_usual_names() {
     assert!((-60.0..3600.0).contains(&age), "{age}");
 }
 
+/// The names in the first column of the tables of a text.
+fn rows(text: &str) -> BTreeSet<&str> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split(['`', '{']).next())
+        .collect()
+}
+
+/// Of the code, the names that `ReconcileError::kind` gives.
+#[test]
+fn each_kind_of_error_is_documented() {
+    let code = include_str!("../src/reconcile/error.rs");
+    let (_, kind) = code.split_once("pub fn kind(&self)").unwrap();
+    let (kind, _) = kind.split_once("\n    }\n").unwrap();
+    let names: BTreeSet<_> = kind.split('"').skip(1).step_by(2).collect();
+    assert!(names.len() > 10 && names.contains("train_job"), "{names:?}");
+    let page = include_str!("../../../docs/metrics.md");
+    let (_, kinds) = page.split_once("## Kinds of errors").unwrap();
+    assert_eq!(rows(kinds), names);
+}
+
 /// Of docs/metrics.md, a name in each row of a table.
 #[test]
 fn the_list_of_metrics_is_whole() {

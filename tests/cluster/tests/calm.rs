@@ -1,6 +1,7 @@
 //! The controller on clusters that work.
 
 mod a_missing_object_is_waited_for;
+mod an_object_that_can_not_be_decoded_stops_no_other;
 mod common;
 mod lookups_wake_their_train_jobs;
 mod plugins_of_a_folder_are_used;
@@ -34,6 +35,10 @@ fn main() -> ExitCode {
         .tests(
             "a_missing_object_is_waited_for",
             a_missing_object_is_waited_for::tests(),
+        )
+        .tests(
+            "an_object_that_can_not_be_decoded_stops_no_other",
+            an_object_that_can_not_be_decoded_stops_no_other::tests(),
         )
         .run()
 }

@@ -165,6 +165,18 @@ impl Reconciler {
         }
     }
 
+    /// Forgets the end of a JobSet once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
+    /// would keep all of them.
+    pub(crate) fn job_changed(&self, key: &Key) {
+        let Stores { jobs, .. } = &*self.stores;
+        let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
+        let is_needed = || jobs.get(key).is_some_and(waits) || jobs.unreadable(key).is_some();
+        let mut ends = self.ends();
+        if ends.contains_key(key) && !is_needed() {
+            ends.remove(key);
+        }
+    }
+
     /// Brings a TrainJob to where it should be. Whatever keeps it from there, its status is written.
     pub async fn reconcile(&self, key: &Key) -> Reconciled {
         let nothing = Reconciled {
@@ -363,6 +375,11 @@ impl Reconciler {
         let found = self.api::<K>(key).get_opt(name).await;
         let what = || format!("reading {} `{name}`", K::kind(&()));
         found.map_err(|error| ReconcileError::api(what(), error))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count_ends(&self) -> usize {
+        self.ends().len()
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {

@@ -6,7 +6,7 @@ mod kinds;
 mod lookups;
 mod objects;
 #[cfg(test)]
-mod script;
+pub(crate) mod script;
 mod states;
 mod store;
 mod stream;
@@ -16,6 +16,8 @@ pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lookups::LookupWatches;
 pub use objects::Watched;
+#[cfg(test)]
+pub(crate) use objects::read;
 pub(crate) use objects::{
     ClusterRuntimeObject, Decode, JobSetObject, RuntimeObject, TrainJobObject,
 };

@@ -1,0 +1,143 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use kube::core::Status;
+use kube::core::response::StatusSummary;
+use serde_json::json;
+use trainyard_render::{ClusterFacts, Renderer};
+
+use super::*;
+use crate::events::{EventWriter, Reporter, recorder};
+use crate::plugins::Plugins;
+use crate::queue::Backoff;
+use crate::watch::script::{Answer, Script};
+
+fn work(client: &Client) -> (Work, EventWriter) {
+    let queue = Queue::new(Backoff::default());
+    let metrics = Arc::new(Metrics::new(&queue));
+    let stores = Arc::new(Stores::default());
+    let plugins = Plugins {
+        renderer: Arc::new(Renderer::new([], ClusterFacts::default()).unwrap()),
+        spawn: Arc::new(drop),
+    };
+    let reporter = Reporter {
+        component: "trainjob_controller".to_owned(),
+        instance: "test".to_owned(),
+    };
+    let (recorder, writer) = recorder(client.clone(), reporter, metrics.clone());
+    let work = Work {
+        reconciler: Reconciler::new(client.clone(), stores.clone(), plugins, false),
+        client: client.clone(),
+        stores,
+        queue,
+        metrics,
+        recorder,
+        readiness: Arc::new(Readiness::default()),
+        leads: AtomicBool::new(true),
+    };
+    (work, writer)
+}
+
+/// A TrainJob and a JobSet, as the API server sends them.
+fn object(name: &str, version: u64, end: Option<&str>) -> String {
+    let conditions: Vec<_> = end
+        .map(|kind| {
+            json!({
+                "type": kind, "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        })
+        .into_iter()
+        .collect();
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": "a", "uid": name, "resourceVersion": version.to_string(),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"runtimeRef": {"name": "r"}},
+        "status": {"conditions": conditions},
+    });
+    object.to_string()
+}
+
+fn refused(code: u16) -> kube::Error {
+    kube::Error::Api(Box::new(Status {
+        status: Some(StatusSummary::Failure),
+        code,
+        message: "too busy".to_owned(),
+        ..Status::default()
+    }))
+}
+
+/// How many Events there are after a TrainJob was reconciled for so long, each time with this error.
+async fn events_after(minutes: u64, error: impl Fn() -> kube::Error) -> usize {
+    let written = || Answer::ok(json!({"metadata": {"name": "e"}}).to_string());
+    let script = Script::new(std::iter::repeat_with(written).take(1_000));
+    let (work, writer) = work(&script.client());
+    let (key, read) = crate::watch::read::<TrainJobObject>(&object("one", 1, None)).unwrap();
+    work.stores.jobs.put_read(key.clone(), read);
+    work.queue.add(key);
+    let writer = tokio::spawn(writer.run());
+    let end = tokio::time::Instant::now() + Duration::from_secs(minutes * 60);
+    while let Ok(Some(running)) = tokio::time::timeout_at(end, work.queue.next()).await {
+        work.failed(running, &ReconcileError::api("writing it", error()), None);
+    }
+    drop(work);
+    writer.await.unwrap();
+    script.requests().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_for_all_is_reported_once_it_persists() {
+    let no_answer = || {
+        kube::Error::Service(Box::new(crate::client::NoAnswer {
+            verb: "apply",
+            path: "/".to_owned(),
+            after: Duration::from_secs(10),
+        }))
+    };
+    assert_eq!(events_after(4, || refused(429)).await, 0);
+    assert_eq!(events_after(4, || refused(503)).await, 0);
+    assert_eq!(events_after(4, no_answer).await, 0);
+    assert_eq!(events_after(6, || refused(429)).await, 1);
+    assert_eq!(events_after(6, || refused(503)).await, 1);
+    assert_eq!(events_after(6, no_answer).await, 1);
+    // And then once in each such time, at most.
+    let events = events_after(60, || refused(503)).await;
+    assert!((9..=12).contains(&events), "{events}");
+}
+
+#[test]
+fn who_waits_to_lead_forgets_ends_that_are_told() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _context = runtime.enter();
+    let script = Script::new([]);
+    let (work, _writer) = work(&script.client());
+    let reconciler = &work.reconciler;
+    let jobs = &work.stores.jobs;
+    let put = |name: &str, version, end| {
+        let (key, read) =
+            crate::watch::read::<TrainJobObject>(&object(name, version, end)).unwrap();
+        jobs.put_read(key.clone(), read);
+        reconciler.job_changed(&key);
+        key
+    };
+    let ends = |key: &Key| {
+        let (_, read) =
+            crate::watch::read::<JobSetObject>(&object("j", 5, Some("Completed"))).unwrap();
+        reconciler.ended(key, Arc::new(read.unwrap()));
+    };
+    for number in 0..100 {
+        let told = put(&format!("told-{number}"), 1, None);
+        ends(&told);
+        assert_eq!(reconciler.count_ends(), 1);
+        // Anything else that changes leaves it.
+        put(&told.name, 2, None);
+        assert_eq!(reconciler.count_ends(), 1);
+        put(&told.name, 3, Some("Complete"));
+        assert_eq!(reconciler.count_ends(), 0);
+        let gone = put(&format!("gone-{number}"), 1, None);
+        ends(&gone);
+        jobs.remove(&gone, 9);
+        reconciler.job_changed(&gone);
+        assert_eq!(reconciler.count_ends(), 0);
+    }
+}

@@ -1,0 +1,198 @@
+//! A tenant's object that the API server accepts and the controller can't decode stops nothing but itself: not the other TrainJobs,
+//! not a controller that starts, not even its own suspension; and nothing of it reaches the log.
+#![allow(clippy::indexing_slicing)]
+
+use std::ffi::OsString;
+
+use anyhow::{Result, ensure};
+use http::{Method, Request};
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, deploy, eventually};
+
+use crate::common::{Controlled, Namespace, Setup, is, runtime};
+
+pub(crate) struct OneRuntime;
+
+impl Setup for OneRuntime {
+    fn runtimes() -> Vec<Value> {
+        vec![runtime()]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(vec!["--leader-elect".into()])
+    }
+}
+
+type Shared = Controlled<OneRuntime>;
+
+/// What must not be found in any log.
+const SECRET: &str = "the-secret-of-a-tenant";
+
+/// Beyond any time that the controller's types hold.
+const LATE: &str = "9999-12-31T23:59:59Z";
+
+/// The old form, in which the CRDs keep what they do not know, nested 200 levels deep: the text of one override.
+fn deep() -> String {
+    let (open, close) = ("{\"a\":".repeat(200), "}".repeat(200));
+    format!("{open}\"{SECRET}\"{close}")
+}
+
+/// Writes as a client that has no limit of nesting.
+async fn write(shared: &Shared, method: Method, path: &str, body: String) -> Result<()> {
+    let media = match method {
+        Method::PATCH => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::builder().method(method).uri(path);
+    let request = request
+        .header("content-type", media)
+        .body(body.into_bytes())?;
+    shared.cluster.client().request_text(request).await?;
+    Ok(())
+}
+
+fn path(namespace: &Namespace<'_>, name: &str) -> String {
+    let namespace = &namespace.name;
+    format!("/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs{name}")
+}
+
+async fn other_train_jobs_run_and_a_controller_starts(shared: &Shared) -> Result<()> {
+    let (hostile, other) = (
+        Namespace::new(&shared.cluster).await?,
+        Namespace::new(&shared.cluster).await?,
+    );
+    other.fate(Fate::Succeed);
+    let text = format!(
+        r#"{{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {{"name": "deep"}},
+            "spec": {{"runtimeRef": {{"name": "torch"}}, "podTemplateOverrides": [{}]}}}}"#,
+        deep()
+    );
+    write(shared, Method::POST, &path(&hostile, ""), text).await?;
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    hostile.create("year", &spec).await?;
+    let fields = json!([{
+        "manager": SECRET, "operation": "Update", "apiVersion": "trainer.kubeflow.org/v1alpha1", "time": LATE,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:suspend": {}}},
+    }]);
+    let jobs = hostile.api(&hostile.jobs);
+    let patch = json!({"metadata": {"managedFields": fields}, "spec": {"suspend": true}});
+    jobs.merge("year", &patch, &Write::strict())
+        .await?
+        .accepted()?;
+    let found = jobs.get("year").await?.accepted()?;
+    let times = found["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    ensure!(
+        times.into_iter().any(|one| one["time"] == LATE),
+        "{found:#}"
+    );
+
+    // By the watch: what comes later is made, of the hostile tenant too.
+    let is_suspended = |job: &Value| is(job, "Suspended", "True");
+    hostile
+        .until("year", "it is suspended", is_suspended)
+        .await?;
+    hostile
+        .event("deep", "nested deeper than the 127 levels")
+        .await?;
+    other.create("later", &spec).await?;
+    other.until_complete("later").await?;
+
+    // By the list: a controller that starts has all of them before it.
+    let account = deploy(shared.plane()).await?;
+    let second = Trainyard::start(shared.plane(), &account, ["--leader-elect"]).await?;
+    second.process().still_runs()?;
+    for log in [shared.controller.process().log()?, second.process().log()?] {
+        ensure!(!log.contains(SECRET), "a tenant's object is in the log");
+    }
+    second.kill()?;
+    Ok(())
+}
+
+async fn a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended(
+    shared: &Shared,
+) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    namespace.create("grows", &spec).await?;
+    namespace.until_active("grows", 1).await?;
+    let patch = |suspend: bool| {
+        format!(
+            r#"{{"spec": {{"suspend": {suspend}, "podTemplateOverrides": [{}]}}}}"#,
+            deep()
+        )
+    };
+    let job = path(&namespace, "/grows");
+    write(shared, Method::PATCH, &job, patch(true)).await?;
+    let job_sets = namespace.api(&namespace.job_sets);
+    let is_suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
+    job_sets
+        .until("grows", "it is suspended", is_suspended)
+        .await?;
+    // Nothing can be made of it: it stays so, and its owner hears why.
+    write(shared, Method::PATCH, &job, patch(false)).await?;
+    namespace
+        .event("grows", "spec.podTemplateOverrides: nested")
+        .await?;
+    let job_set = job_sets.get("grows").await?.accepted()?;
+    ensure!(is_suspended(&job_set), "{job_set:#}");
+    // Once it is put right, it goes on.
+    let right = r#"{"spec": {"podTemplateOverrides": null}}"#;
+    write(shared, Method::PATCH, &job, right.to_owned()).await?;
+    namespace.until_active("grows", 1).await?;
+    Ok(())
+}
+
+async fn a_status_that_can_not_be_decoded_is_told_and_counted(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let spec = json!({"suspend": true, "runtimeRef": {"name": "torch"}});
+    let unreadable = async || {
+        let name = "trainyard_objects_unreadable";
+        let labels = r#"{kind="TrainJob"}"#;
+        shared.controller.metric(name, labels).await
+    };
+    namespace.create("late", &spec).await?;
+    let is_suspended = |job: &Value| is(job, "Suspended", "True");
+    let mut job = namespace
+        .until("late", "it is suspended", is_suspended)
+        .await?;
+    let written = job["status"]["conditions"][0]["lastTransitionTime"].clone();
+    job["status"]["conditions"][0]["lastTransitionTime"] = json!(LATE);
+    let jobs = namespace.api(&namespace.jobs);
+    let late = jobs.replace_status(&job, &Write::strict()).await?;
+    let mut late = late.accepted()?;
+    let why = "status.conditions[0].lastTransitionTime: the value cannot be decoded";
+    namespace.event("late", why).await?;
+    ensure!(unreadable().await? > 0.5);
+    late["status"]["conditions"][0]["lastTransitionTime"] = written;
+    jobs.replace_status(&late, &Write::strict())
+        .await?
+        .accepted()?;
+    eventually("it is decoded again", async || {
+        Ok((unreadable().await? < 0.5).then_some(()))
+    })
+    .await?;
+    // And followed again.
+    namespace.patch("late", &json!({"suspend": false})).await?;
+    namespace.until_active("late", 1).await.map(drop)
+}
+
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![
+        Test::new(
+            "other_train_jobs_run_and_a_controller_starts",
+            other_train_jobs_run_and_a_controller_starts,
+        ),
+        Test::new(
+            "a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended",
+            a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended,
+        ),
+        Test::new(
+            "a_status_that_can_not_be_decoded_is_told_and_counted",
+            a_status_that_can_not_be_decoded_is_told_and_counted,
+        ),
+    ]
+}
