@@ -94,9 +94,14 @@ const LOG_VARIABLE: &str = "TRAINYARD_LOG";
 const LOGS_ANSWERS: &str = "kube_client";
 
 /// What is logged: what the variable names, or else `level`. Answers are logged only if the variable names their target.
-fn filter(variable: &str, level: &str) -> EnvFilter {
-    let named = std::env::var(variable).unwrap_or_default();
-    let wanted = EnvFilter::try_from_env(variable).unwrap_or_else(|_| EnvFilter::new(level));
+fn filter(level: &str) -> EnvFilter {
+    filter_of(&std::env::var(LOG_VARIABLE).unwrap_or_default(), level)
+}
+
+fn filter_of(named: &str, level: &str) -> EnvFilter {
+    let wanted = Some(named).filter(|named| !named.is_empty());
+    let wanted = wanted.and_then(|named| EnvFilter::try_new(named).ok());
+    let wanted = wanted.unwrap_or_else(|| EnvFilter::new(level));
     match format!("{LOGS_ANSWERS}=off").parse() {
         Ok(off) if !named.contains(LOGS_ANSWERS) => wanted.add_directive(off),
         _ => wanted,
@@ -107,7 +112,7 @@ fn filter(variable: &str, level: &str) -> EnvFilter {
 pub(crate) fn log_to_stderr() {
     use tracing_subscriber::prelude::*;
     tracing_subscriber::registry()
-        .with(filter(LOG_VARIABLE, "warn"))
+        .with(filter("warn"))
         .with(Said)
         .init();
 }
@@ -175,7 +180,7 @@ pub(crate) fn log_as_controller(settings: Logging) {
 type Log<Fields> = SubscriberBuilder<Fields, format::Format, EnvFilter>;
 
 fn logging(level: &str) -> Log<format::DefaultFields> {
-    tracing_subscriber::fmt().with_env_filter(filter(LOG_VARIABLE, level))
+    tracing_subscriber::fmt().with_env_filter(filter(level))
 }
 
 /// A log as text, with nothing hidden in it.
@@ -247,6 +252,8 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
+    use tracing_subscriber::prelude::*;
+
     use super::*;
 
     /// What a log has written.
@@ -310,6 +317,29 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&text).unwrap();
         let message = line.pointer("/fields/message").unwrap();
         assert_eq!(message, &format!("it says {HIDDEN}"));
+    }
+
+    #[test]
+    fn answers_are_logged_only_if_their_target_is_named() {
+        let logs = |named, level| {
+            let filter = filter_of(named, level);
+            let subscriber = tracing_subscriber::registry().with(filter);
+            tracing::subscriber::with_default(subscriber, || {
+                let answers = tracing::enabled!(target: "kube_client::client", Level::WARN);
+                let others = tracing::enabled!(target: "trainyard_controller::watch", Level::WARN);
+                (answers, others)
+            })
+        };
+        for (named, level) in [
+            ("", "info"),
+            ("", "trace"),
+            ("debug", "info"),
+            ("trainyard=warn,debug", "info"),
+        ] {
+            assert_eq!(logs(named, level), (false, true), "{named} {level}");
+        }
+        assert_eq!(logs("warn,kube_client=debug", "info"), (true, true));
+        assert_eq!(logs("off", "info"), (false, false));
     }
 
     #[test]

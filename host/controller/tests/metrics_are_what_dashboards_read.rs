@@ -214,16 +214,13 @@ fn the_process_is_measured_under_the_usual_names() {
     let before = metrics.text().unwrap();
     let rise = |name: &str, after: &str| value(after, name) - value(&before, name);
 
-    let files: Vec<_> = (0..100)
-        .map(|_| std::fs::File::open("/proc/self/exe").unwrap())
-        .collect();
     let memory = std::hint::black_box(vec![1_u8; SIZE as usize]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(50) {
         std::hint::black_box(memory.iter().copied().map(u64::from).sum::<u64>());
     }
     let after = metrics.text().unwrap();
-    drop((files, memory));
+    drop(memory);
 
     for (name, kind) in [
         ("process_cpu_seconds", "counter"),
@@ -245,8 +242,16 @@ fn the_process_is_measured_under_the_usual_names() {
         let rise = rise(memory, &after);
         assert!((SIZE * 0.7..SIZE * 16.0).contains(&rise), "{memory} {rise}");
     }
-    let open = rise("process_open_fds", &after);
-    assert!((80.0..400.0).contains(&open), "{open}");
+    // Files are opened and closed by the hundred, but not at every moment.
+    let opened = || {
+        let before = value(&metrics.text().unwrap(), "process_open_fds");
+        let open = |_| std::fs::File::open("/proc/self/exe").unwrap();
+        let files: Vec<_> = (0..100).map(open).collect();
+        let after = value(&metrics.text().unwrap(), "process_open_fds");
+        drop(files);
+        after - before
+    };
+    assert!((0..1_000).any(|_| (90.0..110.0).contains(&opened())));
     assert!(value(&after, "process_max_fds") >= value(&after, "process_open_fds"));
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
     let age = now - value(&after, "process_start_time_seconds");

@@ -177,7 +177,7 @@ async fn half_sent_requests_keep_nobody_from_an_answer_and_no_file_descriptor() 
         .unwrap();
     let health = servers.health.unwrap();
     let mut half_sent_ones = Vec::new();
-    for _ in 0..4 * CONNECTIONS {
+    for _ in 0..2 * CONNECTIONS {
         half_sent_ones.push(half_sent(health).await);
     }
     assert!(get(health, "/healthz").await.starts_with("HTTP/1.1 200"));

@@ -69,13 +69,14 @@ async fn other_train_jobs_run_and_a_controller_starts(shared: &Shared) -> Result
     );
     write(shared, Method::POST, &path(&hostile, ""), text).await?;
     let spec = json!({"runtimeRef": {"name": "torch"}});
-    hostile.create("year", &spec).await?;
+    let suspended = json!({"runtimeRef": {"name": "torch"}, "suspend": true});
+    hostile.create("year", &suspended).await?;
     let fields = json!([{
         "manager": SECRET, "operation": "Update", "apiVersion": "trainer.kubeflow.org/v1alpha1", "time": LATE,
-        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:suspend": {}}},
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:runtimeRef": {}}},
     }]);
     let jobs = hostile.api(&hostile.jobs);
-    let patch = json!({"metadata": {"managedFields": fields}, "spec": {"suspend": true}});
+    let patch = json!({"metadata": {"managedFields": fields}});
     jobs.merge("year", &patch, &Write::strict())
         .await?
         .accepted()?;
@@ -94,6 +95,9 @@ async fn other_train_jobs_run_and_a_controller_starts(shared: &Shared) -> Result
     hostile
         .until("year", "it is suspended", is_suspended)
         .await?;
+    hostile.fate(Fate::Hold);
+    hostile.patch("year", &json!({"suspend": false})).await?;
+    hostile.until_active("year", 1).await?;
     hostile
         .event("deep", "nested deeper than the 127 levels")
         .await?;
