@@ -37,6 +37,11 @@ test: setup ## Run all tests that need no cluster.
 test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
 	$(CARGO) test --locked --workspace --test api_server --test calm --test disturbed
 
+.PHONY: plane
+plane: build ## Keep a cluster running that tests use, until Ctrl-C; they then start at once.
+	$(CARGO) build --locked --quiet --workspace --example plane
+	target/debug/examples/plane
+
 .PHONY: test-harness
 test-harness: ## Run the tests of the cluster that test-cluster runs on.
 	$(CARGO) test --locked --workspace --test harness

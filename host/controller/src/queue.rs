@@ -137,9 +137,18 @@ struct State {
     turns: VecDeque<Arc<str>>,
     delayed: BTreeSet<(Instant, Key)>,
     failures: HashMap<Key, Delays>,
-    depth: usize,
     retries: u64,
+    load: Load,
     closed: bool,
+}
+
+/// How much a queue has to do at one moment. It is idle if both are 0.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// How many keys could run now if there were workers for them.
+    pub waiting: usize,
+    /// How many keys run.
+    pub running: usize,
 }
 
 /// Where a key that the queue knows of stands.
@@ -208,10 +217,10 @@ impl Queue {
         }
     }
 
-    /// How many keys could run now if there were workers for them.
+    /// What waits and what runs. Both are counted at the same moment, so a key that goes from one to the other is never missed.
     #[must_use]
-    pub fn depth(&self) -> usize {
-        self.shared.state().depth
+    pub fn load(&self) -> Load {
+        self.shared.state().load
     }
 
     /// How many keys have failed and were to run again.
@@ -306,6 +315,7 @@ impl Running {
             Some(Stage::Running { again }) => again,
             _ => None,
         };
+        state.load.running -= 1;
         let again = asked.into_iter().chain(delay.map(|delay| now + delay));
         if let Some(at) = again.min() {
             state.add_at(self.key.clone(), at, now);
@@ -369,7 +379,7 @@ impl State {
     /// Puts a key behind those of its namespace.
     fn ready(&mut self, key: Key) {
         self.keys.insert(key.clone(), Stage::Ready);
-        self.depth += 1;
+        self.load.waiting += 1;
         let queue = self.ready.entry(Arc::clone(&key.namespace)).or_default();
         if queue.is_empty() {
             self.turns.push_back(Arc::clone(&key.namespace));
@@ -408,7 +418,8 @@ impl State {
         } else {
             self.turns.push_back(namespace);
         }
-        self.depth -= 1;
+        self.load.waiting -= 1;
+        self.load.running += 1;
         Some(key)
     }
 }

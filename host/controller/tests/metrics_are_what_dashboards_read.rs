@@ -59,6 +59,25 @@ fn dashboards_of_the_reference_find_their_series() {
     has(&metrics.text().unwrap(), "trainyard_leader 0");
 }
 
+#[tokio::test]
+async fn a_key_that_is_reconciled_counts_as_work() {
+    let queue = Queue::new(Backoff::default());
+    let metrics = Metrics::new(&queue);
+    queue.add(Key::new("a", "one"));
+    let running = queue.next().await.unwrap();
+    let active = |count| {
+        format!(r#"controller_runtime_active_workers{{controller="trainjob_controller"}} {count}"#)
+    };
+    let text = metrics.text().unwrap();
+    has(&text, &active(1));
+    has(
+        &text,
+        r#"workqueue_depth{name="trainjob_controller",controller="trainjob_controller"} 0"#,
+    );
+    running.succeed();
+    has(&metrics.text().unwrap(), &active(0));
+}
+
 fn torch() -> PluginId {
     PluginId {
         name: "torch".into(),

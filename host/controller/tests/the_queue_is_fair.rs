@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use trainyard_controller::queue::{Backoff, Key, Queue};
+use trainyard_controller::queue::{Backoff, Key, Load, Queue};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -49,7 +49,33 @@ async fn five_thousand_of_one_namespace_do_not_delay_another() {
     assert!(at("quiet/one") <= 2, "{order:?}");
     assert!(at("other/three") <= 3, "{order:?}");
     assert!(at("quiet/two") <= 5, "{order:?}");
-    assert_eq!(queue.depth(), 5_003 - 1 - 8);
+    assert_eq!(queue.load().waiting, 5_003 - 1 - 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_idle_when_no_key_waits_and_none_runs() {
+    let queue = queue();
+    let load = |waiting, running| assert_eq!(queue.load(), Load { waiting, running });
+    load(0, 0);
+    queue.add(key("a"));
+    queue.add(key("b"));
+    load(2, 0);
+    let running = queue.next().await.unwrap();
+    load(1, 1);
+    // Added while it runs, it waits for its own end.
+    queue.add(running.key().clone());
+    load(1, 1);
+    running.succeed();
+    load(2, 0);
+    let (one, other) = (queue.next().await.unwrap(), queue.next().await.unwrap());
+    load(0, 2);
+    // Canceled, it has failed, and is delayed.
+    drop(one);
+    load(0, 1);
+    other.succeed_and_add_after(SECOND);
+    load(0, 0);
+    queue.next().await.unwrap().succeed();
+    load(0, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +95,7 @@ async fn a_key_that_is_added_twice_runs_once() {
     queue.add(key("a"));
     queue.add(key("a"));
     queue.add_after(key("a"), SECOND);
-    assert_eq!(queue.depth(), 1);
+    assert_eq!(queue.load().waiting, 1);
     queue.next().await.unwrap().succeed();
     assert!(is_idle(&queue, SECOND * 10).await);
 }
@@ -81,7 +107,7 @@ async fn a_key_that_runs_runs_nowhere_else_and_runs_again_when_it_was_added_mean
     let running = queue.next().await.unwrap();
     queue.add(key("a"));
     queue.add(key("a"));
-    assert_eq!(queue.depth(), 0);
+    assert_eq!(queue.load().waiting, 0);
     assert!(is_idle(&queue, SECOND).await);
     running.succeed();
     let again = timeout(SECOND, queue.next()).await.unwrap();

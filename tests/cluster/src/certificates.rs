@@ -5,11 +5,14 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const SERVING: &str = "serving";
+const TOKENS: &str = "tokens.csv";
 
 /// The files of one control plane, and the token of its administrator.
 #[derive(Debug)]
@@ -38,10 +41,7 @@ impl Certificates {
             ("serving/tls.key", server_key.serialize_pem()),
             ("service-accounts.key", service_accounts.serialize_pem()),
             ("service-accounts.pub", service_accounts.public_key_pem()),
-            (
-                "tokens.csv",
-                format!("{token},admin,admin,\"system:masters\"\n"),
-            ),
+            (TOKENS, format!("{token},admin,admin,\"system:masters\"\n")),
         ];
         for (name, text) in files {
             fs::write(folder.join(name), text)?;
@@ -51,6 +51,19 @@ impl Certificates {
             authority: authority.der().to_vec(),
             authority_pem: authority.pem(),
             token,
+        })
+    }
+
+    /// Those in the files of a folder, which [`Self::make`] made.
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        let authority = folder.join(SERVING).join("ca.crt");
+        let tokens = fs::read_to_string(folder.join(TOKENS))?;
+        let token = tokens.split(',').next().unwrap_or_default();
+        Ok(Self {
+            folder: folder.to_owned(),
+            authority: CertificateDer::from_pem_file(&authority)?.to_vec(),
+            authority_pem: fs::read_to_string(&authority)?,
+            token: token.to_owned(),
         })
     }
 

@@ -7,6 +7,7 @@ use crate::control_plane::ControlPlane;
 use crate::crds::{Install, install};
 use crate::health;
 use crate::jobset::{self, JobSetController};
+use crate::kept::{self, Kept};
 use crate::kubeconfig::client_of;
 use crate::kubelet::{Kubelet, NodeSpec};
 use crate::ports::Port;
@@ -19,6 +20,7 @@ use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::Value;
+use std::path::Path;
 use std::thread;
 use trainyard_schema::documents::Kind;
 
@@ -30,9 +32,15 @@ const NODES: usize = 4;
 /// this value is dropped.
 pub struct Cluster {
     kubelet: Kubelet,
-    jobset: JobSetController,
-    controllers: [Controller; 2],
+    /// None if it is kept, and they are another process's.
+    controllers: Option<Controllers>,
     plane: ControlPlane,
+}
+
+/// What runs JobSets on a control plane.
+struct Controllers {
+    jobset: JobSetController,
+    kubernetes: [Controller; 2],
 }
 
 /// A controller that is part of Kubernetes.
@@ -44,11 +52,55 @@ struct Controller {
 }
 
 impl Cluster {
-    /// Starts one, and waits until pods can run on it.
+    /// Starts one, and waits until pods can run on it. If `TRAINYARD_PLANE` names a cluster that `make plane` keeps, this process is
+    /// attached to that one instead, with what earlier tests left behind removed.
+    ///
+    /// # Errors
+    /// No binaries, or a process that ended or was not ready in time: with the end of its log; or the cluster that is kept is in use.
+    pub fn start() -> Result<Self> {
+        match Kept::find()? {
+            Some(kept) => Self::attach(kept),
+            None => Self::start_own(),
+        }
+    }
+
+    fn attach(kept: Kept) -> Result<Self> {
+        let binaries = Binaries::of_a_cluster()?;
+        let crds = definitions(&binaries)?;
+        let plane = ControlPlane::attach(kept, &binaries)?;
+        let kubelet = plane.block_on(async {
+            install_all(&plane, &crds).await?;
+            kept::clear(&plane, &crds).await?;
+            let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
+            add_nodes(&kubelet).await?;
+            nodes_take_pods(plane.client()).await?;
+            anyhow::Ok(kubelet)
+        })?;
+        Ok(Self {
+            kubelet,
+            controllers: None,
+            plane,
+        })
+    }
+
+    /// Keeps its processes running for other programs, which bring their own kubelet, until this one is ended. Returns the folder by
+    /// which they find it.
+    ///
+    /// # Errors
+    /// The folder can't be written to.
+    pub fn keep(self) -> Result<KeptCluster> {
+        kept::announce(self.plane.folder(), &self.plane.url())?;
+        Ok(KeptCluster {
+            _controllers: self.controllers,
+            plane: self.plane,
+        })
+    }
+
+    /// Starts one whatever the environment says.
     ///
     /// # Errors
     /// No binaries, or a process that ended or was not ready in time: with the end of its log.
-    pub fn start() -> Result<Self> {
+    pub fn start_own() -> Result<Self> {
         let binaries = Binaries::of_a_cluster()?;
         // They are large; meanwhile the API server starts.
         let (plane, crds) = thread::scope(|scope| {
@@ -57,11 +109,10 @@ impl Cluster {
             (plane, crds.join())
         });
         let (plane, crds) = (plane?, crds.map_err(|_| anyhow!("no definitions"))??);
-        let (kubelet, jobset, controllers) = plane.block_on(start(&plane, &crds))?;
+        let (kubelet, controllers) = plane.block_on(start(&plane, &crds))?;
         Ok(Self {
             kubelet,
-            jobset,
-            controllers,
+            controllers: Some(controllers),
             plane,
         })
     }
@@ -105,44 +156,55 @@ impl Cluster {
     /// A process ended.
     pub fn still_runs(&self) -> Result<()> {
         self.plane.still_runs()?;
-        self.jobset.process.still_runs()?;
-        for controller in &self.controllers {
+        let Some(controllers) = &self.controllers else {
+            return Ok(());
+        };
+        controllers.jobset.process.still_runs()?;
+        for controller in &controllers.kubernetes {
             controller.process.still_runs()?;
         }
         Ok(())
     }
 }
 
-async fn start(
-    plane: &ControlPlane,
-    crds: &[Value],
-) -> Result<(Kubelet, JobSetController, [Controller; 2])> {
+/// A cluster without a kubelet, for other programs, until this value is dropped.
+pub struct KeptCluster {
+    _controllers: Option<Controllers>,
+    plane: ControlPlane,
+}
+
+impl KeptCluster {
+    /// What `TRAINYARD_PLANE` has to be for them.
+    pub fn folder(&self) -> &Path {
+        self.plane.folder()
+    }
+}
+
+async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Controllers)> {
     // The garbage collector of kube-controller-manager looks for kinds when it starts, and then only every 30 seconds; until
     // it knows a kind, deleting an owner of that kind deletes nothing that it owns.
-    let installs = crds
-        .iter()
-        .map(|crd| install(plane, crd, Install::ServerSide));
-    try_join_all(installs).await?;
-    let controllers = [Controller::manager(plane)?, Controller::scheduler(plane)?];
+    install_all(plane, crds).await?;
+    let kubernetes = [Controller::manager(plane)?, Controller::scheduler(plane)?];
     // Its watches may be silent for longer than a call of a test may take.
     let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
-    let nodes = async {
-        for number in 0..NODES {
-            let node = NodeSpec::large(format!("node-{number}"));
-            // The namespace of leases may not be there yet.
-            eventually("a node", async || Ok(kubelet.add_node(&node).await.ok())).await?;
-        }
-        Ok(())
-    };
-    let [manager, scheduler] = &controllers;
+    let [manager, scheduler] = &kubernetes;
     let (jobset, (), (), ()) = tokio::try_join!(
         JobSetController::start(plane),
         manager.ready(),
         scheduler.ready(),
-        nodes
+        add_nodes(&kubelet)
     )?;
     nodes_take_pods(plane.client()).await?;
-    Ok((kubelet, jobset, controllers))
+    Ok((kubelet, Controllers { jobset, kubernetes }))
+}
+
+async fn add_nodes(kubelet: &Kubelet) -> Result<()> {
+    for number in 0..NODES {
+        let node = NodeSpec::large(format!("node-{number}"));
+        // The namespace of leases may not be there yet.
+        eventually("a node", async || Ok(kubelet.add_node(&node).await.ok())).await?;
+    }
+    Ok(())
 }
 
 /// Defines JobSets and Trainyard's own kinds on a control plane without controllers: for tests of many objects, of which nothing
@@ -151,7 +213,10 @@ async fn start(
 /// # Errors
 /// No binaries, or a definition that the API server refused.
 pub async fn define_kinds(plane: &ControlPlane) -> Result<()> {
-    let crds = definitions(&Binaries::of_a_cluster()?)?;
+    install_all(plane, &definitions(&Binaries::of_a_cluster()?)?).await
+}
+
+async fn install_all(plane: &ControlPlane, crds: &[Value]) -> Result<()> {
     let installs = crds
         .iter()
         .map(|crd| install(plane, crd, Install::ServerSide));

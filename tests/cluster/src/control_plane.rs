@@ -4,12 +4,13 @@ use crate::api::{Api, Write};
 use crate::binaries::Binaries;
 use crate::certificates::Certificates;
 use crate::health;
+use crate::kept::{Kept, NAMESPACES};
 use crate::kubeconfig::Kubeconfig;
 use crate::launcher::Launcher;
 use crate::ports::Port;
 use crate::process::Process;
 use crate::resource::Resource;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
@@ -18,7 +19,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
 
@@ -34,12 +35,27 @@ const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 pub struct ControlPlane {
     client: KubeClient,
     runtime: Runtime,
-    namespaces: AtomicUsize,
+    /// What the names of its tests' namespaces begin with, and how many there are.
+    namespaces: (String, AtomicUsize),
     kubeconfig: PathBuf,
-    api_server: Mutex<Process>,
-    etcd: Process,
+    url: String,
     pub(crate) certificates: Certificates,
     pub(crate) launcher: Launcher,
+    servers: Servers,
+}
+
+/// Whose processes it is made of.
+#[derive(Debug)]
+enum Servers {
+    Own(Box<Own>),
+    Kept(#[expect(dead_code, reason = "it is attached until this is dropped")] Kept),
+}
+
+/// Processes that end with the control plane, and the folder that they work in.
+#[derive(Debug)]
+struct Own {
+    api_server: Mutex<Process>,
+    etcd: Process,
     ports: Ports,
     _folder: TempDir,
 }
@@ -99,31 +115,58 @@ impl ControlPlane {
         };
         let etcd = launcher.etcd(ports.etcd.number(), ports.etcd_peers.number())?;
         let api_server = start_api_server(&launcher, &certificates, &ports)?;
+        let url = format!("https://127.0.0.1:{}", ports.api_server.number());
+        let own = Own {
+            api_server: Mutex::new(api_server),
+            etcd,
+            ports,
+            _folder: folder,
+        };
+        Self::of(Servers::Own(Box::new(own)), url, certificates, launcher)
+    }
+
+    /// The control plane of a cluster that is kept, while this process is attached to it.
+    pub(crate) fn attach(kept: Kept, binaries: &Binaries) -> Result<Self> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let certificates = Certificates::read(&kept.folder)?;
+        let launcher = Launcher {
+            binaries: binaries.clone(),
+            folder: kept.folder.clone(),
+        };
+        let url = kept.url.clone();
+        Self::of(Servers::Kept(kept), url, certificates, launcher)
+    }
+
+    fn of(
+        servers: Servers,
+        url: String,
+        certificates: Certificates,
+        launcher: Launcher,
+    ) -> Result<Self> {
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let server = url(&ports);
-        let client = runtime.block_on(async { client(&server, &certificates) })?;
-        let kubeconfig = folder.path().join("admin.kubeconfig");
+        let client = runtime.block_on(async { client(&url, &certificates) })?;
+        let kubeconfig = launcher.folder.join("admin.kubeconfig");
         Kubeconfig {
-            server: &server,
+            server: &url,
             authority: &certificates.authority_pem,
             token: &certificates.token,
             namespace: "default",
         }
         .write(&kubeconfig)?;
+        // Namespaces of earlier programs may still be on their way out.
+        let since = SystemTime::UNIX_EPOCH.elapsed()?.as_millis();
         let plane = Self {
             client: KubeClient(client),
             runtime,
-            namespaces: AtomicUsize::new(0),
+            namespaces: (format!("{NAMESPACES}{since:x}-"), AtomicUsize::new(0)),
             kubeconfig,
-            api_server: Mutex::new(api_server),
-            etcd,
+            url,
             certificates,
             launcher,
-            ports,
-            _folder: folder,
+            servers,
         };
         plane.block_on(plane.ready())?;
         Ok(plane)
@@ -149,8 +192,9 @@ impl ControlPlane {
     /// # Errors
     /// The API server could not make it.
     pub async fn new_namespace(&self) -> Result<String> {
-        let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test-{number}");
+        let (begins, count) = &self.namespaces;
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{begins}{number}");
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": &name}});
         self.api(&Resource::namespaces(), "")
@@ -162,7 +206,7 @@ impl ControlPlane {
 
     /// The URL of the API server.
     pub fn url(&self) -> String {
-        url(&self.ports)
+        self.url.clone()
     }
 
     /// The administrator's kubeconfig file. To an administrator, RBAC forbids nothing.
@@ -221,9 +265,9 @@ impl ControlPlane {
     /// [started](Self::start_api_server) again. For tests that run alone: it is everybody's API server.
     ///
     /// # Errors
-    /// The system knows no such process.
+    /// The system knows no such process, or the control plane is kept: it is not this program's to end.
     pub fn kill_api_server(&self) -> Result<()> {
-        self.api_server().kill()?;
+        self.own()?.api_server().kill()?;
         Ok(())
     }
 
@@ -233,8 +277,9 @@ impl ControlPlane {
     /// # Errors
     /// It ended, or was not ready in time: with the end of its log.
     pub async fn start_api_server(&self) -> Result<()> {
-        let again = start_api_server(&self.launcher, &self.certificates, &self.ports)?;
-        *self.api_server() = again;
+        let own = self.own()?;
+        let again = start_api_server(&self.launcher, &self.certificates, &own.ports)?;
+        *own.api_server() = again;
         self.ready().await
     }
 
@@ -243,19 +288,33 @@ impl ControlPlane {
     /// # Errors
     /// A process ended.
     pub fn still_runs(&self) -> Result<()> {
-        self.etcd.still_runs()?;
-        self.api_server().still_runs()
+        let Servers::Own(own) = &self.servers else {
+            return Ok(());
+        };
+        own.etcd.still_runs()?;
+        own.api_server().still_runs()
     }
 
-    fn api_server(&self) -> MutexGuard<'_, Process> {
-        self.api_server
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn own(&self) -> Result<&Own> {
+        match &self.servers {
+            Servers::Own(own) => Ok(own),
+            Servers::Kept(_) => bail!(
+                "this test ends the API server, which others use on a cluster that is kept; unset TRAINYARD_PLANE to run it on one of its own"
+            ),
+        }
     }
 
     async fn ready(&self) -> Result<()> {
         let what = "kube-apiserver";
         health::wait(what, self.client(), "/readyz", || self.still_runs()).await
+    }
+}
+
+impl Own {
+    fn api_server(&self) -> MutexGuard<'_, Process> {
+        self.api_server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -265,10 +324,6 @@ fn start_api_server(
     ports: &Ports,
 ) -> Result<Process> {
     launcher.api_server(certificates, ports.etcd.number(), ports.api_server.number())
-}
-
-fn url(ports: &Ports) -> String {
-    format!("https://127.0.0.1:{}", ports.api_server.number())
 }
 
 fn client(server: &str, certificates: &Certificates) -> Result<Client> {

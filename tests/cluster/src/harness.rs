@@ -140,7 +140,7 @@ struct State {
 
 impl Stage {
     /// Waits until no test runs that shares something else.
-    fn enter<S: Shared>(&self) -> Turn<'_, S> {
+    fn enter<S: Send + Sync + 'static>(&self) -> Turn<'_, S> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(current) = &state.current
@@ -191,5 +191,62 @@ impl<S: Shared> Lazy<S> {
             .0
             .get_or_init(|| S::start().map_err(|error| format!("{error:#}")));
         shared.as_ref().map_err(Failed::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Barrier, mpsc};
+    use std::thread;
+
+    /// How many of all kinds are there.
+    static THERE: AtomicUsize = AtomicUsize::new(0);
+
+    /// One of two things that tests share.
+    struct Thing<const KIND: u8>;
+
+    impl<const KIND: u8> Thing<KIND> {
+        fn get(turn: &Turn<'_, Self>) {
+            turn.shared.0.get_or_init(|| {
+                assert_eq!(THERE.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+                Ok(Self)
+            });
+        }
+    }
+
+    impl<const KIND: u8> Drop for Thing<KIND> {
+        fn drop(&mut self) {
+            THERE.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn tests_that_share_one_thing_run_together_and_others_wait() {
+        let stage = Stage::default();
+        let together = Barrier::new(3);
+        let (ended, order) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let turn = stage.enter::<Thing<1>>();
+                    Thing::get(&turn);
+                    together.wait();
+                    ended.send(1).unwrap();
+                });
+            }
+            scope.spawn(|| {
+                together.wait();
+                let turn = stage.enter::<Thing<2>>();
+                Thing::get(&turn);
+                ended.send(2).unwrap();
+            });
+        });
+        drop(stage);
+        assert_eq!(order.try_iter().collect::<Vec<i32>>(), [1, 1, 2]);
+        assert_eq!(THERE.load(Ordering::SeqCst), 0);
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -11,6 +12,9 @@ use crate::control_plane::ControlPlane;
 use crate::ports::Port;
 use crate::process::Process;
 use crate::wait::eventually;
+
+/// How long a controller has nothing to do before it counts as idle: longer than a watch takes to tell it of a change.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// `trainyard controller`, until this value is dropped.
 pub struct Trainyard {
@@ -125,14 +129,27 @@ impl Trainyard {
     /// # Errors
     /// It serves no metrics.
     pub async fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        let text = self.metrics().await?;
-        let lines = text.lines().filter(|line| {
-            let metric = line.split(['{', ' ']).next();
-            metric == Some(name) && line.contains(labels)
-        });
-        Ok(lines
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum())
+        Ok(sum_of(&self.metrics().await?, name, labels))
+    }
+
+    /// Waits until it has been idle for a second: no key waits for a worker, none is being worked on, and no reconcile has ended.
+    ///
+    /// # Errors
+    /// It ended, or has always something to do.
+    pub async fn until_idle(&self) -> Result<()> {
+        let mut since = (Instant::now(), f64::NAN);
+        eventually("the controller is idle", async || {
+            self.process.still_runs()?;
+            let text = self.metrics().await?;
+            let of = |name| sum_of(&text, name, "");
+            let waits_or_runs = of("workqueue_depth") + of("controller_runtime_active_workers");
+            let ended = of("controller_runtime_reconcile_total");
+            if waits_or_runs != 0.0 || ended != since.1 {
+                since = (Instant::now(), ended);
+            }
+            Ok((since.0.elapsed() > IDLE).then_some(()))
+        })
+        .await
     }
 
     /// Ends it as `kill -9` does.
@@ -184,6 +201,17 @@ impl Trainyard {
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+/// The sum of a metric over all labels that hold this text, of what was served.
+fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
+    let lines = text.lines().filter(|line| {
+        let metric = line.split(['{', ' ']).next();
+        metric == Some(name) && line.contains(labels)
+    });
+    lines
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
 }
 
 /// What a port of this machine answers under a path.

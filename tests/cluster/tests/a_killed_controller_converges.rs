@@ -26,6 +26,8 @@ struct Rounds<'a> {
     shared: &'a Disturbed,
     case: Case,
     controller: Arc<Trainyard>,
+    /// Those of the rounds that are over, which are watched until the last one is.
+    over: Vec<Place<'a>>,
 }
 
 /// What an undisturbed controller does, and what comes of it.
@@ -40,7 +42,7 @@ impl<'a> Rounds<'a> {
         self.shared.proxy.forget().await;
         self.happen(&place).await?;
         let objects = place.settled(&[self.case]).await?;
-        place.seen.made_once()?;
+        place.seen.made_once().await?;
         Ok(Undisturbed {
             calls: self.calls(&place).await,
             objects,
@@ -70,7 +72,7 @@ impl<'a> Rounds<'a> {
             None
         };
         place.until_it_is(undisturbed).await?;
-        place.seen.made_once()?;
+        self.over.push(place);
         Ok(around)
     }
 
@@ -155,6 +157,7 @@ async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
         controller: shared.controller().await?,
         shared,
         case,
+        over: Vec::new(),
     };
     let undisturbed = rounds.undisturbed().await?;
     ensure!(!undisturbed.calls.is_empty(), "{case:?}: no call");
@@ -172,6 +175,11 @@ async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
         // How often the status is written differs from run to run; each kind of call was there.
         let all: BTreeSet<_> = undisturbed.calls.iter().cloned().collect();
         ensure!(all.is_subset(&around), "{case:?}: {around:#?} of {all:#?}");
+    }
+    rounds.controller.until_idle().await?;
+    for place in &rounds.over {
+        let stayed = place.has_stayed(&undisturbed.objects).await;
+        stayed.map_err(|error| error.context(format!("{case:?} in {}", place.name)))?;
     }
     rounds.controller.kill()?;
     Ok(())

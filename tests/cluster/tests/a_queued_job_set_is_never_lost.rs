@@ -8,7 +8,7 @@ use crate::common::{Disturbed, Place, is, is_running, is_suspended};
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
-use trainyard_cluster::{Act, Call, Resource, Test, Trainyard, Write, eventually};
+use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 const JOB: &str = "queued";
@@ -248,7 +248,7 @@ async fn one_that_somebody_let_go_is_not_changed(shared: &Disturbed) -> Result<(
     let job_sets = place.api(&place.job_sets);
     let in_a = |job_set: &Value| pods(job_set)["nodeSelector"]["zone"] == "a";
     job_sets.until(JOB, "it has changed", in_a).await?;
-    until_idle(&controller).await?;
+    controller.until_idle().await?;
     let let_go = json!({"spec": {"suspend": false}});
     let runs = job_sets.merge(JOB, &let_go, &Write::strict()).await?;
     let generation = runs.accepted()?["metadata"]["generation"].clone();
@@ -270,14 +270,6 @@ async fn one_that_somebody_let_go_is_not_changed(shared: &Disturbed) -> Result<(
     );
     shared.proxy.forget().await;
     controller.kill().map(drop)
-}
-
-async fn until_idle(controller: &Trainyard) -> Result<()> {
-    eventually("nothing waits", async || {
-        let waiting = controller.metric("workqueue_depth", "").await?;
-        Ok((waiting == 0.0).then_some(()))
-    })
-    .await
 }
 
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {

@@ -181,10 +181,10 @@ async fn until_idle(controller: &Trainyard, count: usize) -> Result<()> {
     let total = "controller_runtime_reconcile_total";
     eventually("every TrainJob was looked at", async || {
         let looked_at = controller.metric(total, "").await?;
-        let waiting = controller.metric("workqueue_depth", "").await?;
-        Ok((looked_at >= count as f64 && waiting == 0.0).then_some(()))
+        Ok((looked_at >= count as f64).then_some(()))
     })
     .await?;
+    controller.until_idle().await?;
     let errors = controller.metric(total, "result=\"error\"").await?;
     ensure!(errors == 0.0, "{errors} reconciles failed");
     Ok(())

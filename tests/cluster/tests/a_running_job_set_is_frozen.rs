@@ -510,7 +510,7 @@ async fn without_objects_nothing_is_read(shared: &Editions) -> Result<()> {
 
     // What stands beside the JobSet is asked for once, and not before something changes.
     let controller = cluster.controller_with(&shared.first).await?;
-    until_idle(&controller).await?;
+    controller.until_idle().await?;
     ensure!(reads().await.is_empty(), "{:#?}", reads().await);
     changed_and_reconciled(&watched, &controller, "b").await?;
     changed_and_reconciled(&watched, &controller, "c").await?;
@@ -545,16 +545,7 @@ async fn changed_and_reconciled(
         })
         .await?;
     }
-    until_idle(controller).await
-}
-
-async fn until_idle(controller: &Trainyard) -> Result<()> {
-    eventually("nothing waits", async || {
-        let reconciled = controller.metric(RECONCILED, "").await?;
-        let waiting = controller.metric("workqueue_depth", "").await?;
-        Ok((reconciled > 0.0 && waiting == 0.0).then_some(()))
-    })
-    .await
+    controller.until_idle().await
 }
 
 pub(crate) fn tests() -> Vec<Test<Editions>> {

@@ -63,7 +63,7 @@ async fn waited_out(
     let place = prepared(shared).await?;
     shake(&place).await?;
     place.until_it_is(expected).await?;
-    place.seen.made_once()?;
+    place.stays(expected, &controller).await?;
     controller.process().still_runs()?;
     controller.kill()?;
     Ok(())

@@ -9,6 +9,7 @@ mod a_shaken_api_server_is_waited_out;
 mod common;
 mod kinds_may_come_later;
 mod one_controller_leads_and_another_takes_over;
+mod roles_are_what_is_called;
 mod what_others_do_is_put_right;
 
 use std::process::ExitCode;
@@ -44,6 +45,10 @@ fn main() -> ExitCode {
         .tests(
             "one_controller_leads_and_another_takes_over",
             one_controller_leads_and_another_takes_over::tests(),
+        )
+        .tests(
+            "roles_are_what_is_called",
+            roles_are_what_is_called::tests(),
         )
         .tests(
             "a_restart_writes_nothing",

@@ -31,7 +31,8 @@ async fn a_job_set_that_somebody_suspends_is_let_go(shared: &Disturbed) -> Resul
     };
     job_sets.until(name, "it goes on", goes_on).await?;
     place.until(Case::Suspended, "it runs", is_running).await?;
-    place.seen.made_once()?;
+    controller.until_idle().await?;
+    place.seen.made_once().await?;
     controller.kill().map(drop)
 }
 
@@ -69,8 +70,9 @@ async fn a_job_that_ended_never_runs_again(shared: &Disturbed) -> Result<()> {
     let complete = |job: &Value| is(job, "Complete", "True");
     place.until(case, "it is complete", complete).await?;
     place.unchanged_for(Duration::from_secs(2)).await?;
+    controller.until_idle().await?;
     ensure!(job_sets.items().await?.is_empty(), "it runs again");
-    place.seen.made_once()?;
+    place.seen.made_once().await?;
     controller.kill().map(drop)
 }
 
@@ -96,6 +98,8 @@ async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Re
         .until(case.name(), "it is made again", another)
         .await?;
     place.until_it_is(&expected).await?;
+    controller.until_idle().await?;
+    ensure!(place.is(&expected).await?, "it did not stay");
     controller.kill().map(drop)
 }
 
@@ -111,6 +115,8 @@ async fn a_job_that_is_made_anew_at_once_has_objects_of_its_own(shared: &Disturb
     jobs.delete(case.name()).await?.accepted()?;
     case.happen(&place).await?;
     place.until_it_is(&expected).await?;
+    controller.until_idle().await?;
+    ensure!(place.is(&expected).await?, "it did not stay");
     controller.kill().map(drop)
 }
 
@@ -152,12 +158,35 @@ async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) ->
     runtimes.delete("torch").await?.accepted()?;
     let controller = shared.controller().await?;
     place.until(Case::Created, "it runs", is_running).await?;
-    place.seen.made_once()?;
+    controller.until_idle().await?;
+    place.seen.made_once().await?;
     controller.kill().map(drop)
+}
+
+/// Of what the other tests here rely on: a double is seen, although what watches see of it comes late.
+async fn what_is_made_twice_is_seen(shared: &Disturbed) -> Result<()> {
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    place.seen.made_once().await?;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "double"}});
+    let maps = place.api(&place.config_maps);
+    maps.create(&map, &Write::strict()).await?.accepted()?;
+    place.seen.made_once().await?;
+    maps.delete("double").await?.accepted()?;
+    maps.create(&map, &Write::strict()).await?.accepted()?;
+    let twice = place.seen.made_once().await;
+    let twice = twice.err().map(|error| error.to_string());
+    ensure!(
+        twice
+            .as_ref()
+            .is_some_and(|text| text.contains("ConfigMap double was made 2 times")),
+        "{twice:?}"
+    );
+    Ok(())
 }
 
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
+        Test::new("what_is_made_twice_is_seen", what_is_made_twice_is_seen),
         Test::new(
             "a_job_set_that_somebody_suspends_is_let_go",
             a_job_set_that_somebody_suspends_is_let_go,

@@ -165,6 +165,8 @@ impl Collector for QueueMetrics {
             name: CONTROLLER,
             controller: CONTROLLER,
         };
+        let load = self.0.load();
+        let gauge = |count| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
         let mut put = |name: &str, help: &str, metric: &dyn EncodeMetric| {
             let kind = metric.metric_type();
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
@@ -173,13 +175,23 @@ impl Collector for QueueMetrics {
         put(
             "workqueue_depth",
             "TrainJobs that wait for a worker.",
-            &ConstGauge::new(i64::try_from(self.0.depth()).unwrap_or(i64::MAX)),
+            &gauge(load.waiting),
         )?;
         put(
             "workqueue_retries",
             "Reconciles that are retried after a failure.",
             &ConstCounter::new(self.0.retries()),
-        )
+        )?;
+        let running = gauge(load.running);
+        let mut family = encoder.encode_descriptor(
+            "controller_runtime_active_workers",
+            "TrainJobs that are reconciled at the moment.",
+            None,
+            running.metric_type(),
+        )?;
+        running.encode(family.encode_family(&ControllerLabels {
+            controller: CONTROLLER,
+        })?)
     }
 }
 

@@ -65,6 +65,16 @@ impl Disturbed {
         ))
     }
 
+    /// The same, elected before it works.
+    pub async fn leading_controller_with(&self, plugins: &Path) -> Result<Trainyard> {
+        let arguments = [
+            OsStr::new("--leader-elect"),
+            OsStr::new("--plugin-dir"),
+            plugins.as_os_str(),
+        ];
+        Trainyard::start(self.plane(), &self.by_proxy, arguments).await
+    }
+
     /// One that calls the API server itself.
     pub async fn direct_controller(&self) -> Result<Trainyard> {
         Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await

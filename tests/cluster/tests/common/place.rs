@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use trainyard_cluster::{Cluster, Fate, Resource};
+use trainyard_cluster::{Cluster, Fate, Resource, Trainyard};
 
 use super::{Case, Namespace, Seen, conditions, counts};
 
@@ -119,6 +119,24 @@ impl<'a> Place<'a> {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Waits until the controller has nothing left to do, and fails unless there is still this and nothing else, of which nothing was
+    /// ever made more than once: what comes late is seen.
+    pub async fn stays(&self, expected: &Value, controller: &Trainyard) -> Result<()> {
+        controller.until_idle().await?;
+        self.has_stayed(expected).await
+    }
+
+    /// Fails unless there is this and nothing else, of which nothing was ever made more than once.
+    pub async fn has_stayed(&self, expected: &Value) -> Result<()> {
+        let found = self.objects().await?;
+        ensure!(
+            found == *expected,
+            "it did not stay: {}",
+            differences(expected, &found)
+        );
+        self.seen.made_once().await
     }
 
     /// All objects of all kinds that a TrainJob leads to, without what differs from run to run.

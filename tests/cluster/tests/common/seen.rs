@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, bail};
 use futures_util::StreamExt as _;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use trainyard_cluster::{ControlPlane, client_of};
+use trainyard_cluster::{ControlPlane, client_of, eventually};
 
 type Uids = BTreeMap<String, BTreeSet<String>>;
 
@@ -20,6 +21,37 @@ type Uids = BTreeMap<String, BTreeSet<String>>;
 pub struct Seen {
     uids: Arc<Mutex<Uids>>,
     watches: Vec<JoinHandle<()>>,
+    client: Client,
+    namespace: String,
+}
+
+/// A kind that is watched.
+const KINDS: [(&str, &str, &str); 2] = [
+    ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
+    ("", "v1", "ConfigMap"),
+];
+
+fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+/// An object of which no controller makes anything.
+fn marker(resource: &ApiResource) -> Result<DynamicObject> {
+    let container = json!({"name": "none", "image": "example.com/none"});
+    let job = json!({"name": "none", "template": {"spec": {"template": {"spec": {"containers": [container]}}}}});
+    let spec = match resource.kind.as_str() {
+        "JobSet" => {
+            json!({"managedBy": "example.com/marker", "suspend": true, "replicatedJobs": [job]})
+        }
+        _ => Value::Null,
+    };
+    let mut object = json!({
+        "apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"generateName": "marker-"},
+    });
+    if !spec.is_null() {
+        object["spec"] = spec;
+    }
+    Ok(serde_json::from_value(object)?)
 }
 
 impl Seen {
@@ -27,12 +59,8 @@ impl Seen {
     pub async fn start(plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let client = client_of(plane.kubeconfig()).await?;
         let uids = Arc::new(Mutex::new(Uids::new()));
-        let kinds = [
-            ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
-            ("", "v1", "ConfigMap"),
-        ];
-        let watch = |(group, version, kind): (&str, &str, &'static str)| {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let watch = |watched: (&str, &str, &'static str)| {
+            let (resource, kind) = (resource(watched), watched.2);
             let api: Api<PartialObjectMeta<DynamicObject>> =
                 Api::namespaced_with(client.clone(), namespace, &resource);
             let uids = Arc::clone(&uids);
@@ -48,13 +76,32 @@ impl Seen {
             }))
         };
         Ok(Self {
-            watches: kinds.map(watch).into(),
+            watches: KINDS.map(watch).into(),
             uids,
+            client,
+            namespace: namespace.to_owned(),
         })
     }
 
-    /// Fails if something of one name was made more than once.
-    pub fn made_once(&self) -> Result<()> {
+    /// Fails if something of one name was made more than once up to now.
+    ///
+    /// Watches lag behind. So markers are made, which they see after all that was made before.
+    pub async fn made_once(&self) -> Result<()> {
+        for kind in KINDS {
+            let resource = resource(kind);
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+            let marker = marker(&resource)?;
+            let made = api.create(&PostParams::default(), &marker).await?;
+            let (name, uid) = (made.name_any(), made.uid().unwrap_or_default());
+            eventually("the marker is seen", async || {
+                let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
+                let seen = uids.get(&format!("{} {name}", kind.2));
+                Ok(seen.filter(|uids| uids.contains(&uid)).map(drop))
+            })
+            .await?;
+            api.delete(&name, &DeleteParams::default()).await?;
+        }
         let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
         let twice = uids.iter().find(|(_, uids)| uids.len() > 1);
         match twice {

@@ -1,0 +1,15 @@
+//! Keeps a cluster running for test programs that come and go, until this is ended: `make plane`.
+
+use anyhow::Result;
+use trainyard_cluster::Cluster;
+
+fn main() -> Result<()> {
+    let kept = Cluster::start_own()?.keep()?;
+    println!(
+        "A cluster runs until this is ended by Ctrl-C. Tests use it, one program at a time, after"
+    );
+    println!("\n  export TRAINYARD_PLANE={}\n", kept.folder().display());
+    loop {
+        std::thread::park();
+    }
+}

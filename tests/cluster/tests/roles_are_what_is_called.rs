@@ -1,0 +1,328 @@
+//! The roles that `trainyard rbac` prints are what the controller calls, nothing more and nothing less: every call that a proxy
+//! recorded is allowed by a rule, and every verb of every rule is used by a call.
+#![allow(clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use trainyard_cluster::{
+    Call, ControlPlane, Install, Resource, Shared, Test, Trainyard, Write, build_plugin,
+    eventually, install,
+};
+
+use crate::common::{self, Case, Disturbed, Namespace, Place, flavors};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// A verb on a resource, of objects of any name or of one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    verb: String,
+    group: String,
+    resource: String,
+    name: Option<String>,
+}
+
+impl Right {
+    /// Whether it is this right that lets somebody make use of the other one.
+    fn covers(&self, used: &Self) -> bool {
+        let is_same = |one: fn(&Self) -> &str| one(self) == one(used);
+        is_same(|right| &right.verb)
+            && is_same(|right| &right.group)
+            && is_same(|right| &right.resource)
+            && (self.name.is_none() || self.name == used.name)
+    }
+}
+
+/// What a role's rules allow.
+fn allowed(role: &Value) -> Vec<Right> {
+    let texts = |list: &Value| -> Vec<String> {
+        let list = list.as_array().into_iter().flatten();
+        list.filter_map(|text| text.as_str().map(str::to_owned))
+            .collect()
+    };
+    let mut rights = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        let names = texts(&rule["resourceNames"]).into_iter().map(Some);
+        let mut names: Vec<_> = names.collect();
+        if names.is_empty() {
+            names.push(None);
+        }
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    rights.extend(names.iter().map(|name| Right {
+                        verb: verb.clone(),
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        name: name.clone(),
+                    }));
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// What a call has made use of; nothing if it asks which kinds are served, as everybody may.
+fn used(call: &Call) -> Vec<Right> {
+    let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let (group, rest) = match parts.as_slice() {
+        ["api", _, rest @ ..] => ("", rest),
+        ["apis", group, _, rest @ ..] => (*group, rest),
+        _ => return Vec::new(),
+    };
+    let rest = match rest {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
+        rest => rest,
+    };
+    let Some((plural, rest)) = rest.split_first() else {
+        return Vec::new();
+    };
+    let selected = query
+        .split('&')
+        .find_map(|part| part.strip_prefix("fieldSelector=metadata.name%3D"));
+    let name = rest.first().copied().or(selected).map(str::to_owned);
+    let resource = match rest {
+        [_, sub] => format!("{plural}/{sub}"),
+        _ => (*plural).to_owned(),
+    };
+    let watches = query
+        .split('&')
+        .any(|part| matches!(part, "watch=true" | "watch=1"));
+    let verbs: &[&str] = match call.method {
+        Method::GET if watches => &["watch"],
+        Method::GET if rest.is_empty() => &["list"],
+        Method::GET => &["get"],
+        Method::POST => &["create"],
+        Method::PUT => &["update"],
+        // What server-side apply makes has to be allowed to be created, too.
+        Method::PATCH if call.answer == Some(StatusCode::CREATED) => &["create", "patch"],
+        Method::PATCH => &["patch"],
+        Method::DELETE if rest.is_empty() => &["deletecollection"],
+        Method::DELETE => &["delete"],
+        _ => &["unknown"],
+    };
+    let right = |verb: &str| Right {
+        verb: verb.to_owned(),
+        group: group.to_owned(),
+        resource: resource.clone(),
+        name: name.clone(),
+    };
+    verbs.iter().map(|verb| right(verb)).collect()
+}
+
+/// What the admission plugin OwnerReferencesPermissionEnforcement asks for when an object is made whose owner, a TrainJob, is not
+/// deleted before it. No call names it.
+fn holds_up_deletion() -> Right {
+    Right {
+        verb: "update".to_owned(),
+        group: "trainer.kubeflow.org".to_owned(),
+        resource: "trainjobs/finalizers".to_owned(),
+        name: None,
+    }
+}
+
+/// A cluster, and the plugin that looks things up.
+pub(crate) struct Recorded {
+    disturbed: Disturbed,
+    plugins: PathBuf,
+}
+
+impl Shared for Recorded {
+    fn start() -> Result<Self> {
+        let plugins = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded");
+        std::fs::create_dir_all(&plugins)?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
+        build_plugin(&source, &plugins.join("flavors.wasm"), &[])?;
+        Ok(Self {
+            disturbed: Disturbed::start()?,
+            plugins,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.disturbed.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.disturbed.still_runs()
+    }
+}
+
+impl Recorded {
+    /// The roles that are printed for these arguments.
+    fn printed(arguments: &[&OsStr]) -> Result<Vec<Value>> {
+        let mut rbac = Command::new(Trainyard::program()?);
+        let output = rbac
+            .args(["rbac", "--output=json"])
+            .args(arguments)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{said}");
+        let list: Value = serde_json::from_slice(&output.stdout)?;
+        list["items"].as_array().cloned().context("no list")
+    }
+
+    /// Gives the controller's account these roles, and waits until they hold.
+    async fn grant(&self, roles: &[Value]) -> Result<()> {
+        for role in roles {
+            let resource = match role["kind"].as_str() {
+                Some("ClusterRole") => Resource::cluster_wide(RBAC, "clusterroles"),
+                _ => Resource::namespaced(RBAC, "roles"),
+            };
+            let text = |field: &str| role["metadata"][field].as_str().unwrap_or_default();
+            let api = self.plane().api(&resource, text("namespace"));
+            let rules = json!({"rules": role["rules"]});
+            let merged = api.merge(text("name"), &rules, &Write::strict()).await?;
+            merged.accepted()?;
+        }
+        Ok(())
+    }
+}
+
+/// Brings TrainJobs to everything that the controller does: each case, a JobSet that somebody deletes while it runs, and an Event
+/// that is repeated.
+async fn all_that_happens(shared: &Recorded) -> Result<()> {
+    let cluster = &shared.disturbed.cluster;
+    let place = Place::new(cluster, Duration::from_secs(4)).await?;
+    for case in Case::ALL {
+        case.prepare(&place).await?;
+    }
+    for case in Case::ALL {
+        case.happen(&place).await?;
+    }
+    place.settled(&Case::ALL).await?;
+    let (job_sets, name) = (place.api(&place.job_sets), Case::Created.name());
+    let before = job_sets.get(name).await?.accepted()?;
+    job_sets.delete(name).await?.accepted()?;
+    let another = |job_set: &Value| {
+        job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
+    };
+    job_sets.until(name, "it is made again", another).await?;
+    let missing = json!({"runtimeRef": {"name": "missing"}});
+    place.create("waits", &missing).await?;
+    place.event("waits", "missing").await?;
+    let events = place.api(&place.events);
+    let repeated = |all: &[Value]| {
+        let about = |event: &&Value| event["involvedObject"]["name"] == "waits";
+        all.iter().filter(about).any(|event| {
+            event["count"].as_i64() > Some(1) || event.get("series").is_some_and(Value::is_object)
+        })
+    };
+    events.until_all("the Event is repeated", repeated).await?;
+    Ok(())
+}
+
+/// Suspended TrainJobs whose plugin looks up something each.
+async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> Result<()> {
+    for (name, label, value) in [
+        ("by-name", "flavor", "default"),
+        ("by-its-label", "priority", "system-node-critical"),
+        ("all", "priorities", "all"),
+        ("served", "zone", "main"),
+    ] {
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": name, "labels": {format!("example.com/{label}"): value}},
+            "spec": {"suspend": true, "runtimeRef": {"name": "flavored"}},
+        });
+        let jobs = namespace.api(&namespace.jobs);
+        jobs.create(&job, &Write::strict()).await?.accepted()?;
+    }
+    let plane = shared.plane();
+    for (group, kind, plural, name) in [
+        ("example.com", "Flavor", "flavors", "default"),
+        ("late.example.com", "Zone", "zones", "main"),
+    ] {
+        let definition = flavors::definition(group, kind, plural);
+        let resource = install(plane, &definition, Install::ServerSide).await?;
+        let object = json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": name},
+            "spec": {"gpu": "large", "name": "north"},
+        });
+        let api = namespace.api(&resource);
+        api.create(&object, &Write::strict()).await?.accepted()?;
+    }
+    for name in ["by-name", "by-its-label", "all", "served"] {
+        namespace.job_set(name).await?;
+    }
+    Ok(())
+}
+
+/// Waits until every right of the roles was used, and compares.
+async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result<()> {
+    let allowed: Vec<Right> = roles.iter().flat_map(allowed).collect();
+    let is_unused = |calls: &[Call]| -> BTreeSet<Right> {
+        let mut used: BTreeSet<Right> = calls.iter().flat_map(used).collect();
+        if used
+            .iter()
+            .any(|right| right.verb == "create" && right.resource == "jobsets")
+        {
+            used.insert(holds_up_deletion());
+        }
+        let unused = allowed
+            .iter()
+            .filter(|right| !used.iter().any(|used| right.covers(used)));
+        unused.cloned().collect()
+    };
+    let proxy = &shared.disturbed.proxy;
+    let mut unused = BTreeSet::new();
+    let all = eventually("every right is used", async || {
+        unused = is_unused(&proxy.calls().await);
+        Ok(unused.is_empty().then_some(()))
+    })
+    .await;
+    ensure!(all.is_ok(), "allowed, and never used: {unused:#?}");
+    let calls = proxy.calls().await;
+    for call in &calls {
+        ensure!(call.answer != Some(StatusCode::FORBIDDEN), "{call:?}");
+        for used in used(call) {
+            let is_allowed = allowed.iter().any(|right| right.covers(&used));
+            ensure!(is_allowed, "used, and not allowed: {used:?} by {call:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn with_a_plugin_that_looks_things_up(shared: &Recorded) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let plugins = [OsStr::new("--plugin-dir"), shared.plugins.as_os_str()];
+    let roles = Recorded::printed(&plugins)?;
+    ensure!(roles.len() == 2, "{roles:#?}");
+    shared.grant(&roles).await?;
+    let mut flavored = common::runtime();
+    flavored["metadata"]["name"] = json!("flavored");
+    flavored["spec"]["plugins"] = json!([{"name": "flavors"}]);
+    let runtimes = common::kind(trainyard_schema::documents::Kind::ClusterTrainingRuntime)?;
+    let runtimes = shared.plane().api(&runtimes, "");
+    runtimes
+        .create(&flavored, &Write::strict())
+        .await?
+        .accepted()?;
+
+    shared.disturbed.proxy.forget().await;
+    let controller = shared
+        .disturbed
+        .leading_controller_with(&shared.plugins)
+        .await?;
+    all_that_happens(shared).await?;
+    let namespace = Namespace::new(&shared.disturbed.cluster).await?;
+    all_that_is_looked_up(shared, &namespace).await?;
+    calls_are_what_is_allowed(shared, &roles).await?;
+    controller.process().still_runs()
+}
+
+pub(crate) fn tests() -> Vec<Test<Recorded>> {
+    vec![Test::new(
+        "with_a_plugin_that_looks_things_up",
+        with_a_plugin_that_looks_things_up,
+    )]
+}
