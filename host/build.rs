@@ -29,7 +29,7 @@ fn embed() -> Result<(), Box<dyn Error>> {
         .canonicalize()?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let options = Options {
-        target_dir: target_dir(),
+        target_dir: build::target_dir_of_environment(),
         locked: true,
         messages: Messages::Keep,
     };
@@ -50,13 +50,6 @@ fn embed() -> Result<(), Box<dyn Error>> {
     table.push_str("];\n");
     std::fs::write(out.join("built_ins.rs"), table)?;
     Ok(())
-}
-
-/// A folder of its own beside what this cargo builds: it outlives `OUT_DIR`, since the first build of a guest takes long.
-fn target_dir() -> Option<PathBuf> {
-    let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    set.filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join("guest"))
 }
 
 fn watch(path: &Path) {

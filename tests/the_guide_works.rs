@@ -15,6 +15,12 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
+/// Where cargo builds, and guests with it.
+fn target() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_trainyard"));
+    program.ancestors().nth(2).unwrap().to_owned()
+}
+
 /// The files of the guide, by the name in the comment before each block.
 fn files() -> Vec<(String, String)> {
     let guide = fs::read_to_string(root().join("docs/write-a-plugin.md")).unwrap();
@@ -50,6 +56,8 @@ fn shell(script: &str, folder: &Path) -> Output {
         .args(["-euc", script])
         .current_dir(folder)
         .env("TRAINYARD", root())
+        // What the guide builds is kept from run to run, and its guest shares a folder with all others.
+        .env("CARGO_TARGET_DIR", target())
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("CARGO_MANIFEST_DIR")

@@ -116,6 +116,7 @@ impl Inspected {
 
 fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failure> {
     let options = build::Options {
+        target_dir: build::target_dir_of_environment(),
         locked,
         ..build::Options::default()
     };

@@ -132,6 +132,15 @@ pub enum BuildError {
     },
 }
 
+/// The folder for guests beside what another cargo builds, if `CARGO_TARGET_DIR` names an absolute one: all guests share it, whatever
+/// workspace they belong to. It outlives the `OUT_DIR` of a build script, since the first build of a guest takes long.
+#[must_use]
+pub fn target_dir_of_environment() -> Option<PathBuf> {
+    let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    set.filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join("guest"))
+}
+
 /// Builds the plugin in `crate_dir`. The same sources and toolchain give the same bytes, in whatever folder they are.
 ///
 /// # Errors

@@ -61,12 +61,12 @@ impl Crate {
         self.0.path().canonicalize().unwrap()
     }
 
-    /// One target folder for all of them, so that the standard library is built once; so one at a time, since all modules
-    /// have one name there.
+    /// One target folder for all guests, so that what they share is built once; so one at a time, since all modules have one name
+    /// there.
     fn build(&self) -> Result<Built, BuildError> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let target_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates"));
+        let target_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest"));
         build::build(
             &self.dir(),
             &Options {

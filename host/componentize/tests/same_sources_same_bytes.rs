@@ -15,20 +15,19 @@ const SOURCES: &[&str] = &[
     "host",
     "plugins",
     "tests",
+    "tools",
     "wit",
 ];
 
-/// Builds Torch from a copy of the sources. Target folders stay from run to run, so that only the first run takes a minute.
-fn torch_from_copy(from: &Path, copy: &str, target: &str) -> Vec<u8> {
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("same-bytes");
-    let copy = copied(from, &base.join(copy));
-    let target_dir = Some(base.join(target));
+/// Builds Torch, which stands below this folder, in that target folder. Target folders stay from run to run: only the first run has to
+/// build what Torch depends on.
+fn torch_below(root: &Path, target_dir: PathBuf) -> Vec<u8> {
     let options = Options {
-        target_dir,
+        target_dir: Some(target_dir),
         locked: true,
         messages: Messages::Keep,
     };
-    build::build(&copy.join("plugins/torch"), &options)
+    build::build(&root.join("plugins/torch"), &options)
         .unwrap_or_else(|error| panic!("{error}"))
         .component
         .bytes
@@ -60,14 +59,13 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn torch_from_two_folders_has_the_same_bytes() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let sources = copied(
-        &repository,
-        &Path::new(env!("CARGO_TARGET_TMPDIR")).join("same-bytes/sources"),
-    );
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (base, guests) = (tmp.join("same-bytes"), tmp.with_file_name("guest"));
+    // As it is built into the program, and from a copy.
+    let copy = copied(&repository, &base.join("a/longer path/to/the other"));
     let (one, other) = thread::scope(|scope| {
-        let one = scope.spawn(|| torch_from_copy(&sources, "one", "one/target"));
-        let other = scope
-            .spawn(|| torch_from_copy(&sources, "a/longer path/to/the other", "elsewhere/target"));
+        let one = scope.spawn(|| torch_below(&repository, guests));
+        let other = scope.spawn(|| torch_below(&copy, base.join("elsewhere/target")));
         (one.join().unwrap(), other.join().unwrap())
     });
     assert!(

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::trainyard::Trainyard;
 
-/// Builds the component of a plugin's crate, with these variables in the environment of its compiler.
+/// Builds the component of a plugin's crate, with these variables in the environment of its compiler. All guests are built in one
+/// folder, beside what cargo builds for this machine.
 ///
 /// # Errors
 /// The program was not built, or it does not build the crate: with what it said.
@@ -16,8 +17,12 @@ pub fn build_plugin(
     component: &Path,
     variables: &[(&str, &str)],
 ) -> Result<()> {
-    let mut build = Command::new(Trainyard::program()?);
+    let program = Trainyard::program()?;
+    let target = program.ancestors().nth(2);
+    let target = target.context("the program stands in a folder of target/")?;
+    let mut build = Command::new(&program);
     build
+        .env("CARGO_TARGET_DIR", target)
         .args(["plugin", "build"])
         .arg(crate_folder)
         .arg("--output")

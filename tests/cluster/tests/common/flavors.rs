@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Api, ControlPlane, Install, Resource, Shared, Trainyard, Write, define_kinds, deploy, install,
+    Api, ControlPlane, Install, Resource, Shared, Trainyard, Write, build_plugin, define_kinds,
+    deploy, install,
 };
 use trainyard_schema::documents::Kind;
 
@@ -17,15 +18,7 @@ fn build(folder: &str) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::create_dir_all(&folder)?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
-    let mut build = Command::new(Trainyard::program()?);
-    build.args(["plugin", "build"]).arg(source);
-    build.arg("--output").arg(folder.join("flavors.wasm"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("CARGO_") {
-            build.env_remove(name);
-        }
-    }
-    succeeded(build.output()?)?;
+    build_plugin(&source, &folder.join("flavors.wasm"), &[])?;
     Ok(folder)
 }
 
