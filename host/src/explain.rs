@@ -147,9 +147,10 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
     };
     let rendered = renderer.render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
-    if snapshot.plan.as_ref() != Some(&Plan::of(&rendered)) {
+    let now = Plan::of(&rendered);
+    if !snapshot.plan.is_some_and(|plan| plan.is_kept_by(&now)) {
         report::warn(format!(
-            "TrainJob {namespace}/{name} was rendered by another plan than the one of the plugins that are loaded here; --plugin and --policy load more"
+            "TrainJob {namespace}/{name} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
         ));
     }
     let explained = Explained {

@@ -1,9 +1,13 @@
 //! A loaded plugin: who it is, what it declares, what the operator allows and sets.
 
+mod pinned;
+
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde_json::Value;
 use thiserror::Error;
+
+pub use self::pinned::PinnedSettings;
 
 use crate::{
     claims::{ClaimError, Compiled, Grants},
@@ -164,6 +168,12 @@ impl Plugin {
     #[must_use]
     pub fn reserves(&self, name: &str) -> bool {
         self.reserved_env.contains(name)
+    }
+
+    /// What a started TrainJob keeps of the plugin's settings.
+    #[must_use]
+    pub fn pinned_settings(&self) -> PinnedSettings {
+        PinnedSettings::of(&self.settings)
     }
 
     /// Its configuration, with the defaults of its schema filled in.

@@ -2,6 +2,7 @@
 
 mod claims_are_enforced;
 mod common;
+mod configuration_schemas_are_bounded;
 mod contract_is_documented;
 mod limits_end_a_call;
 mod manifests_are_checked;

@@ -80,11 +80,11 @@ fn what_is_wrong_is_said_by_its_field() {
         ),
         (
             json!({"configSchema": {"type": "objekt"}}),
-            "`configSchema`: it is no JSON Schema",
+            "`configSchema`: it is not a schema that Trainyard supports",
         ),
         (
             json!({"operatorConfigSchema": {"minimum": "x"}}),
-            "`operatorConfigSchema`: it is no JSON Schema",
+            "`operatorConfigSchema`: it is not a schema that Trainyard supports",
         ),
     ];
     for (change, problem) in table {

@@ -75,15 +75,15 @@ pub enum ReconcileError {
         /// Its name.
         name: String,
     },
-    /// The plugins that a started TrainJob was rendered by are not those that are loaded.
+    /// A started TrainJob was rendered by other plugins, or under other settings of the operator, than it would be now.
     #[error(
-        "the plan of this TrainJob is pinned to {pinned}, and loaded are {loaded}: what there is of it stays as it is, and what is missing is not made again"
+        "the plan of this TrainJob is pinned to {pinned}, and {change}; existing objects are left unchanged, and missing ones are not recreated"
     )]
     PlanIsPinned {
         /// The plugins of its plan.
         pinned: String,
-        /// The plugins that would be its plan now.
-        loaded: String,
+        /// What is different now.
+        change: String,
     },
     /// An object beside a running JobSet is missing, and nothing says any more how it was made.
     #[error(

@@ -12,6 +12,7 @@ mod job_set;
 mod live;
 mod lookups;
 mod owner;
+mod plan;
 mod snapshot;
 mod status;
 
@@ -33,7 +34,8 @@ pub use error::ReconcileError;
 pub(crate) use error::is_not_found;
 use error::unless_gone;
 pub use live::{LiveError, live};
-pub use snapshot::{Listed, Plan, Planned, Snapshot, SnapshotError};
+pub use plan::{Plan, Planned};
+pub use snapshot::{Listed, Snapshot, SnapshotError};
 
 use crate::plugins::Plugins;
 use crate::queue::Key;

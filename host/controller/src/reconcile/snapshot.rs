@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
@@ -19,6 +18,7 @@ use trainyard_model::record::Accelerators;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
+use super::plan::Plan;
 
 /// The annotation of a JobSet that was let go, and of a snapshot whose JobSet has run: from then on it is pinned whole.
 pub(crate) const STARTED: &str = "trainyard.dev/started";
@@ -68,46 +68,6 @@ pub enum SnapshotError {
         /// Kind and name in the TrainJob.
         wanted: String,
     },
-}
-
-/// One plugin of a plan, with its complete configuration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Planned {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// `sha256:` and the digest of its file.
-    pub digest: String,
-    /// Its configuration, with the operator's and the manifest's parts.
-    pub config: Value,
-}
-
-/// The plan of a TrainJob.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    /// The digest of its plugins, `sha256:` in front: two TrainJobs of one digest went the same way.
-    pub digest: String,
-    /// The plugins in their order.
-    pub plugins: Vec<Planned>,
-}
-
-impl Plan {
-    /// The plan by which a TrainJob was rendered.
-    pub fn of(rendered: &Rendered) -> Self {
-        let planned = |active: &trainyard_render::Active| Planned {
-            name: active.plugin.id.name.to_string(),
-            version: active.plugin.id.version.to_string(),
-            digest: active.plugin.id.digest.to_string(),
-            config: (*active.config).clone(),
-        };
-        let plugins: Vec<_> = rendered.plan.iter().map(planned).collect();
-        let digest = Sha256::digest(json!(plugins).to_string());
-        Self {
-            digest: format!("sha256:{}", trainyard_model::names::hex(&digest)),
-            plugins,
-        }
-    }
 }
 
 /// An object beside the JobSet, by name.
@@ -211,11 +171,15 @@ impl Snapshot {
         self
     }
 
-    /// The same runtime with what a rendering was made of. Says whether that is what it had.
+    /// The same runtime with what a rendering was made of. Says whether that is what it had. A started TrainJob may keep a
+    /// plan that pins less than one of today.
     pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {
         let config = config(facts);
-        let same =
-            self.plan.as_ref() == Some(&plan) && self.lookups == lookups && self.config == config;
+        let same_plan = match &self.plan {
+            Some(pinned) if self.started => pinned.is_kept_by(&plan),
+            had => had.as_ref() == Some(&plan),
+        };
+        let same = same_plan && self.lookups == lookups && self.config == config;
         (self.plan, self.lookups, self.config) = (Some(plan), lookups, config);
         same
     }

@@ -10,7 +10,8 @@ use super::Pass;
 use crate::plugins::NotRendered;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{Plan, Planned, Snapshot};
+use crate::reconcile::plan::{Plan, Planned};
+use crate::reconcile::snapshot::Snapshot;
 use crate::watch::RuntimeKey;
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
@@ -138,7 +139,7 @@ impl Pass<'_> {
         let plan = Plan::of(&rendered);
         let same = snapshot.renew(plan.clone(), lookups, plugins.renderer.facts());
         if let (Some(pinned), false) = (&pinned, same) {
-            return Err(plan_is_pinned(pinned, &plan));
+            return Err(pinned.pinned_against(&plan));
         }
         let same = (pinned.is_some() || snapshot.list(&rendered.objects)) && same;
         let renewed = !same && !snapshot.started;
@@ -152,27 +153,20 @@ impl Pass<'_> {
         })
     }
 
-    /// Fails where a plugin of the plan is not loaded as it was: no other is called for a started TrainJob.
+    /// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started
+    /// TrainJob.
     fn still_loaded(&self, plan: &Plan) -> Result<(), ReconcileError> {
         let generation = self.reconciler.plugins.renderer.generation();
         let loaded = |planned: &Planned| {
-            let id = &generation.plugin(&planned.name)?.id;
-            Some(Planned {
-                name: id.name.to_string(),
-                version: id.version.to_string(),
-                digest: id.digest.to_string(),
-                config: planned.config.clone(),
-            })
+            let plugin = generation.plugin(&planned.name)?;
+            Some(Planned::of(plugin, &planned.config))
         };
-        let plugins: Vec<_> = plan.plugins.iter().filter_map(loaded).collect();
-        if plugins == plan.plugins {
-            return Ok(());
+        let now = Plan::new(plan.plugins.iter().filter_map(loaded).collect());
+        if plan.is_kept_by(&now) {
+            Ok(())
+        } else {
+            Err(plan.pinned_against(&now))
         }
-        let now = Plan {
-            plugins,
-            ..Plan::default()
-        };
-        Err(plan_is_pinned(plan, &now))
     }
 
     /// Looks up what plugins ask for. Where they ask for nothing, the problems are the TrainJob's.
@@ -205,24 +199,4 @@ impl Pass<'_> {
         }
         Ok(())
     }
-}
-
-fn plan_is_pinned(pinned: &Plan, now: &Plan) -> ReconcileError {
-    let text = |plan: &Plan| {
-        let plugins = plan.plugins.iter();
-        let names =
-            plugins.map(|plugin| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest));
-        let names: Vec<_> = names.collect();
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        }
-    };
-    let (pinned, mut loaded) = (text(pinned), text(now));
-    if pinned == loaded {
-        "the same with another configuration, or with other objects looked up"
-            .clone_into(&mut loaded);
-    }
-    ReconcileError::PlanIsPinned { pinned, loaded }
 }

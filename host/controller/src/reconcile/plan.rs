@@ -1,0 +1,243 @@
+//! The plan of a TrainJob: the plugins that it was rendered by, with all that was set for them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use trainyard_model::names::hex;
+use trainyard_model::plugin::{PinnedSettings, Plugin};
+use trainyard_render::Rendered;
+
+use super::error::ReconcileError;
+
+/// One plugin of a plan, with its complete configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `sha256:` and the digest of its file.
+    pub digest: String,
+    /// Its configuration in the runtime, with the defaults of its schema.
+    pub config: Value,
+    /// What the operator had set for it. `None` in a plan that an earlier Trainyard wrote: then it pins no settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<PinnedSettings>,
+}
+
+impl Planned {
+    /// A loaded plugin with that configuration.
+    pub fn of(plugin: &Plugin, config: &Value) -> Self {
+        Self {
+            name: plugin.id.name.to_string(),
+            version: plugin.id.version.to_string(),
+            digest: plugin.id.digest.to_string(),
+            config: config.clone(),
+            settings: Some(plugin.pinned_settings()),
+        }
+    }
+
+    fn is_the_same_file(&self, now: &Self) -> bool {
+        (&self.name, &self.version, &self.digest) == (&now.name, &now.version, &now.digest)
+    }
+
+    /// The parts in which it differs from the same plugin now.
+    fn changes(&self, now: &Self) -> Vec<&'static str> {
+        let settings = self.settings.as_ref().zip(now.settings.as_ref());
+        let mut changes = settings.map_or_else(Vec::new, |(then, now)| then.changes(now));
+        if self.config != now.config {
+            changes.push("configuration");
+        }
+        changes
+    }
+}
+
+/// The plan of a TrainJob.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The digest of its plugins, `sha256:` in front: two TrainJobs of one digest went the same way.
+    pub digest: String,
+    /// The plugins in their order.
+    pub plugins: Vec<Planned>,
+}
+
+impl Plan {
+    /// The plan by which a TrainJob was rendered.
+    pub fn of(rendered: &Rendered) -> Self {
+        let active = rendered.plan.iter();
+        let planned = active.map(|active| Planned::of(&active.plugin, &active.config));
+        Self::new(planned.collect())
+    }
+
+    /// A plan of plugins in that order.
+    pub fn new(plugins: Vec<Planned>) -> Self {
+        let digest = Sha256::digest(json!(plugins).to_string());
+        Self {
+            digest: format!("sha256:{}", hex(&digest)),
+            plugins,
+        }
+    }
+
+    /// Whether a TrainJob that is pinned to this plan may be rendered by that one: the same plugins in the same order, each
+    /// with what it pins.
+    #[must_use]
+    pub fn is_kept_by(&self, now: &Self) -> bool {
+        self.has_the_files_of(now)
+            && self
+                .pairs(now)
+                .all(|(then, now)| then.changes(now).is_empty())
+    }
+
+    /// The error of a started TrainJob that is pinned to this plan, and would be rendered by that one.
+    pub(crate) fn pinned_against(&self, now: &Self) -> ReconcileError {
+        ReconcileError::PlanIsPinned {
+            pinned: self.in_words(),
+            change: self.change(now),
+        }
+    }
+
+    fn has_the_files_of(&self, now: &Self) -> bool {
+        self.plugins.len() == now.plugins.len()
+            && self
+                .pairs(now)
+                .all(|(then, now)| then.is_the_same_file(now))
+    }
+
+    fn pairs<'p>(&'p self, now: &'p Self) -> impl Iterator<Item = (&'p Planned, &'p Planned)> {
+        self.plugins.iter().zip(&now.plugins)
+    }
+
+    /// What is different now.
+    fn change(&self, now: &Self) -> String {
+        if !self.has_the_files_of(now) {
+            return format!("its plugins are now {}", now.in_words());
+        }
+        let changed = self.pairs(now).filter_map(|(then, now)| {
+            let parts = then.changes(now);
+            (!parts.is_empty()).then(|| format!("the {} of `{}`", parts.join(" and "), then.name))
+        });
+        let changed: Vec<_> = changed.collect();
+        if changed.is_empty() {
+            "what its plugins looked up, the accelerators or the cluster domain has changed"
+                .to_owned()
+        } else {
+            format!("these have changed: {}", changed.join(", "))
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let named =
+            |plugin: &Planned| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest);
+        match &*self.plugins {
+            [] => "none".to_owned(),
+            plugins => plugins.iter().map(named).collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use trainyard_model::claims::Grants;
+    use trainyard_model::limits::Limits;
+    use trainyard_model::manifest::Manifest;
+    use trainyard_model::plugin::Settings;
+
+    use super::*;
+
+    fn planned(name: &str, digest: &str, settings: Settings) -> Planned {
+        let manifest = json!({
+            "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "always", "phases": ["build"],
+            "operatorConfigSchema": {"properties": {"level": {"type": "integer", "default": 1}}},
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        Planned::of(
+            &Plugin::new(manifest, digest, settings).unwrap(),
+            &json!({}),
+        )
+    }
+
+    fn plan(settings: Settings) -> Plan {
+        Plan::new(vec![planned("a", "sha256:a", settings)])
+    }
+
+    fn level(level: u8) -> Settings {
+        Settings {
+            operator_config: Arc::new(json!({ "level": level })),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_operators_settings_changes_the_plan() {
+        let then = plan(Settings::default());
+        let limits = Limits {
+            fuel: 7,
+            ..Limits::default()
+        };
+        let table = [
+            (Settings::built_in(), "the grants of `a`"),
+            (level(2), "the operator configuration of `a`"),
+            (
+                Settings {
+                    grants: Grants::AsClaimed,
+                    limits,
+                    ..Settings::default()
+                },
+                "the grants and limits of `a`",
+            ),
+        ];
+        for (settings, words) in table {
+            let now = plan(settings);
+            assert!(!then.is_kept_by(&now), "{words}");
+            assert_ne!(then.digest, now.digest);
+            let error = then.pinned_against(&now).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+        // The default in words is the default.
+        assert!(then.is_kept_by(&plan(level(1))));
+    }
+
+    #[test]
+    fn another_file_or_order_changes_the_plan() {
+        let of = |name, digest| planned(name, digest, Settings::default());
+        let then = Plan::new(vec![of("a", "sha256:a"), of("b", "sha256:b")]);
+        for now in [
+            vec![],
+            vec![of("a", "sha256:a")],
+            vec![of("b", "sha256:b"), of("a", "sha256:a")],
+            vec![of("a", "sha256:a"), of("b", "sha256:c")],
+        ] {
+            let now = Plan::new(now);
+            assert!(!then.is_kept_by(&now), "{now:?}");
+            let error = then.pinned_against(&now).to_string();
+            assert!(error.contains("its plugins are now"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_an_earlier_release_pins_no_settings() {
+        let now = plan(level(2));
+        let mut old = json!(plan(Settings::default()));
+        let planned = old.pointer_mut("/plugins/0").unwrap().as_object_mut();
+        assert!(planned.unwrap().remove("settings").is_some());
+        let old: Plan = serde_json::from_value(old).unwrap();
+        assert_eq!(old.plugins.first().unwrap().settings, None);
+        assert!(old.is_kept_by(&now));
+        assert!(!old.is_kept_by(&Plan::new(vec![planned_elsewhere()])));
+    }
+
+    fn planned_elsewhere() -> Planned {
+        planned("a", "sha256:other", Settings::default())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let plan = plan(level(3));
+        let read: Plan = serde_json::from_str(&json!(plan).to_string()).unwrap();
+        assert_eq!(read, plan);
+    }
+}

@@ -1,0 +1,183 @@
+//! What a started TrainJob keeps of the settings under which its plugins ran.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Settings;
+use crate::{claims::Grants, names::hex};
+
+/// The operator's settings for a plugin, to be compared with later ones.
+///
+/// It stands in a ConfigMap of the TrainJob's namespace, so it holds digests: a tenant learns that the operator's settings
+/// changed, and not what they are. Limits are plain numbers, so that a limit that one release of Trainyard knows and
+/// another does not is no change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedSettings {
+    /// The digest of the grants, in any order.
+    pub grants: String,
+    /// The limits by name.
+    pub limits: BTreeMap<String, u64>,
+    /// The digest of the operator's configuration, with the defaults of its schema.
+    pub operator_config: String,
+    /// The digest of the plugins that the operator puts before and after it.
+    pub order: String,
+}
+
+impl PinnedSettings {
+    /// The settings of a loaded plugin: its operator configuration is complete.
+    #[must_use]
+    pub(super) fn of(settings: &Settings) -> Self {
+        let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+        Self {
+            grants: digest(&grants(&settings.grants)),
+            limits: limits(settings),
+            operator_config: digest(&settings.operator_config),
+            order: digest(&json!([sorted(&settings.after), sorted(&settings.before)])),
+        }
+    }
+
+    /// The parts in which later settings differ, in words for the TrainJob's user.
+    #[must_use]
+    pub fn changes(&self, now: &Self) -> Vec<&'static str> {
+        let mut limits = self.limits.iter();
+        let changed = [
+            (self.grants != now.grants, "grants"),
+            (
+                limits.any(|(name, limit)| now.limits.get(name).is_some_and(|now| now != limit)),
+                "limits",
+            ),
+            (
+                self.operator_config != now.operator_config,
+                "operator configuration",
+            ),
+            (self.order != now.order, "declared order"),
+        ];
+        let changed = changed.into_iter().filter(|(changed, _)| *changed);
+        changed.map(|(_, part)| part).collect()
+    }
+}
+
+fn grants(grants: &Grants) -> Value {
+    match grants {
+        Grants::AsClaimed => json!("as claimed"),
+        Grants::Paths(paths) => {
+            let paths: BTreeSet<_> = paths.iter().map(ToString::to_string).collect();
+            json!(paths)
+        }
+    }
+}
+
+fn limits(settings: &Settings) -> BTreeMap<String, u64> {
+    let limits = json!(settings.limits);
+    let limits = limits.as_object().into_iter().flatten();
+    let number = |(name, limit): (&String, &Value)| Some((name.clone(), limit.as_u64()?));
+    limits.filter_map(number).collect()
+}
+
+fn digest(value: &Value) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(canonical(value))))
+}
+
+/// The value as text, with sorted keys: the same for two writings of one object.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(object) => {
+            let sorted: BTreeMap<_, _> = object.iter().collect();
+            let members = sorted
+                .iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            let items = items.iter().map(canonical);
+            format!("[{}]", items.collect::<Vec<_>>().join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{claims::ClaimPath, limits::Limits};
+
+    fn granted(paths: &[&str]) -> Settings {
+        let paths = paths.iter().map(|path| path.parse::<ClaimPath>().unwrap());
+        Settings {
+            grants: Grants::Paths(paths.collect()),
+            ..Settings::default()
+        }
+    }
+
+    fn changes(then: &Settings, now: &Settings) -> Vec<&'static str> {
+        PinnedSettings::of(then).changes(&PinnedSettings::of(now))
+    }
+
+    #[test]
+    fn each_part_that_changed_is_named() {
+        let then = Settings::default();
+        assert_eq!(changes(&then, &Settings::built_in()), ["grants"]);
+        assert_eq!(changes(&then, &granted(&["labels[a]"])), ["grants"]);
+        let now = Settings {
+            limits: Limits {
+                fuel: 1,
+                ..Limits::default()
+            },
+            operator_config: Arc::new(json!({"a": 1})),
+            before: vec!["b".to_owned()],
+            ..Settings::default()
+        };
+        assert_eq!(
+            changes(&then, &now),
+            ["limits", "operator configuration", "declared order"]
+        );
+        assert_eq!(changes(&now, &now), [""; 0]);
+    }
+
+    #[test]
+    fn another_writing_of_the_same_settings_is_no_change() {
+        let (one, other) = (
+            ["labels[a]", "labels[b]"],
+            ["labels[b]", "labels[a]", "labels[a]"],
+        );
+        assert_eq!(changes(&granted(&one), &granted(&other)), [""; 0]);
+        let config = |text: &str| Settings {
+            operator_config: Arc::new(serde_json::from_str(text).unwrap()),
+            ..Settings::default()
+        };
+        let (one, other) = (
+            config(r#"{"a": {"c": 1, "b": [2]}}"#),
+            config(r#"{"a": {"b": [2], "c": 1}}"#),
+        );
+        assert_eq!(changes(&one, &other), [""; 0]);
+    }
+
+    #[test]
+    fn a_limit_that_one_release_does_not_know_is_no_change() {
+        let now = PinnedSettings::of(&Settings::default());
+        let mut then = now.clone();
+        then.limits.remove("logLines").unwrap();
+        then.limits.insert("ofALaterRelease".to_owned(), 1);
+        assert_eq!(then.changes(&now), [""; 0]);
+        then.limits.insert("fuel".to_owned(), 1);
+        assert_eq!(then.changes(&now), ["limits"]);
+    }
+
+    #[test]
+    fn what_the_operator_set_can_not_be_read_in_it() {
+        let settings = Settings {
+            operator_config: Arc::new(json!({"endpoint": "internal.example.com"})),
+            ..granted(&["labels[secret-project]"])
+        };
+        let text = json!(PinnedSettings::of(&settings)).to_string();
+        assert!(!text.contains("internal") && !text.contains("secret-project"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The schemas of plugins' configurations: a closed subset of JSON Schema, whose cost is bounded when it is read and counted
+//! when it is applied.
+
+mod check;
+mod defaults;
+mod error;
+mod levels;
+mod limits;
+mod node;
+mod number;
+mod problem;
+mod read;
+mod values;
+
+use std::{fmt, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use self::{
+    check::{At, Check},
+    limits::{Budget, MAX_PROBLEMS},
+    node::Nodes,
+};
+pub use self::{
+    error::{ANNOTATIONS, KEYWORDS, SchemaError, SchemaProblem},
+    limits::{
+        Exhausted, MAX_FILLED, MAX_LEVELS, MAX_PATTERN, MAX_PATTERNS, MAX_SCHEMA_LEVELS,
+        MAX_SCHEMAS, MAX_STEPS,
+    },
+};
+
+/// The root of a schema is its first node.
+const ROOT: node::Id = 0;
+
+/// A schema of a configuration.
+#[derive(Clone)]
+pub struct Schema {
+    source: Value,
+    nodes: Arc<Nodes>,
+}
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
+pub struct ConfigError {
+    /// RFC 6901 pointer into the configuration.
+    pub pointer: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl Schema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// The first place that is not of the subset, or that is larger than allowed.
+    pub fn new(source: Value) -> Result<Self, SchemaError> {
+        let schema = Self {
+            nodes: Arc::new(read::read(&source)?),
+            source,
+        };
+        // Whoever loads the plugin hears of defaults that grow beyond bounds, and not each TrainJob.
+        let filled = schema.fill(
+            &mut Value::Object(serde_json::Map::new()),
+            &mut Budget::new(),
+        );
+        filled.map_err(|exhausted| SchemaError {
+            pointer: String::new(),
+            problem: SchemaProblem::Defaults(exhausted),
+        })?;
+        Ok(schema)
+    }
+
+    /// As its author wrote it.
+    #[must_use]
+    pub const fn source(&self) -> &Value {
+        &self.source
+    }
+
+    /// Fills the defaults into a configuration and checks it.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that finding out takes more than is allowed.
+    pub fn complete(&self, config: &mut Value) -> Result<(), Vec<ConfigError>> {
+        self.complete_within(config, &mut Budget::new())
+    }
+
+    fn complete_within(
+        &self,
+        config: &mut Value,
+        budget: &mut Budget,
+    ) -> Result<(), Vec<ConfigError>> {
+        let errors = if values::is_deeper_than(config, MAX_LEVELS) {
+            Err(Exhausted::Levels)
+        } else {
+            let filled = self.fill(config, budget);
+            filled.and_then(|()| self.check(config, budget))
+        };
+        match errors {
+            Ok(errors) if errors.is_empty() => Ok(()),
+            Ok(errors) => Err(errors),
+            Err(exhausted) => Err(vec![ConfigError {
+                pointer: String::new(),
+                problem: exhausted.to_string(),
+            }]),
+        }
+    }
+
+    fn fill(&self, config: &mut Value, budget: &mut Budget) -> Result<(), Exhausted> {
+        defaults::fill(&self.nodes, ROOT, config, budget)
+    }
+
+    fn check(&self, config: &Value, budget: &mut Budget) -> Result<Vec<ConfigError>, Exhausted> {
+        let (nodes, mut found) = (&*self.nodes, Vec::new());
+        Check { nodes, budget }.value(ROOT, config, &At::Root, None, &mut found)?;
+        let errors = found.into_iter().flat_map(problem::Problem::errors);
+        Ok(errors.take(MAX_PROBLEMS).collect())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.source.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Schema {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Schema".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Value::json_schema(generator)
+    }
+}

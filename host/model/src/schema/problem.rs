@@ -1,0 +1,245 @@
+//! What is wrong with a value by its schema, in words for the one who wrote the value.
+
+use serde_json::{Number, Value};
+
+use super::{ConfigError, check::type_words, node::Type};
+use crate::text::clean;
+
+/// The most of a value that is repeated.
+const MOST: usize = 60;
+
+/// The most values that a sentence lists.
+const MOST_CHOICES: usize = 20;
+
+/// One problem of a value.
+#[derive(Debug)]
+pub(super) struct Problem<'s> {
+    pub(super) pointer: String,
+    /// The value.
+    pub(super) shown: String,
+    pub(super) fault: Fault<'s>,
+    /// What the vendor says of the value: which keyword refused it tells a person little.
+    pub(super) description: Option<&'s str>,
+}
+
+/// In what a value does not fit its schema.
+#[derive(Debug)]
+pub(super) enum Fault<'s> {
+    Type(&'s [Type]),
+    Choice(&'s [Value]),
+    Below(&'s Number),
+    Above(&'s Number),
+    NotAbove(&'s Number),
+    NotBelow(&'s Number),
+    NotAMultiple(u64),
+    Shorter(u64),
+    Longer(u64),
+    Pattern(&'s str),
+    FewerItems(u64),
+    MoreItems(u64),
+    Repeated(String),
+    FewerKeys(u64),
+    MoreKeys(u64),
+    Missing(&'s str),
+    /// The first unknown keys, and how many more there are.
+    Unknown(Vec<String>, usize),
+    /// None of the branches, with what is wrong by each.
+    NoBranch(Vec<Vec<Problem<'s>>>),
+    /// More than one of the branches of a `oneOf`.
+    SeveralBranches,
+    NotAllowed,
+}
+
+impl Fault<'_> {
+    /// The most unknown keys that are named.
+    pub(super) const KEYS: usize = 10;
+}
+
+impl Problem<'_> {
+    /// The errors that are reported. Where one form of several was meant, its own ones.
+    pub(super) fn errors(self) -> Vec<ConfigError> {
+        let allowed = self.allowed();
+        match self.fault {
+            Fault::NoBranch(branches) if allowed.is_none() => match meant(branches) {
+                Some(problems) => problems.into_iter().flat_map(Problem::errors).collect(),
+                None => vec![ConfigError {
+                    pointer: self.pointer,
+                    problem: clean(&with_description(
+                        format!(
+                            "is {}, which has none of the forms that are allowed",
+                            self.shown
+                        ),
+                        self.description,
+                    )),
+                }],
+            },
+            fault => {
+                let words = words(&fault, &self.shown, allowed);
+                vec![ConfigError {
+                    pointer: self.pointer,
+                    problem: clean(&with_description(words, self.description)),
+                }]
+            }
+        }
+    }
+
+    /// What may stand there instead; none if that can't be told in a list.
+    fn allowed(&self) -> Option<Allowed> {
+        match &self.fault {
+            Fault::Type(types) => Some(Allowed {
+                types: type_words(types),
+                ..Allowed::default()
+            }),
+            Fault::Choice(choices) => {
+                let values = choices.iter();
+                let values = values.filter(|value| !value.is_null() && **value != "");
+                Some(Allowed {
+                    values: values.take(MOST_CHOICES).map(short).collect(),
+                    more: choices.len() > MOST_CHOICES,
+                    ..Allowed::default()
+                })
+            }
+            Fault::NoBranch(branches) => {
+                let mut all = Allowed::default();
+                for branch in branches {
+                    all.add(self.of_branch(branch)?);
+                }
+                Some(all)
+            }
+            _ => None,
+        }
+    }
+
+    /// What one branch allows: its values, if it says which, or else its types.
+    fn of_branch(&self, branch: &[Self]) -> Option<Allowed> {
+        let here = |problem: &Self| problem.pointer == self.pointer;
+        let allowed = branch.iter().map(|one| here(one).then(|| one.allowed())?);
+        let allowed: Vec<_> = allowed.collect::<Option<_>>()?;
+        let with_values = allowed.iter().position(|one| !one.values.is_empty());
+        allowed.into_iter().nth(with_values.unwrap_or(0))
+    }
+}
+
+/// The problems of the one branch that allows a value of that type.
+fn meant(branches: Vec<Vec<Problem<'_>>>) -> Option<Vec<Problem<'_>>> {
+    let of_type = |branch: &Vec<Problem<'_>>| {
+        let mut faults = branch.iter().map(|problem| &problem.fault);
+        !faults.any(|fault| matches!(fault, Fault::Type(_)))
+    };
+    let mut meant = branches.into_iter().filter(of_type);
+    match (meant.next(), meant.next()) {
+        (Some(branch), None) => Some(branch),
+        _ => None,
+    }
+}
+
+/// What may stand at a place: values, or anything of some types.
+#[derive(Default)]
+struct Allowed {
+    values: Vec<String>,
+    types: Vec<&'static str>,
+    /// Whether there are more values.
+    more: bool,
+}
+
+impl Allowed {
+    fn add(&mut self, other: Self) {
+        self.values.extend(other.values);
+        self.more |= other.more || self.values.len() > MOST_CHOICES;
+        self.values.truncate(MOST_CHOICES);
+        for name in other.types {
+            if !self.types.contains(&name) {
+                self.types.push(name);
+            }
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let types = self.types.iter().map(|name| (*name).to_owned());
+        let more = self
+            .more
+            .then(|| "another of the allowed values".to_owned());
+        let all: Vec<String> = self
+            .values
+            .iter()
+            .cloned()
+            .chain(more)
+            .chain(types)
+            .collect();
+        match all.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => "left out".to_owned(),
+        }
+    }
+}
+
+fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
+    let must = |be: String| format!("is {shown}; it must be {be}");
+    let have = |what: String| format!("must have {what}");
+    match fault {
+        Fault::Type(_) | Fault::Choice(_) | Fault::NoBranch(_) => {
+            must(allowed.unwrap_or_default().in_words())
+        }
+        Fault::Below(limit) => must(format!("at least {limit}")),
+        Fault::Above(limit) => must(format!("at most {limit}")),
+        Fault::NotAbove(limit) => must(format!("more than {limit}")),
+        Fault::NotBelow(limit) => must(format!("less than {limit}")),
+        Fault::NotAMultiple(factor) => must(format!("a multiple of {factor}")),
+        Fault::Shorter(1) => "must not be empty".to_owned(),
+        Fault::Shorter(limit) => must(format!("at least {} long", counted(*limit, "character"))),
+        Fault::Longer(limit) => must(format!("no longer than {}", counted(*limit, "character"))),
+        Fault::Pattern(pattern) => must(format!("a text that matches `{pattern}`")),
+        Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
+        Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
+        Fault::Repeated(item) => format!("has {item} twice; its items must differ"),
+        Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
+        Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
+        Fault::Missing(name) => format!("`{name}` is missing"),
+        Fault::Unknown(keys, more) => unknown_keys(keys, *more),
+        Fault::SeveralBranches => {
+            format!("is {shown}, which has several of the forms that exclude each other")
+        }
+        Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
+    }
+}
+
+fn unknown_keys(keys: &[String], more: usize) -> String {
+    let key = if keys.len() == 1 { "key" } else { "keys" };
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    format!("has the unknown {key} {}{more}", keys.join(", "))
+}
+
+fn with_description(problem: String, description: Option<&str>) -> String {
+    match description {
+        Some(description) => format!("{problem}; {}", description.trim_end_matches('.')),
+        None => problem,
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
+/// What stands there: a large value by what it is.
+pub(super) fn short(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a map".to_owned(),
+        Value::String(text) => short_text(text),
+        other => other.to_string(),
+    }
+}
+
+/// A text in quotes, or how it begins.
+pub(super) fn short_text(text: &str) -> String {
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        None => format!("`{text}`"),
+    }
+}
