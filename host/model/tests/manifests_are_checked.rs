@@ -38,7 +38,7 @@ fn a_whole_manifest_reads_back_as_it_is_written() {
     let read = parsed(&whole);
     assert_eq!(serde_json::to_value(&read).unwrap(), whole);
     assert!(read.has(Phase::Check) && !read.has(Phase::Build));
-    let least = json!({"name": "a", "version": "1", "contract": CONTRACT, "activeWhen": "always", "phases": ["build"]});
+    let least = json!({"name": "a", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "always", "phases": ["build"]});
     assert_eq!(parsed(&least).claims.iter().count(), 0);
 }
 
@@ -52,8 +52,40 @@ fn what_is_wrong_is_said_by_its_field() {
             json!({"name": "x".repeat(64)}),
             "`name` must be a DNS label",
         ),
-        (json!({"version": ""}), "`version` must be 1 to 64"),
-        (json!({"version": "1 0"}), "`version` must be 1 to 64"),
+        (
+            json!({"version": ""}),
+            "`version` must be a semantic version",
+        ),
+        (json!({"version": "1 0"}), "such as 1.2.3, and is `1 0`"),
+        (json!({"version": "1"}), "such as 1.2.3, and is `1`"),
+        (
+            json!({"version": "1.0.0\",evil=\""}),
+            "`version` must be a semantic version",
+        ),
+        (
+            json!({"version": format!("1.0.0-{}", "a".repeat(60))}),
+            "`version` must be a semantic version of at most 64 characters",
+        ),
+        (
+            json!({"after": ["a\nb"]}),
+            "`after` has `a b`, which is not the name of a plugin",
+        ),
+        (
+            json!({"before": [""]}),
+            "`before` has ``, which is not the name of a plugin",
+        ),
+        (
+            json!({"reservedEnv": ["A=B"]}),
+            "`reservedEnv` has `A=B`, which is not the name of an env var",
+        ),
+        (
+            json!({"nodeSets": [{"podSet": "A"}]}),
+            "`nodeSets` has `A`, which is not the name of a pod set",
+        ),
+        (
+            json!({"before": vec!["b"; 257]}),
+            "`before` has 257 names; 256 are allowed",
+        ),
         (json!({"version": 1}), "expected a string"),
         (json!({"phases": []}), "`phases` is empty"),
         (

@@ -6,7 +6,13 @@ use semver::Version;
 use thiserror::Error;
 
 use super::{CONTRACT, Manifest};
-use crate::names::is_dns_label;
+use crate::{names::is_dns_label, text::clean};
+
+/// The longest version, in characters.
+const MAX_VERSION: usize = 64;
+
+/// The most names in one list of a manifest.
+const MAX_NAMES: usize = 256;
 
 /// What is wrong with the value of one field.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -26,6 +32,19 @@ impl Manifest {
             ("version", self.version_problem()),
             ("phases", self.phases_problem()),
             ("after", self.order_problem()),
+            (
+                "after",
+                names_problem(&self.after, "a plugin", is_dns_label),
+            ),
+            (
+                "before",
+                names_problem(&self.before, "a plugin", is_dns_label),
+            ),
+            (
+                "reservedEnv",
+                names_problem(&self.reserved_env, "an env var", is_env_name),
+            ),
+            ("nodeSets", self.node_sets_problem()),
         ];
         problems
             .into_iter()
@@ -38,11 +57,15 @@ impl Manifest {
         (!is_dns_label(&self.name)).then(|| problem.to_owned())
     }
 
+    /// A version stands in labels of metrics, in Events and in provenance, so it is nothing but a version.
     fn version_problem(&self) -> Option<String> {
-        let fits = (1..=64).contains(&self.version.len())
-            && self.version.chars().all(|c| c.is_ascii_graphic());
-        let problem = "must be 1 to 64 printable characters without blanks";
-        (!fits).then(|| problem.to_owned())
+        let is_version = self.version.len() <= MAX_VERSION && Version::parse(&self.version).is_ok();
+        (!is_version).then(|| {
+            format!(
+                "must be a semantic version of at most {MAX_VERSION} characters, such as 1.2.3, and is `{}`",
+                clean(&self.version)
+            )
+        })
     }
 
     fn phases_problem(&self) -> Option<String> {
@@ -55,6 +78,15 @@ impl Manifest {
         Some(problem.to_owned())
     }
 
+    fn node_sets_problem(&self) -> Option<String> {
+        let names: Vec<_> = self
+            .node_sets
+            .iter()
+            .map(|set| set.pod_set.clone())
+            .collect();
+        names_problem(&names, "a pod set", is_dns_label)
+    }
+
     fn order_problem(&self) -> Option<String> {
         if self.after.contains(&self.name) || self.before.contains(&self.name) {
             return Some("or `before` names the plugin itself".to_owned());
@@ -62,6 +94,25 @@ impl Manifest {
         let both = self.after.iter().find(|name| self.before.contains(name));
         both.map(|name| format!("and `before` both name `{name}`"))
     }
+}
+
+/// What is wrong with a list of names: they stand in messages and in the order of plugins.
+fn names_problem(names: &[String], of: &str, is_name: impl Fn(&str) -> bool) -> Option<String> {
+    if names.len() > MAX_NAMES {
+        return Some(format!(
+            "has {} names; {MAX_NAMES} are allowed",
+            names.len()
+        ));
+    }
+    let wrong = names.iter().find(|name| !is_name(name))?;
+    Some(format!(
+        "has `{}`, which is not the name of {of}",
+        clean(wrong)
+    ))
+}
+
+fn is_env_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 253 && name.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
 }
 
 /// Whether this host runs plugins of that contract version: the same major version, and no later minor version.

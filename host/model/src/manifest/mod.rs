@@ -42,7 +42,7 @@ pub const MAX_BYTES: usize = 256 << 10;
 pub struct Manifest {
     /// The plugin's name, a DNS label. Ties in the order of plugins go by it.
     pub name: String,
-    /// The plugin's own version.
+    /// The plugin's own version, a semantic version.
     pub version: String,
     /// The version of the contract that it was built for.
     pub contract: String,
@@ -70,10 +70,11 @@ pub struct Manifest {
     /// Env vars of containers that a TrainJob may not set and that this plugin may set over the runtime's value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved_env: Vec<String>,
-    /// JSON Schema of its block in the runtime; none where it takes no configuration.
+    /// Schema of its block in the runtime, in the subset of JSON Schema that docs/write-a-plugin.md lists; none if it takes no
+    /// configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Schema>,
-    /// JSON Schema of its configuration in the policy file; none where it takes none.
+    /// Schema of its configuration in the policy file, in the same subset; none if it takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_config_schema: Option<Schema>,
 }
