@@ -148,7 +148,8 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
     let rendered = renderer.render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
     let now = Plan::of(&rendered);
-    if !snapshot.plan.is_some_and(|plan| plan.is_kept_by(&now)) {
+    let pinned = snapshot.plan.as_ref();
+    if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
         report::warn(format!(
             "TrainJob {namespace}/{name} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
         ));

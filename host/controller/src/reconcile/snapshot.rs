@@ -15,7 +15,7 @@ use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::record::Accelerators;
-use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
+use trainyard_render::{ClusterFacts, RenderedObject};
 
 use super::owner;
 use super::plan::Plan;
