@@ -411,6 +411,8 @@ fn of_files_and_policies() {
             &["plan", "--plugin", &missing],
             &["plan", "--plugin-dir", &missing],
             &["plugin", "inspect", name],
+            // What a shell makes of `-f *`.
+            &["explain", "-f", "policy.yaml", name],
         ] {
             outputs.push((format!("{args:?}"), trainyard(folder.path(), args)));
         }
@@ -420,7 +422,7 @@ fn of_files_and_policies() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 24);
+    assert_eq!(outputs.len(), 26);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());

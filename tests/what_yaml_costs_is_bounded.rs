@@ -156,3 +156,25 @@ fn what_is_not_a_file_is_not_waited_for() {
         assert!(error.starts_with(&wanted), "{error}");
     }
 }
+
+/// `i32::MIN` has no absolute value: a build that checks for overflow panicked.
+#[test]
+fn a_quantity_out_of_range_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {name: x}\nspec: {template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: a}]}}}}}]}}}\n";
+    let job = "---\napiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec:\n  runtimeRef: {name: x}\n  trainer: {resourcesPerNode: {limits: {cpu: 1e-2147483648, memory: \"1e-2147483648\"}}}\n";
+    fs::write(folder.path().join("a.yaml"), format!("{runtime}{job}")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["render", "-f", "a.yaml"])
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let wanted = "spec.trainer.resourcesPerNode.limits[memory]: the string \"1e-2147483648\" is not a quantity of 0 or more, or is out of range; ";
+    assert!(
+        error.contains(wanted) && !error.contains("panicked"),
+        "{error}"
+    );
+}

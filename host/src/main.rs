@@ -24,5 +24,10 @@ use clap::Parser;
 fn main() -> ExitCode {
     // Two providers may be linked; whoever opens the first connection must not have to choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    cli::Cli::parse().run()
+    match cli::Cli::try_parse() {
+        Ok(cli) => cli.run(),
+        Err(error) if error.use_stderr() => report::wrong_usage(&error),
+        // Help, or the version.
+        Err(error) => error.exit(),
+    }
 }

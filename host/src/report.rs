@@ -235,6 +235,14 @@ pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
     }
 }
 
+/// Says what is wrong with the command line, which may hold names of files, and gives the exit code.
+pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
+    for line in error.render().to_string().lines() {
+        anstream::eprintln!("{}", clean_to(line, MAX_LINE));
+    }
+    ExitCode::from(2)
+}
+
 /// A line about something that goes on.
 pub(crate) fn warn(line: impl std::fmt::Display) {
     say("warning", AnsiColor::Yellow, line);

@@ -1,7 +1,7 @@
 //! The TrainJob's wishes, written into the record: after this, nobody changes them.
 
 use serde_json::{Value, json};
-use trainyard_api::{FieldPath, names, trainjob};
+use trainyard_api::{FieldPath, fields::describe, names, trainjob};
 use trainyard_model::{
     quantity::Quantity,
     record::{Change, ContainerId, Datum, Field, NODE_CONTAINER, Owner, Place, PlaceScope, Record},
@@ -152,7 +152,10 @@ impl Overrides<'_> {
                     Some(text) => self.set(id, field, name, Some(text.as_str().into()), &at),
                     None => self.problems.push(Problem::job(
                         at,
-                        "must be a quantity of 0 or more, as `4`, `500m` or `800Gi`",
+                        format!(
+                            "{} is not a quantity of 0 or more, or is out of range; write it as `4`, `500m` or `800Gi`",
+                            describe(amount)
+                        ),
                     )),
                 }
             }
