@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use trainyard_model::{
     claims::Claims,
+    manifest::NodeSet,
     plan::{Generation, Slot},
     plugin::Plugin,
 };
@@ -58,6 +59,9 @@ struct PluginReport<'a> {
     phases: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     claims: Option<&'a Claims>,
+    /// The pod sets that `numNodes` counts by this plugin.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    node_sets: &'a [NodeSet],
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
@@ -138,6 +142,11 @@ fn report<'a>(
                     .map(|phase| phase.name())
                     .collect(),
                 claims: claims.then_some(&plugin.manifest.claims),
+                node_sets: if claims {
+                    &plugin.manifest.node_sets
+                } else {
+                    &[]
+                },
             })
             .collect(),
         because: generation
@@ -212,6 +221,9 @@ fn lines(report: &PlanReport<'_>) -> Vec<String> {
     for plugin in &report.plugins {
         for (touch, path) in plugin.claims.into_iter().flat_map(Claims::iter) {
             out.push(format!("{} {touch}s {path}", plugin.name));
+        }
+        for set in plugin.node_sets {
+            out.push_str(&format!("{} lets numNodes set {set}\n", plugin.name));
         }
     }
     out

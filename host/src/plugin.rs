@@ -101,6 +101,10 @@ impl Inspected {
         if !manifest.reserved_env.is_empty() {
             lines.push(format!("reserves:    {}", manifest.reserved_env.join(", ")));
         }
+        if !manifest.node_sets.is_empty() {
+            lines.push("numNodes sets:".to_owned());
+            lines.extend(manifest.node_sets.iter().map(|set| format!("  {set}")));
+        }
         lines.push("claims:".to_owned());
         lines.extend(
             manifest

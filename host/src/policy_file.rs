@@ -2,7 +2,7 @@
 
 mod check;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +28,9 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PolicyFile {
+    /// The file that it was read from.
+    #[serde(skip)]
+    file: String,
     /// `trainyard.dev/v1alpha1`.
     #[serde(rename = "apiVersion")]
     #[schemars(extend("const" = "trainyard.dev/v1alpha1"))]
@@ -60,7 +63,8 @@ struct PluginPolicy {
     #[serde(default)]
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     digest: Option<String>,
-    /// What it may write beyond the default: paths of claims.
+    /// What it may do beyond the default: paths that it writes, objects that it looks up (`lookups[v1/Node/*]`), and pod sets
+    /// whose count its `nodeSets` set (`pod-sets[NAME].count`).
     #[serde(default)]
     grants: Vec<ClaimPath>,
     /// What one call of it may use.
@@ -117,12 +121,13 @@ impl PolicyFile {
         if !faults.is_empty() {
             return Err(refuse(faults));
         }
-        serde_path_to_error::deserialize(value).map_err(|error| {
+        let policy: Self = serde_path_to_error::deserialize(value).map_err(|error| {
             refuse(vec![Fault {
                 field: error.path().to_string(),
                 problem: clean(&error.inner().to_string()),
             }])
-        })
+        })?;
+        Ok(Self { file, ..policy })
     }
 
     /// What it says of all TrainJobs.
@@ -155,19 +160,48 @@ impl PolicyFile {
         defaults
     }
 
-    /// The names that it speaks of, each once.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for plugin in &self.plugins {
-            let order = plugin.after.iter().chain(&plugin.before);
-            for name in std::iter::once(&plugin.name).chain(order) {
-                if !names.contains(&name.as_str()) {
-                    names.push(name.as_str());
-                }
-            }
-        }
+    /// The errors for the plugins that it names and that are not among the known ones. Settings for a plugin that nobody loaded
+    /// bound nothing, so that a mistyped name would leave the plugin that was meant as it is.
+    pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<PolicyFileError> {
+        let names = self.names().filter(|(_, name)| !known.contains(name));
         names
+            .map(|(field, name)| PolicyFileError::Field {
+                file: self.file.clone(),
+                field,
+                problem: unknown_plugin(name, known),
+            })
+            .collect()
     }
+
+    /// The names of plugins in it, with their fields.
+    fn names(&self) -> impl Iterator<Item = (String, &str)> {
+        let plugins = self.plugins.iter().enumerate();
+        plugins.flat_map(|(at, plugin)| {
+            let name = std::iter::once((format!("plugins[{at}].name"), plugin.name.as_str()));
+            let lists = [("after", &plugin.after), ("before", &plugin.before)];
+            name.chain(lists.into_iter().flat_map(move |(list, names)| {
+                let field = move |of: usize| format!("plugins[{at}].{list}[{of}]");
+                let names = names.iter().enumerate();
+                names.map(move |(of, name)| (field(of), name.as_str()))
+            }))
+        })
+    }
+}
+
+/// That no plugin has the name, with the one that was probably meant.
+fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
+    let name = clean(name);
+    let advice = match trainyard_schema::structural::nearest(&name, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => {
+            let loaded: Vec<_> = known.iter().copied().collect();
+            format!(
+                "loaded are {}; load the plugin, or take it out of the policy file",
+                loaded.join(", ")
+            )
+        }
+    };
+    format!("no loaded plugin has the name `{name}`; {advice}")
 }
 
 /// The one document of the file.

@@ -17,6 +17,7 @@ pub mod plugin;
 pub mod policy;
 pub mod quantity;
 pub mod record;
+pub mod reserved;
 pub mod schema;
 pub mod session;
 pub mod text;

@@ -12,7 +12,7 @@ pub use self::pinned::PinnedSettings;
 use crate::{
     claims::{ClaimError, Compiled, Grants},
     limits::Limits,
-    manifest::Manifest,
+    manifest::{Manifest, NodeSet},
     schema::{ConfigError, Schema},
     text::join,
 };
@@ -20,7 +20,7 @@ use crate::{
 /// What the operator sets for a plugin.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What it may write beyond the default.
+    /// What it may write, look up and count beyond the default.
     pub grants: Grants,
     /// What a call may use.
     pub limits: Limits,
@@ -140,12 +140,17 @@ impl Plugin {
         if let Some(wanted) = settings.digest.take_if(|wanted| *wanted != *id.digest) {
             return Err(PluginError::Digest { id, wanted });
         }
-        let claims = Compiled::new(&manifest.claims, &settings.grants).map_err(|errors| {
-            PluginError::Claims {
-                id: id.clone(),
-                errors,
+        let not_counted = node_sets_not_granted(&manifest, &settings.grants);
+        let claims = match Compiled::new(&manifest.claims, &settings.grants) {
+            Ok(claims) if not_counted.is_empty() => claims,
+            claims => {
+                let errors = claims.err().into_iter().flatten().chain(not_counted);
+                return Err(PluginError::Claims {
+                    id,
+                    errors: errors.collect(),
+                });
             }
-        })?;
+        };
         let mut operator_config = (*settings.operator_config).clone();
         let schema = manifest.operator_config_schema.as_ref();
         complete(schema, &mut operator_config, NO_OPERATOR_CONFIG).map_err(|errors| {
@@ -184,6 +189,17 @@ impl Plugin {
         complete(self.manifest.config_schema.as_ref(), &mut config, NO_CONFIG)?;
         Ok(Arc::new(config))
     }
+}
+
+/// The pod sets of `nodeSets` whose count the operator does not let the plugin move to `numNodes`.
+fn node_sets_not_granted(manifest: &Manifest, grants: &Grants) -> Vec<ClaimError> {
+    let counts = manifest.node_sets.iter().map(NodeSet::count);
+    counts
+        .filter(|count| !grants.allow(count))
+        .map(|count| ClaimError::NodeSetNotGranted {
+            path: count.to_string(),
+        })
+        .collect()
 }
 
 const NO_CONFIG: &str = "this plugin takes no configuration";

@@ -1,10 +1,13 @@
 //! One TrainJob's way through the plugins: calls, what they commit, and what is left of it.
 
+mod clash;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
 
+pub use self::clash::{Contested, EmittedTwice};
 use crate::{
     call::{Call, CallInputs, CallResult, LogLine},
     job::Job,
@@ -230,16 +233,16 @@ impl Session {
         &self.emitted
     }
 
-    /// What the plugins warned of.
+    /// What the plugins warned of, by phase and then by plugin, whatever order they ran in.
     #[must_use]
-    pub fn warnings(&self) -> &[Said] {
-        &self.warnings
+    pub fn warnings(&self) -> Vec<&Said> {
+        in_one_order(&self.warnings)
     }
 
-    /// What the plugins refuse the TrainJob for.
+    /// What the plugins refuse the TrainJob for, in the same order.
     #[must_use]
-    pub fn errors(&self) -> &[Said] {
-        &self.errors
+    pub fn errors(&self) -> Vec<&Said> {
+        in_one_order(&self.errors)
     }
 
     /// What the plugins logged, also in calls that failed; not in those that are made again.
@@ -253,4 +256,11 @@ impl Session {
     pub fn lookups(&self) -> &Lookups {
         &self.lookups
     }
+}
+
+/// By phase and then by plugin; what one plugin said in a phase stays as it said it.
+fn in_one_order(said: &[Said]) -> Vec<&Said> {
+    let mut sorted: Vec<&Said> = said.iter().collect();
+    sorted.sort_by(|a, b| (a.phase, &a.plugin).cmp(&(b.phase, &b.plugin)));
+    sorted
 }

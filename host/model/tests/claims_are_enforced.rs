@@ -14,14 +14,17 @@ use crate::common::{
     self, call, call_over, container, granted, manifest, missing_claim, plugin, plugin_under,
     pod_set, record, with,
 };
+use std::sync::Arc;
+
 use serde_json::json;
 use trainyard_model::{
-    call::{Call, Fault},
+    call::{Call, CallInputs, Fault},
     claims::{ClaimError, ClaimPath, Touch},
+    job::Job,
     lookup::LookupKey,
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
-    record::{Field, Owner},
+    record::{Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
     value::Mount,
 };
 
@@ -646,6 +649,263 @@ fn a_config_map_of_its_own_is_one_that_the_plugin_may_emit() {
             .unwrap_err();
         assert!(matches!(fault, Fault::Argument(_)), "{suffix}: {fault}");
     }
+}
+
+/// TrainJob `a` with the suffix `-b-runtime-snapshot` would have the name of TrainJob `a-b`'s snapshot.
+#[test]
+fn names_that_the_host_keeps_are_refused_as_claims_and_as_names() {
+    for suffix in [
+        "-runtime-snapshot",
+        "-b-runtime-snapshot",
+        "-x-trainyard",
+        "\"-q-trainyard\"",
+    ] {
+        let key = suffix.trim_matches('"');
+        let claim = format!("objects[\"v1/ConfigMap/{key}\"]");
+        let error = load(&[("writes", &claim)], &[&claim]).unwrap_err();
+        let PluginError::Claims { errors, .. } = &error else {
+            panic!("{error}")
+        };
+        assert!(
+            matches!(errors[..], [ClaimError::Impossible { list: "writes", .. }]),
+            "{error}"
+        );
+        assert!(error.to_string().contains("are reserved for"), "{error}");
+    }
+
+    // A prefix means other names too; a TrainJob's own name may complete an ending.
+    for claim in ["*", "-*", "-b-runtime-snapshot*", "-snapshot"] {
+        let claim = format!("objects[v1/ConfigMap/{claim}]");
+        let claims = [
+            ("writes", claim.as_str()),
+            ("writes", "pod-sets[*].volumes[v]"),
+            ("writes", "pod-sets[*].containers[*].env[E]"),
+        ];
+        let plugin = plugin(&manifest("p", &claims));
+        for (job, suffix) in [
+            ("llama", "-b-runtime-snapshot"),
+            ("llama", "-runtime-snapshot"),
+            ("llama", "-x-trainyard"),
+            ("llama-runtime", "-snapshot"),
+        ] {
+            let call = |phase| {
+                let job = Job {
+                    name: job.into(),
+                    ..(*common::job()).clone()
+                };
+                let inputs = CallInputs {
+                    plugin: plugin.clone(),
+                    rank: 1,
+                    config: Arc::new(json!({})),
+                    job: Arc::new(job),
+                    base: Arc::new(record()),
+                    lookups: common::lookups(),
+                };
+                Call::new(phase, record(), inputs)
+            };
+            let mut transform = call(Phase::Transform);
+            let (set, node) = (
+                pod_set(&mut transform, "node"),
+                container(&mut transform, "node", "node"),
+            );
+            let mut build = call(Phase::Build);
+            for refused in [
+                build
+                    .objects_emit(0, "v1", "ConfigMap", suffix, None)
+                    .map(drop),
+                build
+                    .objects_name(0, "v1", "ConfigMap", suffix, None)
+                    .map(drop),
+                transform.pod_set_put_own_config_map(set, "v", suffix, None, &[]),
+                transform.container_put_env_own_config_map(node, "E", suffix, "key"),
+            ] {
+                let fault = refused.unwrap_err();
+                let Fault::Reserved { name, .. } = &fault else {
+                    panic!("{job} {suffix}: {fault}")
+                };
+                assert_eq!(*name, format!("{job}{suffix}"));
+            }
+            assert!(build.finish().objects.is_empty());
+            assert!(transform.changes().is_empty());
+        }
+    }
+}
+
+/// Whoever may write below `/data` may not write beside it by another spelling.
+#[test]
+fn mount_paths_are_compared_as_paths() {
+    let claims = [
+        ("writes", "pod-sets[*].volumes[v]"),
+        ("writes", "pod-sets[*].containers[node].mounts[/data/*]"),
+        ("writes", "pod-sets[*].containers[node].mounts[//dev/shm/]"),
+        (
+            "writes",
+            "pod-sets[*].containers[node].mounts[$config./path]",
+        ),
+    ];
+    let guest = |settings| {
+        let plugin = plugin_under(&manifest("p", &claims), settings);
+        let config = json!({"path": "/of/config/"});
+        let mut record = record();
+        let id = record.node_container(0).unwrap();
+        let written = json!({"name": "data", "mountPath": "/data//sub/"});
+        let place = Place {
+            scope: PlaceScope::Container(id),
+            field: Field::Mounts,
+            key: "/data//sub/".into(),
+        };
+        record.write(place, Some(written.into()), Owner::Patch, None);
+        let mut call = call_over(Phase::Transform, &plugin, record, 1, config);
+        let (set, node) = (
+            pod_set(&mut call, "node"),
+            container(&mut call, "node", "node"),
+        );
+        call.pod_set_put_empty_dir(set, "v", None, None).unwrap();
+        (call, node)
+    };
+    let (mut call, node) = guest(Settings::default());
+    for (path, at) in [
+        ("/dev/shm", "/dev/shm"),
+        ("/dev/./shm/", "/dev/shm"),
+        ("/data/x/", "/data/x"),
+        ("/of//config", "/of/config"),
+    ] {
+        call.container_put_mount(node, &mount("v", path)).unwrap();
+        let change = call.changes().last().unwrap();
+        assert_eq!(&*change.place.key, at, "{path}");
+        let json = change.new.as_ref().unwrap().as_json().unwrap();
+        assert_eq!(json["mountPath"], *at, "{path}");
+    }
+    for path in ["/data/../etc", "/data/..", "/dev/shm/..", "/data/"] {
+        let fault = call
+            .container_put_mount(node, &mount("v", path))
+            .unwrap_err();
+        assert!(matches!(fault, Fault::NotClaimed { .. }), "{path}: {fault}");
+    }
+    // What is mounted there already is another's, however its author wrote it.
+    for path in ["/data/sub", "/data/sub/", "/data//sub/"] {
+        for written in [
+            call.container_put_mount(node, &mount("v", path)),
+            call.container_remove_mount(node, path),
+        ] {
+            let fault = written.unwrap_err();
+            assert!(matches!(fault, Fault::NotGranted { .. }), "{path}: {fault}");
+        }
+        let (mut free, node) = guest(Settings::built_in());
+        free.container_put_mount(node, &mount("v", path)).unwrap();
+        let change = free.changes().last().unwrap();
+        assert_eq!(&*change.place.key, "/data//sub/", "it takes its place");
+        assert_eq!(change.old.as_ref().unwrap().owner, Owner::Patch);
+    }
+}
+
+/// An init container named `node` is none whose devices count, nor is a container that another plugin may have added or not.
+#[test]
+fn devices_are_counted_on_the_container_that_the_plugin_may_see() {
+    let asker = [
+        ("reads", "pod-sets[*].devices[*]"),
+        ("reads", "pod-sets[*].containers[node].requests[*]"),
+        ("reads", "pod-sets[*].containers[node].limits[*]"),
+    ];
+    let blind = [("reads", "pod-sets[*].devices[*]")];
+    let with_node = |list: Field, home: Owner| {
+        let mut record = Record::new("llama", "llama", "cluster.local");
+        record.pod_sets.push(PodSet::new("empty"));
+        let mut fields = Fields::default();
+        fields.load(Field::Limits, "nvidia.com/gpu", "8".into());
+        if home == Owner::Runtime {
+            record.load_container(0, list, "node", fields);
+            return record;
+        }
+        let creator = plugin(&manifest(
+            "creator",
+            &[("creates", "pod-sets[*].containers[node]")],
+        ));
+        let mut call = call_over(Phase::Transform, &creator, record, 2, json!({}));
+        let set = pod_set(&mut call, "empty");
+        let added = call.pod_set_add_container(set, "node", "image").unwrap();
+        call.container_set_limit(added, "nvidia.com/gpu", "8")
+            .unwrap();
+        call.finish().record
+    };
+    let creators = Owner::Plugin(2);
+    for (list, home, claims, devices) in [
+        (Field::Containers, Owner::Runtime, &asker[..], 1),
+        (Field::InitContainers, Owner::Runtime, &asker[..], 0),
+        (Field::InitContainers, Owner::Runtime, &blind[..], 0),
+        (Field::Containers, creators, &asker[..], 1),
+        (Field::Containers, creators, &blind[..], 0),
+    ] {
+        let plugin = plugin(&manifest("p", claims));
+        let record = with_node(list, home);
+        let mut call = call_over(Phase::Transform, &plugin, record, 1, json!({}));
+        let set = pod_set(&mut call, "empty");
+        let counted = call.pod_set_devices(set).unwrap();
+        assert_eq!(counted.len(), devices, "{list} {home:?} {claims:?}");
+        assert_eq!(
+            call.pod_set_processes(set),
+            Ok(Some(if devices == 1 { 8 } else { 1 }))
+        );
+    }
+    // Without the claim on what the runtime's node container asks for, the call ends.
+    let mut call = call(Phase::Transform, &plugin(&manifest("p", &blind)));
+    let set = pod_set(&mut call, "node");
+    assert!(call.pod_set_devices(set).is_err());
+}
+
+#[test]
+fn lookups_beyond_a_config_map_by_its_name_need_a_grant() {
+    for (claim, by_default) in [
+        ("lookups[v1/ConfigMap/tracing]", true),
+        ("lookups[v1/ConfigMap/*]", false),
+        ("lookups[v1/ConfigMap/a*]", false),
+        ("lookups[\"v1/ConfigMap/*\"]", false),
+        ("lookups[v1/ConfigMap/#]", false),
+        ("lookups[v1/ConfigMap/]", false),
+        ("lookups[$config./key]", false),
+        ("lookups[*]", false),
+        ("lookups[v1/Node/gpu-1]", false),
+        ("lookups[scheduling.k8s.io/v1/PriorityClass/high]", false),
+    ] {
+        let without = load(&[("reads", claim)], &[]);
+        assert_eq!(without.is_ok(), by_default, "{claim}");
+        load(&[("reads", claim)], &[claim]).unwrap();
+        load(&[("reads", claim)], &["lookups[*]"]).unwrap();
+        if let Err(error) = without {
+            let message = error.to_string();
+            let grants = message.split_once("`grants: [").unwrap().1;
+            let grant = grants.split_once("]` in the policy file").unwrap().0;
+            let grant = grant.trim_matches(['\'']).trim_start_matches('"');
+            assert!(
+                grant
+                    .trim_end_matches('"')
+                    .starts_with(&claim[..claim.len() - 2]),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn node_sets_need_a_grant_of_the_counts_that_they_set() {
+    let sets = json!([{"podSet": "node"}, {"podSet": "launcher", "when": "/on"}]);
+    let manifest = with(manifest("p", &[]), json!({"nodeSets": sets}));
+    let load = |grants: &[&str]| Plugin::new(common::parsed(&manifest), "native", granted(grants));
+    let (node, launcher) = ("pod-sets[node].count", "pod-sets[launcher].count");
+    let error = load(&[node]).unwrap_err().to_string();
+    assert!(
+        error.ends_with(&format!(
+            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; the operator allows it by `grants: [\"{launcher}\"]` in the policy file"
+        )),
+        "{error}"
+    );
+    let PluginError::Claims { errors, .. } = load(&[]).unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(errors.len(), 2);
+    load(&[node, launcher]).unwrap();
+    load(&["pod-sets[*].count"]).unwrap();
+    Plugin::new(common::parsed(&manifest), "native", Settings::built_in()).unwrap();
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() 
     assert_eq!(
         *error,
         format!(
-            "plugins `flux` and `profiler` both write `{command}`: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+            "plugins `flux` and `profiler` both write `{command}` (`flux` claims `{command}`, `profiler` claims `pod-sets[*].containers[*].command`): declare `after` in the manifest of one, set it in the policy file, or exclude one"
         )
     );
     let creates = ("creates", "pod-sets[*].containers[x]");
@@ -220,6 +220,118 @@ fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() 
         ])[0]
             .contains("objects")
     );
+}
+
+#[test]
+fn a_conflict_names_the_place_where_the_claims_meet() {
+    for (a, b, place) in [
+        ("labels[te*]", "labels[team]", "labels[team]"),
+        ("labels[*]", "labels[te*]", "labels[te*]"),
+        (
+            "pod-sets[@trainer].volumes[*]",
+            "pod-sets[node].volumes[v*]",
+            "pod-sets[node].volumes[v*]",
+        ),
+        (
+            "pod-sets[@trainer].containers[*].env[A_*]",
+            "pod-sets[*].containers[node].env[A_B*]",
+            "pod-sets[@trainer].containers[node].env[A_B*]",
+        ),
+        (
+            "pod-sets[*].containers[*].mounts[/dev/shm/]",
+            "pod-sets[*].containers[*].mounts[/dev/*]",
+            "pod-sets[*].containers[*].mounts[/dev/shm]",
+        ),
+    ] {
+        for (x, y) in [(a, b), (b, a)] {
+            let [error] = &errors([of("x", &[("writes", x)]), of("y", &[("writes", y)])])[..]
+            else {
+                panic!("{x} and {y}")
+            };
+            assert!(error.contains(&format!("both write `{place}`")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn two_spellings_of_one_mount_path_are_one_path() {
+    let mounts = |path: &str| format!("pod-sets[*].containers[node].mounts[{path}]");
+    for path in [
+        "/dev/shm/",
+        "//dev/shm",
+        "/dev/./shm",
+        "/x/../dev/shm",
+        "/dev//sh*",
+    ] {
+        let one = of("a", &[("writes", &mounts(path))]);
+        let other = of("b", &[("writes", &mounts("/dev/shm"))]);
+        assert!(
+            errors([one, other])[0].contains("mounts[/dev/shm]"),
+            "{path}"
+        );
+    }
+    let variable = of("a", &[("writes", &mounts("$config./path"))]);
+    let literal = of("b", &[("writes", &mounts("/data"))]);
+    let generation = Generation::new([variable, literal]).unwrap();
+    planned(&generation, &["a", "b"], &json!({"path": "/data/"})).unwrap_err();
+    planned(&generation, &["a", "b"], &json!({"path": "/data/x"})).unwrap();
+}
+
+#[test]
+fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
+    let of = |name: &str, when: &str| {
+        let node_sets = json!([{"podSet": name, "when": "/on"}]);
+        of_with(
+            name,
+            &[],
+            json!({"activeWhen": when, "nodeSets": node_sets}),
+        )
+    };
+    let [error] = &errors([of("a", "plugins"), of("mpi", "mlPolicy.mpi")])[..] else {
+        panic!()
+    };
+    assert!(
+        error.starts_with("plugins `a` and `mpi` both have `nodeSets`"),
+        "{error}"
+    );
+    assert!(error.ends_with("or exclude one"), "{error}");
+    Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
+    let without = of_with("a", &[], json!({}));
+    Generation::new([without, of("mpi", "mlPolicy.mpi")]).unwrap();
+}
+
+/// Each reads the names of all containers and adds one: an order that is declared says who sees whom.
+#[test]
+fn a_declared_order_breaks_the_cycle_of_two_that_list_and_add_containers() {
+    for list in ["containers", "init-containers"] {
+        for read in ["#", "*"] {
+            let adder = |name: &str, more: Value| {
+                let reads = format!("pod-sets[*].{list}[{read}]");
+                let creates = format!("pod-sets[@trainer].{list}[of-{name}]");
+                of_with(name, &[("reads", &reads), ("creates", &creates)], more)
+            };
+            let [error] = &errors([adder("a", json!({})), adder("b", json!({}))])[..] else {
+                panic!()
+            };
+            assert!(error.contains("depend on each other in a cycle"), "{error}");
+            for way_out in ["context.base", "declare `after`", "exclude one"] {
+                assert!(error.contains(way_out), "{error}");
+            }
+            let declared = adder("a", json!({"after": ["b"]}));
+            assert_eq!(order([declared, adder("b", json!({}))]), ["b", "a"]);
+        }
+    }
+    // What is in the other's container is another path.
+    let looker = of_with(
+        "a",
+        &[
+            ("reads", "pod-sets[*].containers[of-b].image"),
+            ("creates", "pod-sets[*].containers[of-a]"),
+        ],
+        json!({"before": ["b"]}),
+    );
+    let other = of("b", &[("creates", "pod-sets[*].containers[of-b]")]);
+    assert_eq!(errors([looker, other]).len(), 1);
 }
 
 #[test]
@@ -275,7 +387,7 @@ fn a_declared_order_replaces_the_derived_one_where_both_write_and_nowhere_else()
     };
     assert_eq!(
         *error,
-        "these plugins have no order: a writes what z touches at `labels[y]`; z is declared to run before a"
+        "these plugins depend on each other in a cycle: a writes what z touches at `labels[y]`; z is declared to run before a; read from the base record (`context.base`), which needs no claim, take a declared order back, or exclude one"
     );
 }
 
@@ -288,7 +400,7 @@ fn declarations_against_each_other_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins have no order: a is declared to run before z; z is declared to run before a"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; take a declared order back, or exclude one"
     );
 }
 
@@ -304,7 +416,7 @@ fn a_cycle_is_refused_and_shown_once() {
     assert_eq!(
         errors(three),
         [
-            "these plugins have no order: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`"
+            "these plugins depend on each other in a cycle: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`; read from the base record (`context.base`), which needs no claim, declare `after` between two that both write, or both add containers, there, or exclude one"
         ]
     );
 }
@@ -394,8 +506,10 @@ fn variables_clash_for_the_job_that_makes_them_one_path() {
     let clash = planned(&generation, &["a", "b"], &json!({"path": "/data"})).unwrap_err();
     let conflict = PlanError::Conflict {
         first: "a".into(),
+        first_claim: "pod-sets[*].containers[node].mounts[$config./path]".to_owned(),
         second: "b".into(),
-        path: "pod-sets[*].containers[node].mounts[/data]".to_owned(),
+        second_claim: "pod-sets[*].containers[*].mounts[/data]".to_owned(),
+        place: "pod-sets[*].containers[node].mounts[/data]".to_owned(),
     };
     assert_eq!(clash, [conflict]);
     let [possible] = &generation.possible_clashes()[..] else {

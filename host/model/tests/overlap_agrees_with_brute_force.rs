@@ -282,7 +282,22 @@ proptest! {
     #[test]
     fn a_path_reads_back_as_it_is_written(path in any_path()) {
         let text = path.to_string();
-        prop_assert_eq!(text.parse::<ClaimPath>(), Ok(path), "{}", text);
+        let mut compared = path;
+        compared.key = compared.key.map(|key| match key {
+            Key::Literal(key) => Key::Literal(compared.field.compared(&key).into()),
+            Key::Prefix(prefix) => Key::Prefix(compared.field.compared_prefix(&prefix).into()),
+            key => key,
+        });
+        prop_assert_eq!(text.parse::<ClaimPath>(), Ok(compared), "{}", text);
+    }
+
+    #[test]
+    fn two_paths_meet_at_a_place_of_both((a, b) in pair(read())) {
+        if a.overlaps(&b) {
+            let place = a.meet(&b);
+            prop_assert!(place.overlaps(&a) && place.overlaps(&b), "{} of {} and {}", place, a, b);
+            prop_assert!(!(a.covers(&b) && place != b && !b.covers(&a)), "{} of {} and {}", place, a, b);
+        }
     }
 }
 

@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Change, ContainerId, Entry, Field, Owner, PlaceScope, Record};
+use trainyard_model::{
+    plugin::PluginId,
+    record::{Change, ContainerId, Entry, Field, Owner, PlaceScope, Record},
+    session::{Contested, EmittedTwice, Session},
+};
 
 use crate::{problem::Problem, resolve::PatchChanges};
 
@@ -39,14 +43,69 @@ pub(crate) fn check<'c>(
         for list in [Field::InitContainers, Field::Containers] {
             for id in record.containers(position, list) {
                 pod.mounts(position, id);
+                pod.one_mount_for_a_path(id);
             }
         }
     }
     problems
 }
 
+/// What two plugins changed without a declared order, whatever their claims said: which value is left would depend on which
+/// legal order the plan took.
+pub(crate) fn contested(
+    session: &Session,
+    is_declared: impl Fn(&PluginId, &PluginId) -> bool,
+) -> Vec<Problem> {
+    let problem = |contested: Contested| {
+        let Contested {
+            first,
+            second,
+            place,
+            more,
+        } = contested;
+        let more = match more {
+            0 => String::new(),
+            more => format!(", and {more} more places"),
+        };
+        Problem::Invariant {
+            place: place.to_string(),
+            message: format!(
+                "the plugins {first} and {second} both change it{more}, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+            ),
+        }
+    };
+    session
+        .contested(is_declared)
+        .into_iter()
+        .map(problem)
+        .collect()
+}
+
+/// Checks that each object is emitted by one plugin.
+///
+/// # Errors
+/// Each two plugins that emitted the same object.
+pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
+    let problem = |twice: EmittedTwice| Problem::Invariant {
+        place: format!("{} {}", twice.kind, twice.name),
+        message: format!(
+            "the plugins {} and {} both emit it: choose another suffix in one of them, or exclude one",
+            twice.first, twice.second
+        ),
+    };
+    let problems: Vec<_> = session.emitted_twice().into_iter().map(problem).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
 /// Who removed a volume.
 type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
+
+const OTHER_NAME: &str = "give one of them another name";
+const OTHER_PATH: &str = "mount one of them elsewhere, or leave it out";
 
 struct Pod<'a> {
     record: &'a Record,
@@ -58,12 +117,12 @@ struct Pod<'a> {
 }
 
 impl Pod<'_> {
-    fn clash(&mut self, what: &str, first: Owner, second: Owner) {
+    fn clash(&mut self, what: &str, first: Owner, second: Owner, advice: &str) {
         if first == Owner::Runtime && second == Owner::Runtime {
             return;
         }
         let message = format!(
-            "{what}: one is of {}, one of {}: give one of them another name",
+            "{what}: one is of {}, one of {}: {advice}",
             (self.who)(first),
             (self.who)(second)
         );
@@ -83,7 +142,7 @@ impl Pod<'_> {
                     "a container and an init container are both named `{}`",
                     container.key
                 );
-                self.clash(&what, container.owner, init.owner);
+                self.clash(&what, container.owner, init.owner, OTHER_NAME);
             }
         }
     }
@@ -109,6 +168,7 @@ impl Pod<'_> {
                         &format!("two ports of one container are named `{name}`"),
                         first,
                         entry.owner,
+                        OTHER_NAME,
                     );
                 }
             }
@@ -152,6 +212,37 @@ impl Pod<'_> {
                         message,
                     },
                 });
+            }
+        }
+    }
+
+    /// One thing is mounted at a path. Strategic merge tells mounts apart by how their paths are written; a node does not.
+    fn one_mount_for_a_path(&mut self, id: ContainerId) {
+        let mut mounted: BTreeMap<String, Entry> = BTreeMap::new();
+        for entry in self.entries(id, Field::Mounts) {
+            let path = Field::Mounts.compared(&entry.key).into_owned();
+            let Some(first) = mounted.get(&path) else {
+                mounted.insert(path, entry);
+                continue;
+            };
+            let what = format!(
+                "two mounts of one container are at `{path}` (`{}` and `{}`)",
+                first.key, entry.key
+            );
+            let patched = [&entry, first]
+                .into_iter()
+                .find_map(|mount| self.patched(id, mount));
+            let (first, second) = (first.owner, entry.owner);
+            match patched {
+                Some(path) => self.problems.push(Problem::job(
+                    path,
+                    format!(
+                        "{what}: one is of {}, one of {}: {OTHER_PATH}",
+                        (self.who)(first),
+                        (self.who)(second)
+                    ),
+                )),
+                None => self.clash(&what, first, second, OTHER_PATH),
             }
         }
     }

@@ -130,6 +130,13 @@ impl Renderer {
         self
     }
 
+    /// The same with ties between plugins going by this list: see [`Generation::preferring`].
+    #[must_use]
+    pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.generation = self.generation.preferring(names);
+        self
+    }
+
     /// The loaded plugins with their order.
     #[must_use]
     pub const fn generation(&self) -> &Generation {
@@ -208,10 +215,14 @@ impl Renderer {
         patches: &[PatchChanges],
         namespace: &str,
     ) -> Result<InitOrder, Vec<Problem>> {
-        pipeline::run(session, Phase::Transform, plan, namespace)?;
+        let run = |session: &mut Session, phase| {
+            pipeline::run(session, phase, plan, &self.generation, namespace)
+        };
+        run(session, Phase::Transform)?;
         let init_order = self.freeze(session, plan, patches)?;
-        pipeline::run(session, Phase::Build, plan, namespace)?;
-        pipeline::run(session, Phase::Check, plan, namespace)?;
+        run(session, Phase::Build)?;
+        invariants::emitted_once(session)?;
+        run(session, Phase::Check)?;
         Ok(init_order)
     }
 
@@ -276,6 +287,9 @@ impl Renderer {
         };
         let changes = session.committed().iter().flat_map(|c| &c.changes);
         let mut problems = invariants::check(record, changes, patches, &who);
+        let is_declared =
+            |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
+        problems.extend(invariants::contested(session, is_declared));
         let mut order = InitOrder::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {
@@ -308,7 +322,7 @@ fn finish(
     init_order: &InitOrder,
 ) -> Rendered {
     let mut warnings = std::mem::take(&mut resolved.warnings);
-    warnings.extend(session.warnings().iter().map(Warning::from));
+    warnings.extend(session.warnings().into_iter().map(Warning::from));
     let patched = resolved.patched.take();
     let template = runtime.template.spec.clone();
     let defaults = Defaults {

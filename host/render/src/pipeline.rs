@@ -1,9 +1,13 @@
 //! The way of one resolved TrainJob through its plugins.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use trainyard_model::{
+    plan::Generation,
     plugin::{Plugin, PluginId},
     policy::{Ended, Phase, Policy},
     session::Session,
@@ -41,32 +45,42 @@ pub(crate) fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc
 /// Runs the plan's plugins through one phase.
 ///
 /// # Errors
-/// In transform and build the first failure, since what follows would stand on what is missing; in check all.
+/// What each plugin fails with, by plugin. In transform, a plugin that is ordered after one that failed is not called: what it
+/// stands on is missing. Every other plugin is, so that the errors do not depend on which legal order the plan took; only a host
+/// that is too busy ends the phase at once.
 pub(crate) fn run(
     session: &mut Session,
     phase: Phase,
     plan: &[Step<'_>],
+    generation: &Generation,
     namespace: &str,
 ) -> Result<(), Vec<Problem>> {
-    let mut problems = Vec::new();
+    let mut problems: Vec<(Arc<str>, Problem)> = Vec::new();
+    let mut failed: BTreeSet<&str> = BTreeSet::new();
     for step in plan.iter().filter(|step| step.plugin().manifest.has(phase)) {
-        match call(session, phase, step, namespace) {
-            Ok(()) => {}
-            Err(problem) if phase == Phase::Check => problems.push(*problem),
-            Err(problem) => return Err(vec![*problem]),
+        let name = &step.plugin().id.name;
+        if phase == Phase::Transform && generation.is_after_any(name, &failed) {
+            failed.insert(name);
+            continue;
+        }
+        let Err(problem) = call(session, phase, step, namespace) else {
+            continue;
+        };
+        let is_busy = matches!(&*problem, Problem::Call(error) if error.cause.is_transient());
+        problems.push((name.clone(), *problem));
+        failed.insert(name);
+        if is_busy {
+            break;
         }
     }
-    problems.extend(
-        session
-            .errors()
-            .iter()
-            .filter(|said| said.phase == phase)
-            .map(Problem::from),
-    );
+    let said = session.errors().into_iter();
+    let said = said.filter(|said| said.phase == phase);
+    problems.extend(said.map(|said| (said.plugin.name.clone(), Problem::from(said))));
+    problems.sort_by(|(a, _), (b, _)| a.cmp(b));
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(problems)
+        Err(problems.into_iter().map(|(_, problem)| problem).collect())
     }
 }
 

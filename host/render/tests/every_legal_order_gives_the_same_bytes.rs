@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use crate::common::{Scripted, container, pod_set, render};
+use crate::common::{Scripted, container, pod_set, render, render_preferring, renderer, texts};
 use proptest::prelude::*;
 use serde_json::json;
 use trainyard_model::{
@@ -196,6 +196,310 @@ proptest! {
         sorted.sort_unstable();
         prop_assert_eq!(bytes(&order), bytes(&sorted));
     }
+}
+
+/// Something that a plugin does, with the claims that it needs. Plugins draw from few keys, so that their claims meet.
+#[derive(Clone, Debug)]
+enum Act {
+    SetLabel(u8),
+    CopyLabel(u8),
+    AddContainer(u8, u8),
+    SetEnvEverywhere(u8),
+    CountContainers,
+    CountDevices,
+    Mount(u8),
+    Emit(u8),
+    Warn,
+    Complain,
+    Fail,
+}
+
+impl Act {
+    const MOUNTS: [&str; 3] = ["/m", "/m/", "/n"];
+    const CONTAINERS: [&str; 3] = ["node", "x0", "x1"];
+
+    fn any() -> impl Strategy<Value = Self> {
+        let key = 0u8..2;
+        prop_oneof![
+            1 => key.clone().prop_map(Self::SetLabel),
+            1 => key.clone().prop_map(Self::CopyLabel),
+            3 => (key.clone(), key.clone()).prop_map(|(name, env)| Self::AddContainer(name, env)),
+            3 => key.clone().prop_map(Self::SetEnvEverywhere),
+            1 => Just(Self::CountContainers),
+            1 => Just(Self::CountDevices),
+            1 => (0u8..3).prop_map(Self::Mount),
+            1 => key.prop_map(Self::Emit),
+            1 => Just(Self::Warn),
+            1 => Just(Self::Complain),
+            1 => Just(Self::Fail),
+        ]
+    }
+
+    fn claims(&self, of: &str) -> Vec<(&'static str, String)> {
+        let trainer = |path: &str| format!("pod-sets[@trainer].{path}");
+        match self {
+            Self::SetLabel(key) => vec![("writes", format!("labels[l{key}]"))],
+            Self::CopyLabel(key) => vec![
+                ("reads", format!("labels[l{key}]")),
+                ("writes", format!("labels[copy-{of}]")),
+            ],
+            Self::AddContainer(name, _) => {
+                vec![("creates", trainer(&format!("containers[x{name}]")))]
+            }
+            Self::SetEnvEverywhere(key) => {
+                vec![("writes", trainer(&format!("containers[*].env[E{key}]")))]
+            }
+            Self::CountContainers => vec![
+                ("reads", trainer("containers[#]")),
+                ("writes", format!("labels[count-{of}]")),
+            ],
+            Self::CountDevices => vec![
+                ("reads", trainer("devices[*]")),
+                ("reads", trainer("containers[node].requests[*]")),
+                ("reads", trainer("containers[node].limits[*]")),
+                ("writes", format!("labels[devices-{of}]")),
+            ],
+            Self::Mount(at) => vec![
+                ("writes", trainer(&format!("volumes[{of}]"))),
+                (
+                    "writes",
+                    trainer(&format!(
+                        "containers[*].mounts[{}]",
+                        Self::MOUNTS[usize::from(*at)]
+                    )),
+                ),
+            ],
+            Self::Emit(suffix) => vec![("writes", format!("objects[v1/ConfigMap/-s{suffix}]"))],
+            Self::Warn | Self::Complain | Self::Fail => Vec::new(),
+        }
+    }
+
+    fn run(&self, of: &str, phase: Phase, call: &mut Call) -> Result<(), Fault> {
+        let set = pod_set(call, "node")?;
+        match (phase, self) {
+            (Phase::Transform, Self::SetLabel(key)) => {
+                call.info_set_label(0, &format!("l{key}"), of)
+            }
+            (Phase::Transform, Self::CopyLabel(key)) => {
+                let seen = call.info_label(0, &format!("l{key}"))?;
+                call.info_set_label(0, &format!("copy-{of}"), &seen.unwrap_or_default())
+            }
+            (Phase::Transform, Self::AddContainer(name, env)) => {
+                let added = call.pod_set_add_container(set, &format!("x{name}"), "image")?;
+                call.container_put_env(added, &format!("E{env}"), of)
+            }
+            (Phase::Transform, Self::SetEnvEverywhere(key)) => {
+                for name in Self::CONTAINERS {
+                    if let Some(container) = call.pod_set_container(set, name)? {
+                        call.container_put_env(container, &format!("E{key}"), of)?;
+                    }
+                }
+                Ok(())
+            }
+            (Phase::Transform, Self::CountContainers) => {
+                let count = call.pod_set_containers(set)?.len();
+                call.info_set_label(0, &format!("count-{of}"), &count.to_string())
+            }
+            (Phase::Transform, Self::CountDevices) => {
+                let count = call.pod_set_devices(set)?.len();
+                call.info_set_label(0, &format!("devices-{of}"), &count.to_string())
+            }
+            (Phase::Transform, Self::Mount(at)) => {
+                call.pod_set_put_empty_dir(set, of, None, None)?;
+                let node = container(call, "node")?;
+                let mount = Mount {
+                    volume: of.to_owned(),
+                    path: Self::MOUNTS[usize::from(*at)].to_owned(),
+                    sub_path: None,
+                    read_only: false,
+                };
+                call.container_put_mount(node, &mount)
+            }
+            (Phase::Build, Self::Emit(suffix)) => {
+                let suffix = format!("-s{suffix}");
+                call.objects_emit(0, "v1", "ConfigMap", &suffix, None)
+                    .map(drop)
+            }
+            (_, Self::Warn) => call.context_warn(0, &format!("{of} warns"), None),
+            (Phase::Transform | Phase::Check, Self::Complain) => {
+                call.context_error(0, &format!("{of} complains"), None)
+            }
+            (Phase::Transform, Self::Fail) => Err(Fault::Argument(format!("{of} fails"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Plugins of some acts each, of which some declare an order.
+fn acting() -> impl Strategy<Value = Vec<Scripted>> {
+    let acts = prop::collection::vec(Act::any(), 1..3);
+    let plugins = prop::collection::vec((acts, prop::option::weighted(0.3, 0usize..4)), 2..5);
+    plugins.prop_map(|plugins| {
+        let name = |at: usize| format!("p{at}");
+        let each = plugins.iter().enumerate();
+        each.map(|(at, (acts, after))| {
+            let claims: Vec<_> = acts.iter().flat_map(|act| act.claims(&name(at))).collect();
+            let claims: Vec<_> = claims
+                .iter()
+                .map(|(list, path)| (*list, path.as_str()))
+                .collect();
+            let (of, acts) = (name(at), acts.clone());
+            let mut plugin = Scripted::new(&name(at), &claims, move |phase, call| {
+                acts.iter().try_for_each(|act| act.run(&of, phase, call))
+            });
+            let after = after.filter(|after| *after != at && *after < plugins.len());
+            plugin.after = after.map(name).into_iter().collect();
+            plugin
+        })
+        .collect()
+    })
+}
+
+impl std::fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} after {:?}: {:?}", self.name, self.after, self.claims)
+    }
+}
+
+/// Everything that leaves the renderer: the bytes, or why there are none.
+fn outcome(plugins: &[Scripted], order: &[String]) -> Result<String, Vec<String>> {
+    let rendered = render_preferring(plugins, order).map_err(|problems| texts(&problems))?;
+    let ran = rendered.plan.iter().map(|active| &*active.plugin.id.name);
+    assert!(
+        ran.eq(order),
+        "the order that is tested is the one that ran"
+    );
+    let objects = rendered.objects.iter().map(|object| &object.value);
+    let objects: Vec<_> = objects.collect();
+    let warnings = rendered.warnings.iter().map(ToString::to_string);
+    let warnings: Vec<_> = warnings.collect();
+    Ok(json!([objects, rendered.job_set, rendered.provenance(), warnings]).to_string())
+}
+
+/// Claims that meet, claims that do not show what is written, plugins that fail: whatever becomes of the TrainJob, it is the
+/// same in every order that the plan could have taken.
+#[test]
+fn plugins_that_meet_give_the_same_bytes_or_the_same_refusal() {
+    #[derive(Debug, Default)]
+    struct Seen {
+        rendered: usize,
+        refused: usize,
+        contested: usize,
+        not_loaded: usize,
+        orders: usize,
+    }
+    let seen = std::cell::RefCell::new(Seen::default());
+    let config = ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let result = runner.run(&acting(), |plugins| {
+        let mut seen = seen.borrow_mut();
+        let renderer = match renderer(&plugins) {
+            Ok(renderer) => renderer,
+            Err(errors) => {
+                let mut turned = plugins.clone();
+                turned.reverse();
+                prop_assert_eq!(self::renderer(&turned).err(), Some(errors));
+                seen.not_loaded += 1;
+                return Ok(());
+            }
+        };
+        let edges = renderer.generation().edges();
+        let is_legal = |order: &Vec<String>| {
+            let at = |name: &str| order.iter().position(|one| one == name);
+            edges.iter().all(|edge| at(&edge.first) < at(&edge.then))
+        };
+        let orders = permutations(plugins.len()).into_iter();
+        let orders = orders.map(|order| order.iter().map(|at| plugins[*at].name.clone()).collect());
+        let mut orders = orders.filter(is_legal);
+        let first = orders.next().unwrap();
+        let expected = outcome(&plugins, &first);
+        seen.orders += 1;
+        for order in orders {
+            prop_assert_eq!(&outcome(&plugins, &order), &expected, "{:?}", order);
+            seen.orders += 1;
+        }
+        match expected {
+            Ok(_) => seen.rendered += 1,
+            Err(problems) => {
+                seen.refused += 1;
+                let is_contested = |problem: &String| problem.contains("no order is declared");
+                seen.contested += usize::from(problems.iter().any(is_contested));
+            }
+        }
+        Ok(())
+    });
+    result.unwrap();
+    let seen = seen.into_inner();
+    assert!(
+        seen.rendered > 20 && seen.refused > 20 && seen.contested > 5 && seen.not_loaded > 20,
+        "{seen:?}"
+    );
+    assert!(seen.orders > 2 * (seen.rendered + seen.refused), "{seen:?}");
+}
+
+#[test]
+fn errors_and_warnings_come_by_plugin_and_not_by_turn() {
+    let plugin = |name: &'static str, fails: bool| {
+        Scripted::new(name, &[], move |phase, call| {
+            call.context_warn(0, &format!("{name} warns in {phase}"), None)?;
+            match phase {
+                Phase::Transform if fails => Err(Fault::Argument(format!("{name} fails"))),
+                _ => Ok(()),
+            }
+        })
+    };
+    let all = |fails: bool| ["a", "b", "c"].map(|name| plugin(name, fails && name != "b"));
+    for order in permutations(3) {
+        let order: Vec<_> = order
+            .iter()
+            .map(|at| ["a", "b", "c"][*at].to_owned())
+            .collect();
+        let rendered = render_preferring(&all(false), &order).unwrap();
+        let warned: Vec<_> = rendered
+            .warnings
+            .iter()
+            .map(|w| w.message.clone())
+            .collect();
+        let wanted =
+            Phase::ALL.map(|phase| ["a", "b", "c"].map(|name| format!("{name} warns in {phase}")));
+        assert_eq!(warned, wanted.concat());
+        let problems = texts(&render_preferring(&all(true), &order).unwrap_err());
+        let fails = |name| {
+            format!("plugin {name} 1.0.0 (native) in transform: wrong argument: {name} fails")
+        };
+        assert_eq!(problems, [fails("a"), fails("c")]);
+    }
+}
+
+/// What stands on another's writes is not called without them; what does not is, so that its errors are told too.
+#[test]
+fn a_plugin_that_needs_one_that_failed_is_not_called() {
+    let failing = Scripted::new("z", &[("writes", "labels[x]")], |phase, _| match phase {
+        Phase::Transform => Err(Fault::Argument("z fails".to_owned())),
+        _ => Ok(()),
+    });
+    let reader = |name: &str, read: &str, write: &str| {
+        let said = format!("{name} was called");
+        Scripted::new(
+            name,
+            &[("reads", read), ("writes", write)],
+            move |_, call| call.context_error(0, &said, None),
+        )
+    };
+    let plugins = [
+        failing,
+        reader("a", "labels[x]", "labels[y]"),
+        reader("b", "labels[y]", "labels[w]"),
+        reader("c", "labels[v]", "labels[u]"),
+    ];
+    let problems = texts(&render(&plugins).unwrap_err());
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].starts_with("c was called"), "{problems:?}");
+    assert!(problems[1].contains("z fails"), "{problems:?}");
 }
 
 /// What a plugin did not claim it does not see of another one's additions, so that it can't act by them.

@@ -30,12 +30,7 @@ impl Fitting {
     ) -> Result<Self, Failure> {
         let loader = loader(cache_dir)?;
         let mut plugins = load(&loader, files, policy);
-        for name in plugins.not_loaded(policy) {
-            tracing::warn!(
-                plugin = name,
-                "the policy file speaks of a plugin that is not loaded"
-            );
-        }
+        Failure::from_iter(plugins.unknown_plugins(policy)).or_ok(())?;
         let renderer = loop {
             let policies = plugins.policies.iter();
             let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));

@@ -17,7 +17,10 @@ use trainyard_sandbox::{
 };
 
 use crate::{
-    built_ins::BUILT_INS, cli::LoadArgs, plugin::COMPILE_WORKER, policy_file::PolicyFile, report,
+    built_ins::BUILT_INS,
+    cli::LoadArgs,
+    plugin::COMPILE_WORKER,
+    policy_file::{PolicyFile, PolicyFileError},
     report::Failure,
 };
 pub(crate) use fitting::Fitting;
@@ -40,12 +43,12 @@ impl Loaded {
         let loader = loader(args.cache_dir.as_deref())?;
         let files = files(&args.plugin, args.plugin_dir.as_deref())?;
         let plugins = load(&loader, &files, &policy);
-        for name in plugins.not_loaded(&policy) {
-            report::warn(format!(
-                "the policy file speaks of the plugin `{name}`, which is not loaded"
-            ));
-        }
-        Failure::from_iter(&plugins.refused).or_ok(())?;
+        let mut failure = Failure::from_iter(plugins.unknown_plugins(&policy));
+        plugins
+            .refused
+            .iter()
+            .for_each(|refused| failure.add(refused));
+        failure.or_ok(())?;
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
         Renderer::new(policies, policy.facts())
             .map(|renderer| Self { renderer, loader })
@@ -70,25 +73,21 @@ struct Read {
 }
 
 impl Read {
-    /// The names that the policy file speaks of, and that nothing has. Of a plugin that is refused there is something better to
-    /// say, and a refused file may be any of them where its name is not known.
-    fn not_loaded<'p>(&self, policy: &'p PolicyFile) -> Vec<&'p str> {
+    /// The plugins that the policy file names and that nobody gave. A plugin that is refused was given; if its name could not
+    /// be read, it may be any of them.
+    fn unknown_plugins(&self, policy: &PolicyFile) -> Vec<PolicyFileError> {
         let refused = self.refused.iter();
         // The first of a file that is given twice is judged by itself.
-        let refused: Option<Vec<&str>> = refused
+        let refused: Option<BTreeSet<&str>> = refused
             .filter(|refused| !matches!(refused, Refused::GivenTwice(_)))
             .map(Refused::plugin)
             .collect();
-        let Some(refused) = refused else {
+        let Some(mut known) = refused else {
             return Vec::new();
         };
-        let loaded = |name: &str| {
-            let mut policies = self.policies.iter();
-            policies.any(|(policy, _)| *policy.plugin().id.name == *name)
-        };
-        let mut names = policy.names();
-        names.retain(|name| !loaded(name) && !refused.contains(name));
-        names
+        let policies = self.policies.iter();
+        known.extend(policies.map(|(policy, _)| &*policy.plugin().id.name));
+        policy.unknown_plugins(&known)
     }
 }
 

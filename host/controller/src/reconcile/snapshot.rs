@@ -15,6 +15,7 @@ use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::record::Accelerators;
+use trainyard_model::reserved;
 use trainyard_render::{ClusterFacts, RenderedObject};
 
 use super::owner;
@@ -145,7 +146,7 @@ pub(crate) fn is_started(metadata: &ObjectMeta) -> bool {
 impl Snapshot {
     /// The name of a TrainJob's snapshot.
     pub fn name(job: &str) -> String {
-        format!("{job}-runtime-snapshot")
+        reserved::runtime_snapshot(job)
     }
 
     /// A snapshot of a runtime as the API server has it.

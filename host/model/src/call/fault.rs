@@ -4,6 +4,7 @@ use crate::{
     claims::Touch,
     lookup::LookupKey,
     policy::{Limit, Phase},
+    reserved::Reserved,
 };
 
 /// Why the host ended a call. The guest never sees it: in the sandbox it is a trap. "It" is the plugin.
@@ -38,6 +39,16 @@ pub enum Fault {
         path: String,
         /// Who set it.
         owner: &'static str,
+    },
+    /// The host keeps the name of an object for itself.
+    #[error(
+        "it may not use the object name `{name}`: {reserved}; choose another suffix, or rename the TrainJob"
+    )]
+    Reserved {
+        /// The name.
+        name: String,
+        /// Why.
+        reserved: &'static Reserved,
     },
     /// The phase does not allow it.
     #[error("it may not {what} in {phase}")]

@@ -7,6 +7,7 @@ use crate::{
     object::{ApplyMode, Object, object_name},
     policy::Phase,
     record::Field,
+    reserved::reserved,
 };
 
 impl Call {
@@ -28,6 +29,9 @@ impl Call {
         if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
             let problem = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
             return wrong(problem);
+        }
+        if let Some(reserved) = reserved(&name) {
+            return Err(Fault::Reserved { name, reserved });
         }
         Ok(name)
     }

@@ -81,15 +81,17 @@ impl Access {
         key: Option<&str>,
     ) -> Option<Grant> {
         let among = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
+        let key = key.map(|key| field.compared(key));
         let mut found = None;
         for (path, grant) in patterns(&self.claims, among) {
-            let meant = match (&path.key, key) {
+            let value = |pattern| self.variables.of_key(pattern).map(|v| field.compared(v));
+            let meant = match (&path.key, &key) {
                 (None, _) => true,
                 (Some(pattern), None) => *pattern == Key::Set,
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
-                    covers_pointer(pattern, key, self.variables.of_key(pattern))
+                    covers_pointer(pattern, key, value(pattern).as_deref())
                 }
-                (Some(pattern), Some(key)) => pattern.matches(key, self.variables.of_key(pattern)),
+                (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),
             };
             match grant {
                 Grant::Full if meant => return Some(Grant::Full),

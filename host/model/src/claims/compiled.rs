@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{ClaimPath, Claims, Key, Scope, Touch};
-use crate::record::{Field, Permission};
+use crate::{
+    record::{Field, Permission},
+    reserved::reserved,
+};
 
 /// The most claims that a plugin may declare: one bit each.
 pub const MAX_CLAIMS: usize = 128;
 
-/// Kinds that no plugin emits, whatever is granted: they carry power of their own.
+/// Kinds that no plugin emits, whatever is granted: they carry power of their own, or the host makes them.
 const POWERFUL_KINDS: &[&str] = &[
     "Pod",
     "Role",
@@ -24,6 +27,8 @@ const POWERFUL_KINDS: &[&str] = &[
     "ValidatingAdmissionPolicy",
     "CustomResourceDefinition",
     "APIService",
+    "JobSet",
+    "TrainJob",
 ];
 
 /// What the operator allows a plugin to write beyond the default.
@@ -33,6 +38,17 @@ pub enum Grants {
     AsClaimed,
     /// These paths.
     Paths(Vec<ClaimPath>),
+}
+
+impl Grants {
+    /// Whether the operator allows the path by name.
+    #[must_use]
+    pub fn allow(&self, path: &ClaimPath) -> bool {
+        match self {
+            Self::AsClaimed => true,
+            Self::Paths(paths) => paths.iter().any(|grant| grant.covers(path)),
+        }
+    }
 }
 
 impl Default for Grants {
@@ -68,10 +84,22 @@ pub enum ClaimError {
     },
     /// A claim that is not granted.
     #[error(
-        "it claims to write `{path}`, which is not granted; the operator allows it by `grants: [\"{path}\"]` in the policy file"
+        "it claims to {touch} `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
+        in_yaml(path)
     )]
     NotGranted {
+        /// How it would touch.
+        touch: Touch,
         /// The claim.
+        path: String,
+    },
+    /// A pod set of `nodeSets` that is not granted.
+    #[error(
+        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
+        in_yaml(path)
+    )]
+    NodeSetNotGranted {
+        /// The count of the pod set.
         path: String,
     },
 }
@@ -111,10 +139,7 @@ impl Compiled {
         };
         let mut errors = Vec::new();
         for (at, (touch, path)) in claims.iter().enumerate() {
-            let grant = possible(touch, path).and_then(|()| match touch {
-                Touch::Read => Ok(Grant::Full),
-                Touch::Create | Touch::Write => granted(path, grants),
-            });
+            let grant = possible(touch, path).and_then(|()| granted(touch, path, grants));
             match grant {
                 Ok(grant) => out.add(1 << at, touch, path.clone(), grant),
                 Err(error) => errors.push(error),
@@ -206,21 +231,49 @@ fn possible_object(path: &ClaimPath) -> Result<(), String> {
     if !suffix.is_empty() && !suffix.starts_with('-') {
         return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
     }
+    // A prefix may end so and still mean names that do not: those that do are refused when they are emitted.
+    if let (Some(Key::Literal(_)), Some(reserved)) = (&path.key, reserved(suffix)) {
+        return Err(format!("{reserved}; choose another suffix"));
+    }
     Ok(())
 }
 
 /// How far the grants allow a claim.
-fn granted(path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
-    let explicit = match grants {
-        Grants::AsClaimed => true,
-        Grants::Paths(paths) => paths.iter().any(|grant| grant.covers(path)),
+fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
+    let permission = match touch {
+        Touch::Read => permission_to_read(path),
+        Touch::Create | Touch::Write => path.field.permission(),
     };
-    match path.field.permission() {
-        _ if explicit => Ok(Grant::Full),
+    match permission {
+        _ if grants.allow(path) => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
         Permission::OwnOnly => Ok(Grant::OwnOnly),
         Permission::Grant | Permission::Host => Err(ClaimError::NotGranted {
+            touch,
             path: path.to_string(),
         }),
+    }
+}
+
+/// What a plugin needs to read: the TrainJob and its record are open to it, the rest of the cluster is not. A ConfigMap by its
+/// name is: the claim shows which one.
+fn permission_to_read(path: &ClaimPath) -> Permission {
+    let is_named = |key: &str| {
+        let name = key.strip_prefix("v1/ConfigMap/");
+        name.is_some_and(|name| !matches!(name, "" | "*" | "#"))
+    };
+    match (&path.field, &path.key) {
+        (Field::Lookups, Some(Key::Literal(key))) if is_named(key) => Permission::Default,
+        (Field::Lookups, _) => Permission::Grant,
+        _ => Permission::Default,
+    }
+}
+
+/// A path as an item of a list in YAML.
+fn in_yaml(path: &str) -> String {
+    if path.contains(['"', '\\']) {
+        format!("'{path}'")
+    } else {
+        format!("\"{path}\"")
     }
 }

@@ -46,7 +46,37 @@ impl Key {
     }
 }
 
+impl Key {
+    /// The narrower of two keys that overlap: what is written where both claims meet. A variable stands for itself, since its
+    /// value is not known.
+    fn meet(&self, other: &Self) -> Self {
+        let width = |key: &Self| match key {
+            Self::Literal(_) | Self::Set => (0, 0),
+            Self::Prefix(prefix) => (1, usize::MAX - prefix.len()),
+            Self::Variable(_) => (2, 0),
+            Self::Any => (3, 0),
+        };
+        if width(other) < width(self) {
+            other.clone()
+        } else {
+            self.clone()
+        }
+    }
+}
+
 impl PodSets {
+    /// The narrower of two choices that overlap; a name is narrower than an ancestor.
+    fn meet(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Named(a), Self::Named(b)) => Self::Named(a.meet(b)),
+            (Self::Named(Key::Literal(_)), Self::Ancestor(_))
+            | (Self::Ancestor(_), Self::Ancestor(_)) => self.clone(),
+            (Self::Ancestor(_), Self::Named(Key::Literal(_)))
+            | (Self::Named(_), Self::Ancestor(_)) => other.clone(),
+            (Self::Ancestor(_), Self::Named(_)) => self.clone(),
+        }
+    }
+
     /// Whether some pod set may be meant by both: a name and an ancestor are never proven apart here.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -68,6 +98,30 @@ impl PodSets {
 }
 
 impl Scope {
+    /// The narrower parts of two scopes that overlap.
+    fn meet(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::PodSet(a), Self::PodSet(b)) => Self::PodSet(a.meet(b)),
+            (
+                Self::Container {
+                    pod_sets: a,
+                    list,
+                    name: na,
+                },
+                Self::Container {
+                    pod_sets: b,
+                    name: nb,
+                    ..
+                },
+            ) => Self::Container {
+                pod_sets: a.meet(b),
+                list: *list,
+                name: na.meet(nb),
+            },
+            _ => self.clone(),
+        }
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Job, Self::Job) => true,
@@ -121,6 +175,19 @@ impl ClaimPath {
             }
     }
 
+    /// The path where two paths that overlap meet, for people: as narrow as one path can say it.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        Self {
+            scope: self.scope.meet(&other.scope),
+            field: self.field,
+            key: match (&self.key, &other.key) {
+                (Some(a), Some(b)) => Some(a.meet(b)),
+                (a, b) => a.clone().or_else(|| b.clone()),
+            },
+        }
+    }
+
     /// Whether every place that `other` means is meant by this path.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
@@ -160,6 +227,14 @@ impl ClaimPath {
         *list == self.field
             && mine.overlaps(pod_sets)
             && self.key.as_ref().is_none_or(|key| key.overlaps(name))
+    }
+
+    /// Whether both speak of the names in one list of containers: the one of those in it, or of one, the other of one.
+    #[must_use]
+    pub fn is_of_list(&self, other: &Self) -> bool {
+        self.field == other.field
+            && self.field.holds_containers()
+            && self.scope.overlaps(&other.scope)
     }
 
     fn is_key_set(&self) -> bool {

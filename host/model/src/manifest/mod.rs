@@ -4,6 +4,8 @@ mod active_when;
 mod check;
 mod parts;
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,8 +17,9 @@ pub use self::{
     parts::{FILE_SECTION, Origin, PARTS_SECTION, PartsError},
 };
 use crate::{
-    claims::Claims,
+    claims::{ClaimPath, Claims, Key, PodSets, Scope},
     policy::Phase,
+    record::Field,
     schema::Schema,
     text::{clean, join},
 };
@@ -88,6 +91,32 @@ pub struct NodeSet {
     /// A pointer to a boolean of the plugin's configuration; absent: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
+}
+
+impl NodeSet {
+    /// The count that follows `numNodes`, as a grant and `plan --claims` name it.
+    #[must_use]
+    pub fn count(&self) -> ClaimPath {
+        let name = Key::Literal(self.pod_set.as_str().into());
+        ClaimPath {
+            scope: Scope::PodSet(PodSets::Named(name)),
+            field: Field::Count,
+            key: None,
+        }
+    }
+}
+
+impl fmt::Display for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.when {
+            None => write!(f, "{}", self.count()),
+            Some(when) => write!(
+                f,
+                "{} if `{when}` of its configuration is true",
+                self.count()
+            ),
+        }
+    }
 }
 
 /// Why a manifest is refused.

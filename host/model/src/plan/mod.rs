@@ -75,15 +75,29 @@ pub enum PlanError {
     },
     /// Two plugins write one path.
     #[error(
-        "plugins `{first}` and `{second}` both write `{path}`: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+        "plugins `{first}` and `{second}` both write `{place}` (`{first}` claims `{first_claim}`, `{second}` claims `{second_claim}`): declare `after` in the manifest of one, set it in the policy file, or exclude one"
     )]
     Conflict {
         /// One of them.
         first: Arc<str>,
+        /// Its claim.
+        first_claim: String,
         /// The other.
         second: Arc<str>,
-        /// The path, as the first claims it.
-        path: String,
+        /// The claim of that one.
+        second_claim: String,
+        /// Where the two claims meet.
+        place: String,
+    },
+    /// Two plugins say which pod sets are nodes.
+    #[error(
+        "plugins `{first}` and `{second}` both have `nodeSets`, but `numNodes` counts the pod sets of one plugin: take them out of one manifest, switch both on by `mlPolicy`, which has one member at a time, or exclude one"
+    )]
+    NodeSets {
+        /// One of them.
+        first: Arc<str>,
+        /// The other.
+        second: Arc<str>,
     },
     /// Two plugins are switched on by one key.
     #[error(
@@ -98,11 +112,33 @@ pub enum PlanError {
         when: ActiveWhen,
     },
     /// Each of some plugins has to run before the next.
-    #[error("these plugins have no order: {}", .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error(
+        "these plugins depend on each other in a cycle: {}; {}, or exclude one",
+        .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        ways_out(cycle)
+    )]
     Cycle {
         /// The edges of the cycle, in turn.
         cycle: Vec<Edge>,
     },
+}
+
+/// What opens a cycle, beside leaving a plugin out.
+fn ways_out(cycle: &[Edge]) -> String {
+    let declared = cycle
+        .iter()
+        .filter(|edge| edge.because == Because::Declared);
+    let declared = declared.count();
+    let mut ways = Vec::new();
+    if declared < cycle.len() {
+        ways.push("read from the base record (`context.base`), which needs no claim");
+    }
+    if declared == 0 {
+        ways.push("declare `after` between two that both write, or both add containers, there");
+    } else {
+        ways.push("take a declared order back");
+    }
+    ways.join(", ")
 }
 
 impl PlanError {
@@ -111,9 +147,9 @@ impl PlanError {
     pub fn plugins(&self) -> Vec<&str> {
         match self {
             Self::SameName { name } => vec![name],
-            Self::Conflict { first, second, .. } | Self::SameSwitch { first, second, .. } => {
-                vec![first, second]
-            }
+            Self::Conflict { first, second, .. }
+            | Self::NodeSets { first, second }
+            | Self::SameSwitch { first, second, .. } => vec![first, second],
             Self::Cycle { cycle } => cycle.iter().map(|edge| &*edge.first).collect(),
         }
     }
@@ -148,6 +184,7 @@ impl fmt::Display for PossibleClash {
 pub struct Generation {
     plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
     edges: Vec<Edge>,
+    preferred: Vec<Arc<str>>,
 }
 
 impl Generation {
@@ -167,6 +204,7 @@ impl Generation {
         let mut generation = Self {
             plugins: by_name,
             edges: Vec::new(),
+            preferred: Vec::new(),
         };
         errors.extend(generation.connect());
         errors.extend(cycles::find(&generation.plugins, &generation.edges));
@@ -175,6 +213,14 @@ impl Generation {
         } else {
             Err(errors)
         }
+    }
+
+    /// The same with ties going by this list in place of names. Every legal order can be had so, and a TrainJob becomes the same
+    /// in each of them: what tests of that guarantee need.
+    #[must_use]
+    pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.preferred = names.into_iter().collect();
+        self
     }
 
     /// The plugins, by name.
@@ -194,6 +240,23 @@ impl Generation {
         &self.edges
     }
 
+    /// Whether a manifest or the policy file says which of the two runs first.
+    #[must_use]
+    pub fn is_declared(&self, a: &str, b: &str) -> bool {
+        let is_of_both = |edge: &&Edge| {
+            (&*edge.first, &*edge.then) == (a, b) || (&*edge.first, &*edge.then) == (b, a)
+        };
+        let mut edges = self.edges.iter().filter(is_of_both);
+        edges.any(|edge| edge.because == Because::Declared)
+    }
+
+    /// Whether the plugin has to run after one of the others.
+    #[must_use]
+    pub fn is_after_any(&self, name: &str, others: &BTreeSet<&str>) -> bool {
+        let mut edges = self.edges.iter();
+        edges.any(|edge| *edge.then == *name && others.contains(&*edge.first))
+    }
+
     /// The order of the active plugins.
     ///
     /// # Errors
@@ -206,8 +269,7 @@ impl Generation {
             .pairs()
             .filter_map(|pair| {
                 let of = |plugin: &Plugin| active.get(&plugin.id.name);
-                let path = pair.clash(of(pair.a)?, of(pair.b)?)?;
-                Some(pair.conflict(path))
+                pair.clash(of(pair.a)?, of(pair.b)?)
             })
             .collect();
         if !clashes.is_empty() {
@@ -243,7 +305,8 @@ impl Generation {
         let mut errors = Vec::new();
         let mut edges = Vec::new();
         for pair in self.pairs() {
-            errors.extend(pair.shared_write().map(|path| pair.conflict(path)));
+            errors.extend(pair.shared_write());
+            errors.extend(pair.node_sets());
             edges.extend(pair.edges());
         }
         errors.extend(self.same_switches());
@@ -322,20 +385,20 @@ impl Generation {
 
     /// The names in order, the smallest one first wherever the edges leave a choice.
     fn sorted<'a>(&self, names: &BTreeSet<&'a str>) -> Vec<&'a str> {
-        let mut waiting: BTreeSet<&str> = names.clone();
+        let mut waiting: Vec<&str> = names.iter().copied().collect();
+        let preference = |name: &str| self.preferred.iter().position(|one| **one == *name);
+        waiting.sort_by_key(|name| preference(name).unwrap_or(usize::MAX));
         let mut out = Vec::with_capacity(names.len());
         while !waiting.is_empty() {
-            let ready = names.iter().copied().find(|name| {
-                waiting.contains(name)
-                    && !self
-                        .edges
-                        .iter()
-                        .any(|edge| *edge.then == **name && waiting.contains(&*edge.first))
-            });
+            let is_ready = |name: &&str| {
+                let mut edges = self.edges.iter().filter(|edge| *edge.then == **name);
+                !edges.any(|edge| waiting.contains(&&*edge.first))
+            };
             // No generation with a cycle gets here.
-            let Some(next) = ready else { break };
-            waiting.remove(next);
-            out.push(next);
+            let Some(next) = waiting.iter().position(is_ready) else {
+                break;
+            };
+            out.push(waiting.remove(next));
         }
         out
     }

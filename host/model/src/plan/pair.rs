@@ -20,27 +20,37 @@ impl<'a> Pair<'a> {
         can_meet(a, b).then_some(Self { a, b })
     }
 
-    /// A path that both write, other than by a variable, where nothing is declared.
-    pub(super) fn shared_write(self) -> Option<String> {
+    /// The conflict over a path that both write, other than by a variable, if no order is declared.
+    pub(super) fn shared_write(self) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
         }
         self.shared_writes()
             .find(|(x, y)| !has_variable(x) && !has_variable(y))
-            .map(|(x, _)| x.to_string())
+            .map(|(x, y)| self.conflict((x, y), &x.meet(y)))
     }
 
-    /// A path that both write by the values of one TrainJob's variables, where nothing is declared.
-    pub(super) fn clash(self, of_a: &Variables, of_b: &Variables) -> Option<String> {
+    /// The conflict over a path that both write by the values of one TrainJob's variables, if no order is declared.
+    pub(super) fn clash(self, of_a: &Variables, of_b: &Variables) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
         }
         self.shared_writes()
             .filter(|(x, y)| has_variable(x) || has_variable(y))
             .find_map(|(x, y)| {
-                let (x, y) = (resolve(x, of_a)?, resolve(y, of_b)?);
-                x.overlaps(&y).then(|| x.to_string())
+                let (of_x, of_y) = (resolve(x, of_a)?, resolve(y, of_b)?);
+                of_x.overlaps(&of_y)
+                    .then(|| self.conflict((x, y), &of_x.meet(&of_y)))
             })
+    }
+
+    /// The conflict of two plugins that both say which pod sets `numNodes` counts.
+    pub(super) fn node_sets(self) -> Option<PlanError> {
+        let has = |plugin: &Plugin| !plugin.manifest.node_sets.is_empty();
+        (has(self.a) && has(self.b)).then(|| PlanError::NodeSets {
+            first: self.a.id.name.clone(),
+            second: self.b.id.name.clone(),
+        })
     }
 
     /// The paths that both may turn out to write.
@@ -59,11 +69,13 @@ impl<'a> Pair<'a> {
             .collect()
     }
 
-    pub(super) fn conflict(self, path: String) -> PlanError {
+    fn conflict(self, (of_a, of_b): (&ClaimPath, &ClaimPath), place: &ClaimPath) -> PlanError {
         PlanError::Conflict {
             first: self.a.id.name.clone(),
+            first_claim: of_a.to_string(),
             second: self.b.id.name.clone(),
-            path,
+            second_claim: of_b.to_string(),
+            place: place.to_string(),
         }
     }
 
@@ -137,7 +149,7 @@ fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Touch, &ClaimPath)> {
 }
 
 /// Why `first` runs before `then`, by what they claim in transform. A declared order stands in for the derived one on
-/// what both write.
+/// what both write, and on the names in a list of containers to which both add.
 fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edge> {
     let in_transform =
         |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
@@ -148,10 +160,14 @@ fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edg
                 Touch::Create => made.creates_around(path) && their_touch != Touch::Create,
                 _ => their_touch == Touch::Read && path.sees_write(made),
             };
-            let both_write =
-                || writes_of(then).any(|(_, own)| own.covers(made) || own.covers(path));
-            (sees && !(is_declared && touch == Touch::Write && both_write()))
-                .then(|| path.to_string())
+            let both_change = || match touch {
+                // A name that is read tells nothing but what both decide: who is in the list.
+                Touch::Create => {
+                    made.is_of_list(path) && writes_of(then).any(|(_, own)| own.is_of_list(made))
+                }
+                _ => writes_of(then).any(|(_, own)| own.covers(made) || own.covers(path)),
+            };
+            (sees && !(is_declared && both_change())).then(|| path.to_string())
         })
     };
     writes_of(first)
@@ -187,6 +203,9 @@ fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
         if let Key::Variable(variable) = key {
             *key = Key::Literal(variables.value(variable)?.into());
         }
+    }
+    if let Some(Key::Literal(key)) = &mut out.key {
+        *key = out.field.compared(key).into();
     }
     Some(out)
 }

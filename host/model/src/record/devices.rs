@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Datum, Field, NODE_CONTAINER, PlaceScope, Record};
+use super::{ContainerId, Datum, Field, PlaceScope, Record};
 use crate::{quantity::Quantity, value::Devices};
 
 /// Extended resources that are accelerators. The operator's list replaces the shipped one.
@@ -58,9 +58,9 @@ impl Accelerators {
 }
 
 impl Record {
-    /// What the node container of a pod set asks of a resource: its request, else its limit.
-    fn node_request(&self, pod_set: u32, resource: &str) -> Option<&str> {
-        let id = self.container_named(pod_set, NODE_CONTAINER)?;
+    /// What a node container asks of a resource: its request, else its limit.
+    fn node_request(&self, node: Option<ContainerId>, resource: &str) -> Option<&str> {
+        let id = node?;
         let fields = self.fields(PlaceScope::Container(id))?;
         let entry = fields
             .get(Field::Requests, resource)
@@ -69,14 +69,16 @@ impl Record {
     }
 
     /// The devices of a pod set's node container: extended resources that are accelerators and not 0, then what plugins
-    /// put.
+    /// put. `node` is that container, or `None` if there is none or the plugin that asks may not see it.
     #[must_use]
-    pub fn devices(&self, pod_set: u32, accelerators: &Accelerators) -> Vec<Devices> {
+    pub fn devices(
+        &self,
+        pod_set: u32,
+        node: Option<ContainerId>,
+        accelerators: &Accelerators,
+    ) -> Vec<Devices> {
         let mut out = Vec::new();
-        if let Some(fields) = self
-            .container_named(pod_set, NODE_CONTAINER)
-            .and_then(|id| self.fields(PlaceScope::Container(id)))
-        {
+        if let Some(fields) = node.and_then(|id| self.fields(PlaceScope::Container(id))) {
             let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
             let only_limits = limits
                 .iter()
@@ -128,8 +130,13 @@ impl Record {
     /// Accelerators of the node container: extended resources where it has any, else claims; none where the number
     /// can't be known.
     #[must_use]
-    pub fn accelerators(&self, pod_set: u32, accelerators: &Accelerators) -> Option<u32> {
-        let devices = self.devices(pod_set, accelerators);
+    pub fn accelerators(
+        &self,
+        pod_set: u32,
+        node: Option<ContainerId>,
+        accelerators: &Accelerators,
+    ) -> Option<u32> {
+        let devices = self.devices(pod_set, node, accelerators);
         let sum = |resources: bool| {
             devices
                 .iter()
@@ -147,22 +154,23 @@ impl Record {
     pub fn processes(
         &self,
         pod_set: u32,
+        node: Option<ContainerId>,
         explicit: Option<u32>,
         accelerators: &Accelerators,
     ) -> Option<u32> {
         if explicit.is_some() {
             return explicit;
         }
-        match self.accelerators(pod_set, accelerators)? {
-            0 => Some(self.whole_cpus(pod_set)),
+        match self.accelerators(pod_set, node, accelerators)? {
+            0 => Some(self.whole_cpus(node)),
             n => Some(n),
         }
     }
 
     /// CPUs of the node container, rounded up, at least 1.
-    fn whole_cpus(&self, pod_set: u32) -> u32 {
+    fn whole_cpus(&self, node: Option<ContainerId>) -> u32 {
         let cpu = self
-            .node_request(pod_set, "cpu")
+            .node_request(node, "cpu")
             .and_then(Quantity::parse)
             .and_then(Quantity::ceil);
         cpu.and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)

@@ -1,6 +1,8 @@
 //! The closed table of what the record holds: every field's name, place, and what a plugin needs to write it.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
+
+use super::mount_path::{clean_path, clean_prefix};
 
 /// Where a field stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,6 +158,24 @@ impl Field {
             .iter()
             .copied()
             .find(|f| f.level() == level && f.name() == name)
+    }
+
+    /// The key as it is compared: two spellings of one mount path are one key.
+    #[must_use]
+    pub fn compared(self, key: &str) -> Cow<'_, str> {
+        match self {
+            Self::Mounts => clean_path(key),
+            _ => key.into(),
+        }
+    }
+
+    /// The same of what keys begin with.
+    #[must_use]
+    pub fn compared_prefix(self, prefix: &str) -> Cow<'_, str> {
+        match self {
+            Self::Mounts => clean_prefix(prefix),
+            _ => prefix.into(),
+        }
     }
 
     /// Whether the keys are containers, with fields of their own.

@@ -8,6 +8,7 @@ mod datum;
 mod devices;
 mod field;
 mod fields;
+mod mount_path;
 mod ordered;
 mod place;
 mod pod_sets;
@@ -126,6 +127,13 @@ impl Record {
                 _ => None,
             }
         })
+    }
+
+    /// The container `node` of a pod set, which is never an init container of that name.
+    #[must_use]
+    pub fn node_container(&self, pod_set: u32) -> Option<ContainerId> {
+        let [container, _] = self.containers_named(pod_set, NODE_CONTAINER);
+        container
     }
 
     /// Adds a container of the runtime, last in its list, or in place of the one of that name. Its command and arguments

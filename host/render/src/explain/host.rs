@@ -77,7 +77,7 @@ impl Explainer<'_> {
                 .filter(|_| !self.is_default(&named))
                 .cloned();
             let by = match self.counts.get(&place) {
-                Some(change) => setter(Author::Host, change),
+                Some(change) => self.asker(change),
                 None if from.is_none() => Setter::Host {
                     reason: (*reason).to_owned(),
                 },
@@ -93,6 +93,17 @@ impl Explainer<'_> {
             })
         };
         NUMBERS.iter().filter_map(number).collect()
+    }
+
+    /// Who asked for a number: the TrainJob or the runtime, unless a plugin's `nodeSets` brought `numNodes` to this pod set.
+    fn asker(&self, change: &Change) -> Setter {
+        match (&self.origins.counted_by, change.reason.as_deref()) {
+            (Some(plugin), Some(field)) if change.place.field == Field::Count => {
+                let reason = format!("its `nodeSets` give this pod set the nodes of {field}");
+                Setter::plugin(plugin, Some(reason))
+            }
+            _ => setter(Author::Host, change),
+        }
     }
 
     /// The origin of a field that nobody changed, at a path of the JobSet with positions.

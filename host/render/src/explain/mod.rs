@@ -68,6 +68,17 @@ pub enum Setter {
     },
 }
 
+impl Setter {
+    fn plugin(id: &PluginId, reason: Option<String>) -> Self {
+        Self::Plugin {
+            name: id.name.to_string(),
+            version: id.version.to_string(),
+            digest: id.digest.to_string(),
+            reason,
+        }
+    }
+}
+
 /// One write of a field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -129,6 +140,8 @@ pub(crate) struct Origins {
     pub(crate) patches: Vec<PatchChanges>,
     /// What the TrainJob changed of it, and the runtime's policy by the host's rules.
     pub(crate) changes: Vec<Change>,
+    /// The plugin by whose `nodeSets` a count follows `numNodes`.
+    pub(crate) counted_by: Option<PluginId>,
     /// The record, with what plugins changed of it.
     pub(crate) session: Session,
     pub(crate) defaults: Defaults,
@@ -155,6 +168,7 @@ impl Origins {
             job: resolved.job,
             patches: resolved.patches,
             changes: resolved.changes,
+            counted_by: resolved.counted_by,
             session,
             defaults,
         }
@@ -315,12 +329,7 @@ fn setter(by: Author<'_>, change: &Change) -> Setter {
     let reason = change.reason.as_deref().map(str::to_owned);
     let field = reason.clone().unwrap_or_default();
     match by {
-        Author::Plugin(id) => Setter::Plugin {
-            name: id.name.to_string(),
-            version: id.version.to_string(),
-            digest: id.digest.to_string(),
-            reason,
-        },
+        Author::Plugin(id) => Setter::plugin(id, reason),
         Author::Patch(manager) => Setter::Patch {
             manager: manager.to_owned(),
             field,

@@ -16,6 +16,7 @@ use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::
 use trainyard_model::{
     job::{Job, RuntimeRef},
     names::short_hash,
+    plugin::PluginId,
     record::{Accelerators, Change, Record},
 };
 
@@ -54,6 +55,8 @@ pub(crate) struct Resolved {
     pub(crate) patches: Vec<PatchChanges>,
     /// What the TrainJob changed of the template.
     pub(crate) changes: Vec<Change>,
+    /// The plugin by whose `nodeSets` a count follows `numNodes`.
+    pub(crate) counted_by: Option<PluginId>,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -178,6 +181,7 @@ pub(crate) fn resolve(
         patched: patched.spec,
         patches: patched.patches,
         changes,
+        counted_by: nodes.counted_by,
         warnings,
     })
 }

@@ -1,7 +1,12 @@
 //! How many pods the nodes of a TrainJob are. Counts are the host's: no plugin sets them.
 
+use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names};
-use trainyard_model::record::{Datum, Field, Owner, PlaceScope};
+use trainyard_model::{
+    manifest::NodeSet,
+    plugin::PluginId,
+    record::{Datum, Field, Owner, PlaceScope},
+};
 
 use super::overrides::Overrides;
 use crate::{
@@ -13,6 +18,8 @@ use crate::{
 pub(super) struct Nodes {
     /// The effective number, never 0.
     pub(super) count: u32,
+    /// The plugin whose `nodeSets` say which pod sets are counted; none if those with the trainer ancestor are.
+    pub(super) counted_by: Option<PluginId>,
     /// Where the runtime asks for nodes and has none.
     pub(super) warning: Option<Warning>,
 }
@@ -49,20 +56,22 @@ impl Asked {
 impl Overrides<'_> {
     /// Counts the nodes, and gives the pod sets their share.
     pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, active: &[Active]) -> Nodes {
-        let sets = self.node_sets(active);
+        let (sets, counted_by) = self.node_sets(active);
         for set in &sets {
             if let Some(set) = self.record.pod_sets.get_mut(*set as usize) {
                 set.counts_nodes = true;
             }
         }
         let asked = Asked::of(job, runtime);
-        match (sets.split_first(), asked) {
+        let (count, warning) = match (sets.split_first(), asked) {
             (None, asked) => self.no_node_sets(asked),
-            (Some((first, others)), Some(asked)) => self.share(asked, *first, others),
-            (Some(_), None) => Nodes {
-                count: self.count(&sets).max(1),
-                warning: None,
-            },
+            (Some((first, others)), Some(asked)) => (self.share(asked, *first, others), None),
+            (Some(_), None) => (self.count(&sets).max(1), None),
+        };
+        Nodes {
+            count,
+            counted_by,
+            warning,
         }
     }
 
@@ -73,11 +82,8 @@ impl Overrides<'_> {
     }
 
     /// Gives the first pod set the nodes that the others leave.
-    fn share(&mut self, asked: Asked, first: u32, others: &[u32]) -> Nodes {
-        let nodes = Nodes {
-            count: asked.nodes,
-            warning: None,
-        };
+    fn share(&mut self, asked: Asked, first: u32, others: &[u32]) -> u32 {
+        let nodes = asked.nodes;
         let taken = self.count(others);
         let Some(rest) = asked.nodes.checked_sub(taken).filter(|rest| *rest > 0) else {
             let message = format!(
@@ -103,47 +109,35 @@ impl Overrides<'_> {
         nodes
     }
 
-    /// The positions of the pod sets that `numNodes` counts: the active plugins', else those with the trainer ancestor.
-    fn node_sets(&self, active: &[Active]) -> Vec<u32> {
-        let mut declared: Vec<u32> = Vec::new();
-        let named = active
-            .iter()
-            .flat_map(|active| {
-                active
-                    .plugin
-                    .manifest
-                    .node_sets
-                    .iter()
-                    .map(move |set| (active, set))
-            })
-            .filter(|(active, set)| {
-                set.when.as_deref().is_none_or(|at| {
-                    active.config.pointer(at) == Some(&serde_json::Value::Bool(true))
-                })
-            })
-            .filter_map(|(_, set)| self.record.pod_set_named(&set.pod_set));
-        for set in named {
-            // Two plugins may name one pod set; it counts once.
-            if !declared.contains(&set) {
-                declared.push(set);
+    /// The positions of the pod sets that `numNodes` counts: those of the active plugin that has `nodeSets`, of which there is
+    /// at most one, else those with the trainer ancestor.
+    fn node_sets(&self, active: &[Active]) -> (Vec<u32>, Option<PluginId>) {
+        for Active { plugin, config } in active {
+            let is_on = |set: &&NodeSet| {
+                let when = set.when.as_deref();
+                when.is_none_or(|at| config.pointer(at) == Some(&Value::Bool(true)))
+            };
+            let mut declared: Vec<u32> = Vec::new();
+            for set in plugin.manifest.node_sets.iter().filter(is_on) {
+                let position = self.record.pod_set_named(&set.pod_set);
+                // A pod set that is named twice counts once.
+                declared.extend(position.filter(|position| !declared.contains(position)));
+            }
+            if !declared.is_empty() {
+                return (declared, Some(plugin.id.clone()));
             }
         }
-        if !declared.is_empty() {
-            return declared;
-        }
         let sets = self.record.pod_sets.iter().zip(0u32..);
-        sets.filter(|(set, _)| set.ancestor.as_deref() == Some(names::ANCESTOR_TRAINER))
-            .map(|(_, at)| at)
-            .collect()
+        let trainers = sets
+            .filter(|(set, _)| set.ancestor.as_deref() == Some(names::ANCESTOR_TRAINER))
+            .map(|(_, at)| at);
+        (trainers.collect(), None)
     }
 
     /// A runtime without nodes can't be given a number of them.
-    fn no_node_sets(&mut self, asked: Option<Asked>) -> Nodes {
+    fn no_node_sets(&mut self, asked: Option<Asked>) -> (u32, Option<Warning>) {
         let Some(asked) = asked else {
-            return Nodes {
-                count: 1,
-                warning: None,
-            };
+            return (1, None);
         };
         let message = format!(
             "counts nothing: no replicated job has the label {}: {}",
@@ -162,6 +156,6 @@ impl Overrides<'_> {
                 plugin: None,
             })
         };
-        Nodes { count, warning }
+        (count, warning)
     }
 }

@@ -17,6 +17,7 @@ use trainyard_model::{
     call::{Call, Fault},
     limits::Limits,
     manifest::{CONTRACT, Manifest},
+    plan::PlanError,
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
 };
@@ -32,6 +33,8 @@ pub struct Scripted {
     pub reserved_env: Vec<String>,
     pub after: Vec<String>,
     pub limits: Limits,
+    pub active_when: String,
+    pub node_sets: Value,
     script: Script,
 }
 
@@ -50,6 +53,8 @@ impl Scripted {
             reserved_env: Vec::new(),
             after: Vec::new(),
             limits: Limits::default(),
+            active_when: "plugins".to_owned(),
+            node_sets: json!([]),
             script: Arc::new(script),
         }
     }
@@ -60,7 +65,8 @@ impl Scripted {
             of_list.map(|(_, path)| path).collect()
         };
         let manifest = json!({
-            "name": self.name, "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins",
+            "name": self.name, "version": "1.0.0", "contract": CONTRACT,
+            "activeWhen": self.active_when, "nodeSets": self.node_sets,
             "phases": ["transform", "build", "check"], "reservedEnv": self.reserved_env,
             "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
         });
@@ -111,8 +117,10 @@ pub fn container(call: &mut Call, name: &str) -> Result<u32, Fault> {
 
 /// A runtime that switches the plugins on, and a TrainJob `job` of it.
 fn input(plugins: &[Scripted]) -> String {
-    let names: Vec<_> = plugins
+    let named = plugins
         .iter()
+        .filter(|plugin| plugin.active_when == "plugins");
+    let names: Vec<_> = named
         .map(|plugin| format!("{{name: {}}}", plugin.name))
         .collect();
     format!(
@@ -153,14 +161,40 @@ spec: {{runtimeRef: {{name: runtime}}, trainer: {{env: [{{name: USERS, value: "$
     )
 }
 
+/// What renders with those plugins, if they can run together.
+pub fn renderer(plugins: &[Scripted]) -> Result<Renderer, Vec<PlanError>> {
+    let policies = plugins.iter().map(Scripted::policy);
+    Renderer::new(policies, ClusterFacts::default())
+}
+
 /// Renders the TrainJob with those plugins.
 pub fn render(plugins: &[Scripted]) -> Result<Rendered, Vec<Problem>> {
-    let catalog = catalog(&input(plugins));
-    let policies = plugins.iter().map(Scripted::policy);
-    let renderer = Renderer::new(policies, ClusterFacts::default())
-        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    render_edited(plugins, |input| input)
+}
+
+/// The same with another input.
+pub fn render_edited(
+    plugins: &[Scripted],
+    edit: impl FnOnce(String) -> String,
+) -> Result<Rendered, Vec<Problem>> {
+    let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let catalog = catalog(&edit(input(plugins)));
     let job = &catalog.jobs[0];
     renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+}
+
+/// Renders the TrainJob with those plugins, with ties between them going by this list of names.
+pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rendered, Vec<Problem>> {
+    let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let renderer = renderer.preferring(order.iter().map(|name| name.as_str().into()));
+    let catalog = catalog(&input(plugins));
+    let job = &catalog.jobs[0];
+    renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+}
+
+/// Problems as a user reads them.
+pub fn texts(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
 }
 
 /// The objects of a text, as they are.

@@ -41,7 +41,7 @@ mod violation;
 
 pub use error::CompileError;
 pub use options::{Options, Scope};
-pub use unknown::Unknown;
+pub use unknown::{Unknown, nearest};
 pub use violation::{Violation, ViolationKind};
 
 use at::At;

@@ -23,10 +23,8 @@ impl fmt::Display for Unknown {
 }
 
 /// The known name that is nearest to an unknown one, if one is near.
-pub(crate) fn nearest<'a>(
-    unknown: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = unknown.to_lowercase();
     let allowed = (unknown.chars().count() / 3).max(1);
     known

@@ -90,6 +90,8 @@ impl Outcome {
     }
 }
 
-fn sentences(said: &[Said]) -> Vec<String> {
-    said.iter().map(|said| said.failure.to_string()).collect()
+fn sentences(said: Vec<&Said>) -> Vec<String> {
+    said.into_iter()
+        .map(|said| said.failure.to_string())
+        .collect()
 }

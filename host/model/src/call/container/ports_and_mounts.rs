@@ -1,6 +1,7 @@
 //! Ports and volume mounts of a container.
 
 use super::*;
+use crate::call::Target;
 
 /// What the default grant of mounts allows.
 const OWN_MOUNTS: &str = "mounts of the plugin's own volumes";
@@ -80,16 +81,18 @@ impl Call {
         }
         let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
         let pod_set = PlaceScope::PodSet(self.container(handle)?.pod_set);
-        let owner_of = |scope, field, key| self.record.entry(scope, field, key).map(|e| e.owner);
-        let volume = owner_of(pod_set, Field::Volumes, &mount.volume);
-        let over = owner_of(target.scope, Field::Mounts, &mount.path);
+        let volume = self
+            .record
+            .entry(pod_set, Field::Volumes, &mount.volume)
+            .map(|entry| entry.owner);
+        let (key, over) = self.mount_at(target, &mount.path);
         let own = volume == Some(self.owner()) && over.is_none_or(|owner| owner == self.owner());
         if grant == Grant::OwnOnly && !own {
             let what = "a mount of another's volume, or over another's mount,";
             return Err(self.not_granted(target, Field::Mounts, &mount.path, what, OWN_MOUNTS));
         }
-        let json = mount_json(mount);
-        self.put(target.scope, Field::Mounts, &mount.path, Some(json.into()));
+        let json = mount_json(mount, &key);
+        self.put(target.scope, Field::Mounts, &key, Some(json.into()));
         Ok(())
     }
 
@@ -98,16 +101,30 @@ impl Call {
         self.meter.text(path)?;
         let target = self.container_target(handle)?;
         let grant = self.may_write(target, Touch::Write, Field::Mounts, path)?;
-        let owner = self
-            .record
-            .entry(target.scope, Field::Mounts, path)
-            .map(|e| e.owner);
+        let (key, owner) = self.mount_at(target, path);
         if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
             let what = "the removal of another's mount";
             return Err(self.not_granted(target, Field::Mounts, path, what, OWN_MOUNTS));
         }
-        self.put(target.scope, Field::Mounts, path, None);
+        self.put(target.scope, Field::Mounts, &key, None);
         Ok(())
+    }
+
+    /// The key and the owner of the mount at a path, whichever way its author wrote the path, and the clean path if there is
+    /// none.
+    fn mount_at(&self, target: Target, path: &str) -> (Arc<str>, Option<Owner>) {
+        let field = Field::Mounts;
+        let path = field.compared(path);
+        let entry = self.record.entry(target.scope, field, &path).or_else(|| {
+            // Plugins' keys are clean, and stand behind those of the runtime and of patches.
+            let mounts = self.record.fields(target.scope)?.all(field).iter();
+            let mut written = mounts.take_while(|mount| !matches!(mount.home, Owner::Plugin(_)));
+            written.find(|mount| field.compared(&mount.key) == path)
+        });
+        match entry {
+            Some(mount) => (mount.key.clone(), Some(mount.owner)),
+            None => (path.into(), None),
+        }
     }
 
     /// The fragments of a field that is read as a whole.
@@ -134,11 +151,11 @@ fn port_json(port: &Port) -> Value {
     Value::Object(object)
 }
 
-/// As in a pod spec.
-fn mount_json(mount: &Mount) -> Value {
+/// As in a pod spec, at the path of the record's key.
+fn mount_json(mount: &Mount, path: &str) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), mount.volume.as_str().into());
-    object.insert("mountPath".to_owned(), mount.path.as_str().into());
+    object.insert("mountPath".to_owned(), path.into());
     let sub_path = mount.sub_path.as_deref();
     object.extend(sub_path.map(|path| ("subPath".to_owned(), Value::from(path))));
     if mount.read_only {

@@ -1,15 +1,24 @@
 //! Devices of a pod set's node container, and the processes that they make.
 
 use super::*;
-use crate::{record::NODE_CONTAINER, value::Devices};
+use crate::value::Devices;
+
+/// A pod set whose devices the plugin may count.
+struct Counted {
+    base: bool,
+    pod_set: u32,
+    node: Option<ContainerId>,
+}
 
 impl Call {
     /// `pod-set.devices`
     pub fn pod_set_devices(&mut self, handle: u32) -> Result<Vec<Devices>, Fault> {
-        let (target, at) = self.may_count_devices(handle)?;
-        let devices = self
-            .record_of(target.base)
-            .devices(at, &self.inputs.job.accelerators);
+        let counted = self.may_count_devices(handle)?;
+        let devices = self.record_of(counted.base).devices(
+            counted.pod_set,
+            counted.node,
+            &self.inputs.job.accelerators,
+        );
         self.meter
             .add_bytes(devices.iter().map(|d| d.source.len() + 16).sum())?;
         Ok(devices)
@@ -17,36 +26,45 @@ impl Call {
 
     /// `pod-set.accelerators`
     pub fn pod_set_accelerators(&mut self, handle: u32) -> Result<Option<u32>, Fault> {
-        let (target, at) = self.may_count_devices(handle)?;
-        Ok(self
-            .record_of(target.base)
-            .accelerators(at, &self.inputs.job.accelerators))
+        let counted = self.may_count_devices(handle)?;
+        Ok(self.record_of(counted.base).accelerators(
+            counted.pod_set,
+            counted.node,
+            &self.inputs.job.accelerators,
+        ))
     }
 
     /// `pod-set.processes`
     pub fn pod_set_processes(&mut self, handle: u32) -> Result<Option<u32>, Fault> {
-        let (target, at) = self.may_count_devices(handle)?;
+        let counted = self.may_count_devices(handle)?;
         let job = &self.inputs.job;
-        Ok(self
-            .record_of(target.base)
-            .processes(at, job.processes_per_node, &job.accelerators))
+        Ok(self.record_of(counted.base).processes(
+            counted.pod_set,
+            counted.node,
+            job.processes_per_node,
+            &job.accelerators,
+        ))
     }
 
-    /// Checks the reads that counting devices stands on.
-    fn may_count_devices(&mut self, handle: u32) -> Result<(Target, u32), Fault> {
-        let (target, at) = self.pod_set_target(handle)?;
+    /// Checks the reads that counting devices stands on. A node container that another plugin added and that this one may not
+    /// see counts as one that is not there: otherwise the count would depend on the order of the two.
+    fn may_count_devices(&mut self, handle: u32) -> Result<Counted, Fault> {
+        let (target, pod_set) = self.pod_set_target(handle)?;
         self.may_read_all(target, Field::Devices)?;
-        if let Some(id) = self
-            .record_of(target.base)
-            .container_named(at, NODE_CONTAINER)
-        {
-            let node = Target {
-                scope: PlaceScope::Container(id),
-                base: target.base,
-            };
-            self.may_read_all(node, Field::Requests)?;
-            self.may_read_all(node, Field::Limits)?;
+        let base = target.base;
+        let node = self
+            .record_of(base)
+            .node_container(pod_set)
+            .filter(|id| base || self.is_in_sight(*id));
+        if let Some(id) = node {
+            let scope = PlaceScope::Container(id);
+            self.may_read_all(Target { scope, base }, Field::Requests)?;
+            self.may_read_all(Target { scope, base }, Field::Limits)?;
         }
-        Ok((target, at))
+        Ok(Counted {
+            base,
+            pod_set,
+            node,
+        })
     }
 }

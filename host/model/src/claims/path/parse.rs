@@ -61,7 +61,11 @@ fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), 
 /// The key that the field takes, if it takes one.
 fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<Key>, PathError> {
     match (field.is_keyed(), key) {
-        (true, Some(key)) => key.parse(path).map(Some),
+        (true, Some(key)) => Ok(Some(match key.parse(path)? {
+            Key::Literal(key) => Key::Literal(field.compared(&key).into()),
+            Key::Prefix(prefix) => Key::Prefix(field.compared_prefix(&prefix).into()),
+            key => key,
+        })),
         (true, None) => Err(key_missing(path, field.name())),
         (false, None) => Ok(None),
         (false, Some(_)) => Err(PathError::KeyNotTaken {

@@ -1,0 +1,106 @@
+//! What two plugins may not both do to one TrainJob, whatever their claims said. Each finding is the same in every legal
+//! order of the plugins.
+
+use std::collections::BTreeMap;
+
+use super::{Committed, Emitted, Session};
+use crate::{
+    plugin::PluginId,
+    record::{Path, Place},
+};
+
+/// Two plugins that changed one place without a declared order, the first one by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contested {
+    /// One of them.
+    pub first: PluginId,
+    /// The other.
+    pub second: PluginId,
+    /// The place; the first one by path if there are several.
+    pub place: Path,
+    /// How many more places both changed.
+    pub more: usize,
+}
+
+/// Two plugins that emitted one object, the first one by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmittedTwice {
+    /// One of them.
+    pub first: PluginId,
+    /// The other.
+    pub second: PluginId,
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+}
+
+impl Session {
+    /// Finds the plugins that changed one place and of which `is_declared` knows no order, by what their calls changed: a
+    /// claim does not show everything, such as what a plugin writes into the containers that it added.
+    #[must_use]
+    pub fn contested(&self, is_declared: impl Fn(&PluginId, &PluginId) -> bool) -> Vec<Contested> {
+        let mut by_place: BTreeMap<&Place, Vec<&PluginId>> = BTreeMap::new();
+        for Committed { plugin, changes } in &self.committed {
+            for change in changes {
+                let authors = by_place.entry(&change.place).or_default();
+                if !authors.contains(&plugin) {
+                    authors.push(plugin);
+                }
+            }
+        }
+        let mut found: BTreeMap<(&PluginId, &PluginId), Contested> = BTreeMap::new();
+        for (place, mut authors) in by_place {
+            authors.sort();
+            for (first, second) in pairs(&authors).filter(|(a, b)| !is_declared(a, b)) {
+                let place = self.record.path(place);
+                found
+                    .entry((first, second))
+                    .and_modify(|contested| {
+                        contested.more += 1;
+                        if place < contested.place {
+                            contested.place = place.clone();
+                        }
+                    })
+                    .or_insert_with(|| Contested {
+                        first: first.clone(),
+                        second: second.clone(),
+                        place,
+                        more: 0,
+                    });
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Finds the objects that more than one plugin emitted: of a kind and name there is one for each TrainJob.
+    #[must_use]
+    pub fn emitted_twice(&self) -> Vec<EmittedTwice> {
+        let mut by_name: BTreeMap<(&str, &str), Vec<&PluginId>> = BTreeMap::new();
+        for Emitted { plugin, object } in &self.emitted {
+            let authors = by_name.entry((&object.kind, &object.name)).or_default();
+            if !authors.contains(&plugin) {
+                authors.push(plugin);
+            }
+        }
+        let mut found = Vec::new();
+        for ((kind, name), mut authors) in by_name {
+            authors.sort();
+            found.extend(pairs(&authors).map(|(first, second)| EmittedTwice {
+                first: first.clone(),
+                second: second.clone(),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+            }));
+        }
+        found
+    }
+}
+
+/// Each two of them.
+fn pairs<'i, 'a>(
+    ids: &'i [&'a PluginId],
+) -> impl Iterator<Item = (&'a PluginId, &'a PluginId)> + use<'i, 'a> {
+    let firsts = ids.iter().enumerate();
+    firsts.flat_map(|(at, first)| ids.iter().skip(at + 1).map(move |second| (*first, *second)))
+}

@@ -1,0 +1,260 @@
+//! What two plugins changed, emitted or mounted at one place refuses the TrainJob, with both names, whatever their claims said
+//! and whatever order they ran in.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+use serde_json::{Value, json};
+use trainyard_api::FieldPath;
+use trainyard_model::{
+    call::{Call, Fault},
+    object::object_name,
+    policy::Phase,
+    value::Mount,
+};
+use trainyard_render::Setter;
+
+use crate::common::{
+    Scripted, container, pod_set, pod_spec, render, render_edited, render_preferring, renderer,
+    texts,
+};
+
+/// A plugin that does something in one phase.
+fn scripted(
+    name: &str,
+    claims: &[(&'static str, &str)],
+    phase: Phase,
+    script: impl Fn(&mut Call) -> Result<(), Fault> + Send + Sync + 'static,
+) -> Scripted {
+    Scripted::new(name, claims, move |at, call| {
+        if at == phase { script(call) } else { Ok(()) }
+    })
+}
+
+/// Adds a container with env vars of its own, for which it needs no claim.
+fn helper(name: &str) -> Scripted {
+    let claims = [("creates", "pod-sets[node].containers[helper]")];
+    scripted(name, &claims, Phase::Transform, |call| {
+        let set = pod_set(call, "node")?;
+        let helper = call.pod_set_add_container(set, "helper", "helper:1")?;
+        call.container_put_env(helper, "X_MODE", "helper")?;
+        call.container_put_env(helper, "X_LEVEL", "helper")
+    })
+}
+
+/// Sets an env var in all containers.
+fn everywhere(name: &str, key: &'static str) -> Scripted {
+    let claims = [
+        ("reads", "pod-sets[*].containers[#]"),
+        ("writes", "pod-sets[*].containers[*].env[X_*]"),
+    ];
+    scripted(name, &claims, Phase::Transform, move |call| {
+        let set = pod_set(call, "node")?;
+        for container in call.pod_set_containers(set)? {
+            call.container_put_env(container, key, "everywhere")?;
+            call.container_put_env(container, "X_MODE", "everywhere")?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn what_two_changed_without_a_declared_order_refuses_the_train_job() {
+    for (helper_name, other) in [("a", "b"), ("b", "a")] {
+        let plugins = [helper(helper_name), everywhere(other, "X_LEVEL")];
+        let problems = texts(&render(&plugins).unwrap_err());
+        assert_eq!(
+            problems,
+            [
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and 1 more places, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+            ]
+        );
+    }
+    // A declared order says whose value is left.
+    let mut last = everywhere("b", "X_OTHER");
+    last.after = vec!["a".to_owned()];
+    let rendered = render(&[helper("a"), last]).unwrap();
+    let spec = pod_spec(&rendered).to_string();
+    assert!(
+        spec.contains(r#"{"name":"X_MODE","value":"everywhere"}"#),
+        "{spec}"
+    );
+    assert!(
+        !spec.contains(r#"{"name":"X_MODE","value":"helper"}"#),
+        "{spec}"
+    );
+    // The creator of a container runs first without a declaration, and that is no permission to overwrite.
+    let apart = scripted(
+        "b",
+        &[("writes", "pod-sets[*].containers[*].env[Y]")],
+        Phase::Transform,
+        |call| {
+            let helper = container(call, "helper")?;
+            call.container_put_env(helper, "Y", "1")
+        },
+    );
+    render(&[helper("a"), apart]).unwrap();
+}
+
+#[test]
+fn an_object_of_a_kind_and_name_is_emitted_once() {
+    let emitter = |name: &str, suffix: &str, content: Option<&'static str>| {
+        let claim = format!("objects[v1/ConfigMap/{suffix}]");
+        let suffix = suffix.to_owned();
+        scripted(name, &[("writes", &claim)], Phase::Build, move |call| {
+            let object = call.objects_emit(0, "v1", "ConfigMap", &suffix, content)?;
+            call.object_append(object, "key", "value")
+        })
+    };
+    // The hash of a name is no secret: another plugin can spell it as its suffix.
+    let hashed = render(&[emitter("a", "-x", Some("content"))]).unwrap();
+    let uid = hashed_uid();
+    let name = object_name("job", &uid, "-x", Some("content"));
+    assert_eq!(hashed.objects[0].value["metadata"]["name"], *name);
+    let spelled = name.strip_prefix("job").unwrap();
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        let plugins = [
+            emitter(first, "-x", Some("content")),
+            emitter(second, spelled, None),
+        ];
+        let wanted = format!(
+            "ConfigMap {name}: the plugins a 1.0.0 (native) and b 1.0.0 (native) both emit it: choose another suffix in one of them, or exclude one"
+        );
+        let orders = [["a", "b"], ["b", "a"]].map(|order| order.map(str::to_owned));
+        for order in orders {
+            let problems = render_preferring(&plugins, &order).unwrap_err();
+            assert_eq!(texts(&problems), [wanted.as_str()]);
+        }
+    }
+    render(&[emitter("a", "-x", None), emitter("b", "-x-1", None)]).unwrap();
+}
+
+/// The UID that stands for the TrainJob's offline.
+fn hashed_uid() -> String {
+    let asker = scripted(
+        "asker",
+        &[("writes", "labels[uid]")],
+        Phase::Transform,
+        |call| {
+            let uid = call.job_uid(0)?;
+            call.info_set_label(0, "uid", &uid)
+        },
+    );
+    let rendered = render(&[asker]).unwrap();
+    rendered.job_set["metadata"]["labels"]["uid"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Mounts a volume of its own in the container that has `/data`, by its claim.
+fn mounter(name: &str, claim: &str, path: &'static str) -> Scripted {
+    let volume = format!("{name}-volume");
+    let claims = [
+        ("writes", format!("pod-sets[*].volumes[{volume}]")),
+        (
+            "writes",
+            format!("pod-sets[*].containers[side].mounts[{claim}]"),
+        ),
+    ];
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|(list, path)| (*list, path.as_str()))
+        .collect();
+    scripted(name, &claims, Phase::Transform, move |call| {
+        let set = pod_set(call, "node")?;
+        call.pod_set_put_empty_dir(set, &volume, None, None)?;
+        let side = container(call, "side")?;
+        let mount = Mount {
+            volume: volume.clone(),
+            path: path.to_owned(),
+            sub_path: None,
+            read_only: false,
+        };
+        call.container_put_mount(side, &mount)
+    })
+}
+
+#[test]
+fn two_mounts_of_one_path_in_one_container_refuse_the_train_job() {
+    // A patch and the runtime.
+    let patched = |path: &str| {
+        let patch = format!(
+            "spec: {{runtimePatches: [{{manager: me/me, trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {{containers: [{{name: side, volumeMounts: [{{name: data, mountPath: {path}}}]}}]}}}}}}}}}}]}}}}}}}}], runtimeRef: {{name: runtime}}, "
+        );
+        render_edited(&[], |input| {
+            input.replace("spec: {runtimeRef: {name: runtime}, ", &patch)
+        })
+    };
+    for path in ["/data/", "//data", "/x/../data"] {
+        let problems = texts(&patched(path).unwrap_err());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(
+            problems[0].starts_with("spec.runtimePatches[0].")
+                && problems[0].contains(&format!(
+                    "two mounts of one container are at `/data` (`/data` and `{path}`): one is of the runtime, one of a runtime patch"
+                )),
+            "{problems:?}"
+        );
+    }
+    patched("/data/below").unwrap();
+    // A plugin replaces what a patch mounted, in its place, where it may.
+    let rendered = render(&[mounter("a", "/data", "/data//")]).unwrap();
+    let mounts = &pod_spec(&rendered)["containers"][1]["volumeMounts"];
+    assert_eq!(*mounts, json!([{"name": "a-volume", "mountPath": "/data"}]));
+    // The runtime's author alone is judged by the API server, which compares texts.
+    let twice = "volumeMounts: [{name: data, mountPath: /data}, {name: data, mountPath: /data/}]";
+    let own =
+        |input: String| input.replace("volumeMounts: [{name: data, mountPath: /data}]", twice);
+    render_edited(&[], own).unwrap();
+    let problems = render_edited(&[mounter("a", "/data", "/data")], own).unwrap_err();
+    assert!(
+        texts(&problems)[0].contains("one is of the plugin a 1.0.0 (native), one of the runtime"),
+        "{problems:?}"
+    );
+}
+
+/// A plugin whose `nodeSets` name a pod set.
+fn counter(name: &str, node_sets: Value) -> Scripted {
+    let mut plugin = Scripted::new(name, &[], |_, _| Ok(()));
+    plugin.node_sets = node_sets;
+    plugin
+}
+
+#[test]
+fn num_nodes_is_given_out_by_one_plugin_whose_name_explain_tells() {
+    let two = [
+        counter("a", json!([{"podSet": "node"}])),
+        counter("b", json!([{"podSet": "other"}])),
+    ];
+    let errors = renderer(&two).err().expect("both say what numNodes counts");
+    assert!(
+        errors[0].to_string().contains("both have `nodeSets`"),
+        "{errors:?}"
+    );
+
+    let asks = |input: String| input.replace("trainer: {", "trainer: {numNodes: 3, ");
+    let path: FieldPath = "spec.replicatedJobs[0].template.spec.parallelism"
+        .parse()
+        .unwrap();
+    let who = |plugins: &[Scripted]| {
+        let rendered = render_edited(plugins, asks).unwrap();
+        let rows = rendered.explain(&path).unwrap();
+        assert_eq!(rows[0].steps[0].to, Some(json!(3)));
+        rows[0].steps[0].by.clone()
+    };
+    let field = "spec.trainer.numNodes".to_owned();
+    assert_eq!(who(&[]), Setter::TrainJob { field });
+    let Setter::Plugin { name, reason, .. } = who(&two[..1]) else {
+        panic!("numNodes counts this pod set by the plugin")
+    };
+    assert_eq!(name, "a");
+    assert_eq!(
+        reason.as_deref(),
+        Some("its `nodeSets` give this pod set the nodes of spec.trainer.numNodes")
+    );
+}
