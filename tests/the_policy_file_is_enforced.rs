@@ -274,16 +274,61 @@ fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
     }
 }
 
+/// Settings under a mistyped name would leave the plugin that was meant without its limits, its digest and its order.
 #[test]
-fn a_plugin_that_is_refused_is_not_called_missing() {
-    let missing = "plugin `nccl`, which is not loaded";
-    let speaks_of_nccl =
+fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
+    let named = |names: &str| {
+        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {names}")
+    };
+    for (file, wanted) in [
+        (
+            named(
+                "[{name: torhc, digest: \"sha256:0000000000000000000000000000000000000000000000000000000000000000\"}]",
+            ),
+            vec!["plugins[0].name: no loaded plugin has the name `torhc`; did you mean `torch`?"],
+        ),
+        (
+            named("[{name: torch, after: [torhc, torch], before: [tracer]}]"),
+            vec![
+                "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
+                "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are torch; load the plugin, or take it out of the policy file",
+            ],
+        ),
+    ] {
+        assert_eq!(errors(&file), wanted);
+        // A controller does not start by it either: it says so before it looks for a cluster.
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("policy.yaml"), &file).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+            .args([
+                "controller",
+                "--policy",
+                "policy.yaml",
+                "--kubeconfig",
+                "none",
+            ])
+            .current_dir(folder.path())
+            .env("NO_COLOR", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for wanted in wanted {
+            assert!(said.contains(&format!("policy.yaml: {wanted}")), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_is_refused_is_not_called_unknown() {
+    let unknown = "no loaded plugin has the name `nccl`";
+    let names_nccl =
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: nccl}]";
-    assert!(refused("plan", speaks_of_nccl, NO_JOB).contains(missing));
-    // It may be the plugin that the policy file speaks of.
-    let said = refused_with(&["plan", "--plugin", "nccl.wasm"], speaks_of_nccl, NO_JOB);
+    assert!(refused("plan", names_nccl, NO_JOB).contains(unknown));
+    // It may be the plugin that the policy file names.
+    let said = refused_with(&["plan", "--plugin", "nccl.wasm"], names_nccl, NO_JOB);
     assert!(
-        said.contains("error: nccl.wasm: ") && !said.contains(missing),
+        said.contains("error: nccl.wasm: ") && !said.contains(unknown),
         "{said}"
     );
 }
@@ -321,26 +366,6 @@ fn a_plugin_file_is_given_once() {
         let errors = said.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.count(), 3, "{said}");
     }
-}
-
-#[test]
-fn names_that_no_plugin_has_are_warned_of_wherever_they_stand() {
-    let said = refused(
-        "plan",
-        policy("after: [torhc, torch], before: [tracer, torhc]"),
-        NO_JOB,
-    );
-    let warnings: Vec<_> = said
-        .lines()
-        .filter_map(|line| line.strip_prefix("warning: "))
-        .collect();
-    assert_eq!(
-        warnings,
-        [
-            "the policy file speaks of the plugin `torhc`, which is not loaded",
-            "the policy file speaks of the plugin `tracer`, which is not loaded",
-        ]
-    );
 }
 
 /// No fault hides another: those of the schema, of paths and limits, of names, and doubles come in one run.

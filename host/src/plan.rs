@@ -240,6 +240,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pod_sets_that_num_nodes_sets_stand_among_the_claims() {
+        let manifest = br#"{"name": "mpi", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "mlPolicy.mpi",
+            "phases": ["transform"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runs"}]}"#;
+        let manifest = Manifest::parse(manifest).unwrap();
+        let mpi = Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap());
+        let generation = Generation::new([mpi.clone()]).unwrap();
+        let told = |claims| report(None, Vec::new(), &[&mpi], &generation, claims);
+        let all = text(&told(true));
+        for line in [
+            "mpi lets numNodes set pod-sets[node].count\n",
+            "mpi lets numNodes set pod-sets[launcher].count if `/runs` of its configuration is true\n",
+        ] {
+            assert!(all.contains(line), "{all}");
+        }
+        assert!(!text(&told(false)).contains("numNodes"));
+        let json = serde_json::to_value(told(true)).unwrap();
+        assert_eq!(json["plugins"][0]["nodeSets"][0]["podSet"], "node");
+    }
+
+    #[test]
     fn writes_that_a_train_job_may_bring_together_are_told() {
         let plugin = |name: &str, path: &str| {
             let manifest = format!(

@@ -175,6 +175,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn inspect_shows_the_pod_sets_that_num_nodes_sets() {
+        let manifest = br#"{"name": "mpi", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "mlPolicy.mpi",
+            "phases": ["transform"], "nodeSets": [{"podSet": "launcher", "when": "/runs"}]}"#;
+        let inspected = Inspected {
+            file: "mpi.wasm".to_owned(),
+            bytes: 1,
+            digest: "sha256:0".to_owned(),
+            manifest: Manifest::parse(manifest).unwrap(),
+            imports: Vec::new(),
+        };
+        let text = inspected.text();
+        let wanted =
+            "numNodes sets:\n  pod-sets[launcher].count if `/runs` of its configuration is true\n";
+        assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
     fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let (ours, other) = (folder.path().join("a.wasm"), folder.path().join("b"));

@@ -12,7 +12,7 @@ use trainyard_cluster::{Fate, Resource, Test, Trainyard, Write, build_plugin, ev
 use trainyard_schema::documents::Kind;
 
 use crate::common;
-use crate::common::{Controlled, Namespace, Setup, kind};
+use crate::common::{Controlled, Namespace, Setup, flavors, kind};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -35,11 +35,12 @@ impl Setup for LooksUp {
         std::fs::create_dir_all(plugins())?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
         build_plugin(&source, &plugins().join("flavors.wasm"), &[])?;
-        Ok(vec![
+        let plugins = [
             "--leader-elect".into(),
             "--plugin-dir".into(),
             plugins().into(),
-        ])
+        ];
+        Ok(plugins.into_iter().chain(flavors::policy()).collect())
     }
 }
 
@@ -49,7 +50,7 @@ pub(crate) type Shared = Controlled<LooksUp>;
 fn printed() -> Result<Vec<Value>> {
     let mut rbac = Command::new(Trainyard::program()?);
     rbac.args(["rbac", "--output=json", "--plugin-dir"]);
-    let output = rbac.arg(plugins()).output()?;
+    let output = rbac.arg(plugins()).args(flavors::policy()).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{said}");
     let list: Value = serde_json::from_slice(&output.stdout)?;

@@ -177,9 +177,9 @@ async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
     copy_of_deploy(scratch.path())?;
     let folder = scratch.path().join("deploy-with-plugins");
     fs::create_dir_all(folder.join("plugins"))?;
-    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
-    fs::write(folder.join("policy.yaml"), policy)?;
     let plugin = root().join("tests/plugins/flavors");
+    let policy = fs::read_to_string(plugin.join("policy.yaml"))?;
+    fs::write(folder.join("policy.yaml"), &policy)?;
     build_plugin(&plugin, &folder.join("plugins/flavors.wasm"), &[])?;
     fs::write(folder.join("roles.yaml"), roles(&folder, "yaml")?)?;
     let overlay = block_of_the_readme("apiVersion: kustomize.config.k8s.io/v1beta1")?;

@@ -15,6 +15,7 @@ use trainyard_model::{
     limits::Limits,
     manifest::{CONTRACT, Manifest, SECTION},
     record::{Field, Level, Permission},
+    reserved::RESERVED,
 };
 use wit_parser::{Interface, TypeDefKind, WorldItem, WorldKey};
 
@@ -211,7 +212,22 @@ fn claims(out: &mut String) {
          that name. A claim to write includes reading the same path; what a plugin created it may write.\n\n\
          A claim to write is allowed by default, or needs a grant of the operator (`grants` in the policy file), or is \
          never allowed. `own` means: by default for what stands on the plugin's own objects and volumes, or on none; \
-         beyond that with a grant. Built-in plugins have what they claim.\n\n",
+         beyond that with a grant. Built-in plugins have what they claim.\n\n\
+         A claim to read the record or the TrainJob needs no grant. A lookup does, but for one ConfigMap by its name, as \
+         `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, as \
+         `pod-sets[launcher].count`: the plugin does not write it, but decides that it follows `numNodes`.\n\n\
+         Mount paths are compared as paths: `mounts[/dev/shm/]` is `mounts[/dev/shm]`. Names of objects that end in one of \
+         these are the host's, and are refused as a claim and when they are used:",
+    );
+    for (at, reserved) in RESERVED.iter().enumerate() {
+        let comma = if at == 0 { " " } else { ", " };
+        let _ = write!(out, "{comma}`{}`", reserved.ending());
+    }
+    out.push_str(
+        ".\n\n\
+         Claims do not show everything, such as what a plugin writes into a container that it added. When all plugins have \
+         run, two that changed one place without a declared order (`after`, `before`), emitted one object, or mounted two \
+         things at one path of a container refuse the TrainJob.\n\n",
     );
     row(out, &["path", "what it is", "to write it"]);
     rule(out, 3);

@@ -13,12 +13,21 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+/// Where the plugin's crate is.
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors")
+}
+
+/// The policy file that lets the plugin look up what it looks up.
+pub fn policy() -> [OsString; 2] {
+    ["--policy".into(), source().join("policy.yaml").into()]
+}
+
 /// Builds the plugin into a folder of that name, and returns it.
 fn build(folder: &str) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::create_dir_all(&folder)?;
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
-    build_plugin(&source, &folder.join("flavors.wasm"), &[])?;
+    build_plugin(&source(), &folder.join("flavors.wasm"), &[])?;
     Ok(folder)
 }
 
@@ -28,7 +37,8 @@ async fn start(plane: &ControlPlane, folder: &Path) -> Result<Trainyard> {
     let folder: OsString = folder.into();
     let mut rbac = Command::new(Trainyard::program()?);
     rbac.args(["rbac", "--output=json", "--plugin-dir"])
-        .arg(&folder);
+        .arg(&folder)
+        .args(policy());
     let printed: Value = serde_json::from_slice(&succeeded(rbac.output()?)?)?;
     let objects = printed["items"].as_array().context("no list")?;
     let role = objects
@@ -49,6 +59,7 @@ async fn start(plane: &ControlPlane, folder: &Path) -> Result<Trainyard> {
         .await?
         .accepted()?;
     let arguments = [OsString::from("--plugin-dir"), folder];
+    let arguments = arguments.into_iter().chain(policy());
     Trainyard::start(plane, &account, arguments).await
 }
 
