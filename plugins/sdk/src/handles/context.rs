@@ -94,7 +94,8 @@ handles! {
 }
 
 handles! {
-    /// What the plugin may ask of the cluster. Secrets are never among it.
+    /// What the plugin may ask of the cluster. A ConfigMap by its name needs a claim, everything else a claim and a
+    /// grant. Secrets are never among it.
     Lookups = lookups::Lookups {
         /// The object of that name: in the TrainJob's namespace, or of the cluster where the kind is cluster-scoped.
         /// None only where the API server does not serve the kind.
@@ -120,7 +121,9 @@ handles! {
         /// suffix, and, where content is given, a hash over it and the TrainJob's UID.
         fn name(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> String = objects_name;
         /// A new object, in build only. `kind` is `ConfigMap` of `v1` for now; the suffix begins with `-`. Anything
-        /// else, or the same name twice, ends the call.
+        /// else, the same name twice, or a name that the host keeps for its own objects (one that ends in
+        /// `-runtime-snapshot` or `-trainyard`) ends the call. A name that another plugin emits too refuses the
+        /// TrainJob.
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = objects_emit;

@@ -119,7 +119,8 @@ handles! {
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         fn put_raw_volume(name: &str, source: &str) = pod_set_put_raw_volume;
         /// What the node container has of devices, one entry a source: the host's entries for extended resources, and
-        /// what plugins put.
+        /// what plugins put. The node container is the one of `containers` (no init container) with the name `node`;
+        /// one that another plugin added counts only if a claim speaks of it.
         ///
         /// Needs the claim to read `pod-sets[P].devices[*]`.
         /// Needs the claim to read `pod-sets[P].containers[node].requests[*]`.
@@ -327,8 +328,9 @@ handles! {
         ///
         /// Needs the claim to read `C.mounts[*]`.
         fn mounts() -> Vec<Mount> = container_mounts;
-        /// Adds a mount, or replaces the one at the same path. Without a grant, of volumes that this plugin put, and
-        /// not over another's mount. A path that is not absolute or holds `:` ends the call.
+        /// Adds a mount, or replaces the one at the same path: `/data/`, `//data` and `/x/../data` are all `/data`.
+        /// Without a grant, of volumes that this plugin put, and not over another's mount. A path that is not absolute
+        /// or holds `:` ends the call.
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
         fn put_mount(mount: &Mount) = container_put_mount;
