@@ -65,6 +65,7 @@ pub(crate) fn contested(
         } = contested;
         let more = match more {
             0 => String::new(),
+            1 => ", and one more place".to_owned(),
             more => format!(", and {more} more places"),
         };
         Problem::Invariant {

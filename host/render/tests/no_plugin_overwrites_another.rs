@@ -70,7 +70,7 @@ fn what_two_changed_without_a_declared_order_refuses_the_train_job() {
         assert_eq!(
             problems,
             [
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and 1 more places, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
             ]
         );
     }
