@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
-use trainyard_model::record::{Field, Place, PlaceScope};
+use trainyard_model::record::{Change, Field, Place, PlaceScope};
 
 use super::{Author, Explainer, Provenance, Setter, Step, answer::value_at, setter};
 use crate::place::path_of;
