@@ -3,14 +3,12 @@
 use crate::api::Write;
 use crate::control_plane::ControlPlane;
 use crate::resource::Resource;
+use crate::wait::WITHIN;
 use anyhow::{Context, Result, bail};
 use http::{Request, StatusCode};
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-
-/// How long an API server may take until it serves a new kind.
-const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 /// How a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub async fn install(plane: &ControlPlane, crd: &Value, how: Install) -> Result<
     let applied = applied.accepted()?;
     let name = applied.pointer("/metadata/name").and_then(Value::as_str);
     let name = name.context("a definition without a name")?;
-    let deadline = Instant::now() + SERVED_WITHIN;
+    let deadline = Instant::now() + WITHIN;
     while !is_served(plane, &resource).await? {
         if Instant::now() > deadline {
             let stored = api.get(name).await?.accepted()?;

@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -159,7 +159,7 @@ impl Shared for Recorded {
 
 impl Recorded {
     /// The roles that are printed for these arguments.
-    fn printed(arguments: &[&OsStr]) -> Result<Vec<Value>> {
+    fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
         let mut rbac = Command::new(Trainyard::program()?);
         let output = rbac
             .args(["rbac", "--output=json"])
@@ -294,8 +294,9 @@ async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result
 
 async fn with_a_plugin_that_looks_things_up(shared: &Recorded) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
-    let plugins = [OsStr::new("--plugin-dir"), shared.plugins.as_os_str()];
-    let roles = Recorded::printed(&plugins)?;
+    let arguments = ["--plugin-dir".into(), shared.plugins.clone().into()];
+    let arguments: Vec<OsString> = arguments.into_iter().chain(flavors::policy()).collect();
+    let roles = Recorded::printed(&arguments)?;
     ensure!(roles.len() == 2, "{roles:#?}");
     shared.grant(&roles).await?;
     let mut flavored = common::runtime();
@@ -309,10 +310,7 @@ async fn with_a_plugin_that_looks_things_up(shared: &Recorded) -> Result<()> {
         .accepted()?;
 
     shared.disturbed.proxy.forget().await;
-    let controller = shared
-        .disturbed
-        .leading_controller_with(&shared.plugins)
-        .await?;
+    let controller = shared.disturbed.leading_controller_with(&arguments).await?;
     all_that_happens(shared).await?;
     let namespace = Namespace::new(&shared.disturbed.cluster).await?;
     all_that_is_looked_up(shared, &namespace).await?;

@@ -1,6 +1,6 @@
 //! A controller whose API calls can be disturbed.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,13 +65,10 @@ impl Disturbed {
         ))
     }
 
-    /// The same, elected before it works.
-    pub async fn leading_controller_with(&self, plugins: &Path) -> Result<Trainyard> {
-        let arguments = [
-            OsStr::new("--leader-elect"),
-            OsStr::new("--plugin-dir"),
-            plugins.as_os_str(),
-        ];
+    /// The same with these arguments, elected before it works.
+    pub async fn leading_controller_with(&self, arguments: &[OsString]) -> Result<Trainyard> {
+        let elected = [OsString::from("--leader-elect")];
+        let arguments = elected.iter().chain(arguments);
         Trainyard::start(self.plane(), &self.by_proxy, arguments).await
     }
 
