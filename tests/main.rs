@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod a_controller_stops_when_it_is_told;
 mod cases_render_as_expected;
 mod divergences_are_proven;
 mod errors_name_the_field_that_was_written;

@@ -3,6 +3,8 @@
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use clap::Args;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,
@@ -71,10 +73,16 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     report::log_as_controller(settings.logging);
     let queue = Queue::new(Backoff::default());
     let metrics = Arc::new(Metrics::new(&queue));
-    let plugins = plugins(args, &settings, &metrics)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
+    let (stop, loaded) = (CancellationToken::new(), CancellationToken::new());
+    let signals = Signals::listen(&runtime);
+    runtime.spawn(stop_on_signal(signals, stop.clone()));
+    runtime.spawn(end_while_loading(stop.clone(), loaded.clone()));
+    tracing::info!("loading plugins");
+    let plugins = plugins(args, &settings, &metrics)?;
+    loaded.cancel();
     runtime.block_on(async {
         let options = Options {
             cluster: args.cluster.config().await?,
@@ -84,8 +92,6 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
             queue,
             metrics,
         };
-        let stop = CancellationToken::new();
-        tokio::spawn(stop_on_signal(stop.clone()));
         trainyard_controller::run(options, stop)
             .await
             .map_err(|error| Failure::from_iter([error]))
@@ -148,28 +154,62 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
     }))
 }
 
-/// Stops at the first SIGTERM or interrupt, and ends the process at the second.
-async fn stop_on_signal(stop: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())
-        .inspect_err(|error| tracing::warn!(%error, "SIGTERM ends this process at once"))
-        .ok();
-    for is_second in [false, true] {
-        let terminated = async {
-            match &mut terminate {
-                Some(terminate) => terminate.recv().await,
+/// Ends the process if it is told to stop while plugins are still loaded: a compilation of minutes can't be interrupted, and
+/// nothing else has begun.
+async fn end_while_loading(stop: CancellationToken, loaded: CancellationToken) {
+    tokio::select! {
+        biased;
+        () = loaded.cancelled() => {}
+        () = stop.cancelled() => {
+            tracing::info!("stopped before all plugins were loaded");
+            std::process::exit(0);
+        }
+    }
+}
+
+/// The signals that stop a controller. They are heard from the moment that this is made: the first process of a container is not
+/// ended by a signal that it does not listen to.
+struct Signals {
+    terminate: Option<Signal>,
+    interrupt: Option<Signal>,
+}
+
+impl Signals {
+    fn listen(runtime: &Runtime) -> Self {
+        let _context = runtime.enter();
+        let listen = |kind, name| {
+            let failed = |error: &std::io::Error| {
+                tracing::warn!(%error, "{name} can't be listened to; it ends this process at once");
+            };
+            signal(kind).inspect_err(failed).ok()
+        };
+        Self {
+            terminate: listen(SignalKind::terminate(), "SIGTERM"),
+            interrupt: listen(SignalKind::interrupt(), "SIGINT"),
+        }
+    }
+
+    /// Returns at the next signal.
+    async fn next(&mut self) {
+        async fn of(signal: &mut Option<Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
                 None => std::future::pending().await,
             }
-        };
+        }
         tokio::select! {
-            _ = terminated => {}
-            _ = tokio::signal::ctrl_c() => {}
+            () = of(&mut self.terminate) => {}
+            () = of(&mut self.interrupt) => {}
         }
-        if is_second {
-            tracing::warn!("stopped at once");
-            std::process::exit(1);
-        }
-        tracing::info!("stopping; a second signal ends this process at once");
-        stop.cancel();
     }
+}
+
+/// Stops at the first SIGTERM or interrupt, and ends the process at the second.
+async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
+    signals.next().await;
+    tracing::info!("stopping; a second signal ends this process at once");
+    stop.cancel();
+    signals.next().await;
+    tracing::warn!("stopped at once");
+    std::process::exit(1);
 }

@@ -107,6 +107,21 @@ pub fn is_transient(error: &kube::Error) -> bool {
     }
 }
 
+/// The error without what an answer holds: one that can't be decoded is quoted by serde_json, a whole value of any length.
+pub(crate) fn without_content(error: kube::Error) -> kube::Error {
+    match error {
+        kube::Error::SerdeError(error) => {
+            let place = format!(
+                "the answer cannot be decoded at line {}, column {}",
+                error.line(),
+                error.column()
+            );
+            kube::Error::SerdeError(serde::de::Error::custom(place))
+        }
+        other => other,
+    }
+}
+
 /// A client for that server, whose calls are counted.
 ///
 /// # Errors
@@ -358,6 +373,19 @@ mod tests {
         ] {
             assert_eq!(call(method, uri), (verb, kind.to_owned()), "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn an_error_quotes_nothing_of_an_answer() {
+        let answer = format!(r#"{{"code": "{}"}}"#, "secret".repeat(1_000));
+        let error = serde_json::from_str::<kube::core::Status>(&answer).unwrap_err();
+        let quoting = kube::Error::SerdeError(error);
+        assert!(quoting.to_string().contains("secretsecret"), "{quoting}");
+        let error = without_content(quoting).to_string();
+        assert!(
+            !error.contains("secret") && error.contains("line 1, column"),
+            "{error}"
+        );
     }
 
     #[test]

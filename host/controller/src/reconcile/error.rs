@@ -5,7 +5,7 @@ use trainyard_model::lookup::LookupKey;
 use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
-use crate::client::is_transient;
+use crate::client::{is_transient, without_content};
 
 /// Why a reconcile did not get to its end. It is tried again.
 #[derive(Debug, Error)]
@@ -190,7 +190,7 @@ impl ReconcileError {
             Some(409) => Self::Conflict { what },
             _ => Self::Api {
                 what,
-                problem: Box::new(problem),
+                problem: Box::new(without_content(problem)),
             },
         }
     }

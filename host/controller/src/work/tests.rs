@@ -141,3 +141,30 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
         assert_eq!(reconciler.count_ends(), 0);
     }
 }
+
+#[test]
+fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _context = runtime.enter();
+    let (work, _writer) = work(&Script::new([]).client());
+    let part = Part {
+        work: &work,
+        part: names::TRAIN_JOB,
+        store: &work.stores.jobs,
+        changed: |_: &Key, _| {},
+    };
+    let health = |health| Follower::<TrainJobObject>::health(&part, health);
+    let missing = || work.readiness.missing();
+    health(Health::NotServed("install it".to_owned()));
+    assert_eq!(missing(), ["TrainJob (install it)"]);
+    work.stores.jobs.replace(Vec::new(), 0);
+    health(Health::Follows);
+    assert!(missing().is_empty());
+    health(Health::Lost("it fails".to_owned()));
+    assert_eq!(missing(), ["TrainJob (it fails)"]);
+    health(Health::Follows);
+    assert!(missing().is_empty());
+    // A kind that is deleted under a controller takes nothing from what it knows.
+    health(Health::NotServed("install it".to_owned()));
+    assert!(missing().is_empty());
+}

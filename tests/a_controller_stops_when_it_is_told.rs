@@ -1,0 +1,49 @@
+//! A controller that is told to stop ends well, also while it still loads its plugins: as the first process of a container it is not
+//! ended by a signal that it does not listen to, and a plugin may take a minute to compile.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn sigterm_is_heard_while_plugins_are_compiled() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-told");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    // Nobody answers there: what comes after the plugins is no more than tried.
+    let kubeconfig = folder.join("kubeconfig");
+    let cluster = "{name: c, cluster: {server: 'http://127.0.0.1:9'}}";
+    let text = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{cluster}], \
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}]}}"
+    );
+    fs::write(&kubeconfig, text).unwrap();
+    let mut controller = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args([
+            "controller",
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+        ])
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        // Empty, so that the plugins are compiled.
+        .arg("--cache-dir")
+        .arg(folder.join("cache"))
+        .env_remove("TRAINYARD_LOG")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
+    let loading = log.any(|line| line.unwrap().contains("loading plugins"));
+    assert!(loading, "it does not say that it loads plugins");
+    let pid = controller.id().to_string();
+    let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(told.success());
+    let rest: Vec<_> = log.map_while(Result::ok).collect();
+    let status = controller.wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}: {rest:#?}");
+    assert!(rest.iter().any(|line| line.contains("stopp")), "{rest:#?}");
+}
