@@ -3,7 +3,7 @@
 # times as many: what grows as n log n takes 2.1 to 2.3 times as many, what grows as the square takes 4 times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-size=${1:-4000}
+size=${1:-2000}
 program=${CARGO_TARGET_DIR:-target}/debug/examples/growth
 counts=$(mktemp)
 trap 'rm -f "$counts"' EXIT

@@ -79,14 +79,14 @@ const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
         ..Large::default()
     }),
     ("plugin-env", |n| Large {
-        container: json!({"env": many(n, env)}),
+        container: json!({"env": many(n, |at| json!({"name": format!("R{at}"), "value": "x"}))}),
         writes: |call, n| {
             let set = call.info_pod_set(0, "node")?.unwrap_or_default();
             let node = call.pod_set_container(set, "node")?.unwrap_or_default();
             (0..n).try_for_each(|at| {
                 call.container_put_env(node, &format!("P{at}"), &format!("$(P{})", at + 1))
             })?;
-            (0..n).try_for_each(|at| call.container_remove_env(node, &format!("E{at}")))
+            (0..n).try_for_each(|at| call.container_remove_env(node, &format!("R{at}")))
         },
         ..Large::default()
     }),
@@ -226,10 +226,10 @@ impl Policy for Writer {
 }
 
 fn writer(writes: fn(&mut Call, usize) -> Result<(), Fault>, size: usize) -> Arc<dyn Policy> {
-    let env = |size: usize| (0..size).map(|at| format!("E{at}")).collect::<Vec<_>>();
+    let reserved: Vec<_> = (0..size).map(|at| format!("R{at}")).collect();
     let manifest = json!({
         "name": "writer", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins",
-        "phases": ["transform"], "reservedEnv": env(size),
+        "phases": ["transform"], "reservedEnv": reserved,
         "claims": {
             "creates": ["pod-sets[*].init-containers[*]"],
             "writes": ["pod-sets[*].containers[*].env[*]", "pod-sets[*].pod-labels[*]"],
