@@ -129,7 +129,7 @@ fn render(renderer: &Renderer, job: &Job, catalog: &Catalog) -> Result<Rendered,
         let answers: Vec<_> = problems
             .iter()
             .filter_map(Problem::missing)
-            .filter_map(|key| Some((key.clone(), catalog.answer(&job.namespace, key)?)))
+            .filter_map(|key| Some((key.clone(), catalog.answer(job, key)?)))
             .collect();
         if answers.is_empty() {
             return Err(problems);

@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{job::Job, reserved::is_runtime_snapshot};
+
 /// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -66,6 +68,53 @@ impl fmt::Display for LookupKey {
     }
 }
 
+/// The TrainJob that a lookup is made for.
+///
+/// What a rendering leads to is not an input of it. A snapshot holds the answers of its TrainJob's lookups, so that a list with
+/// a snapshot in it would grow with every reconcile.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// `metadata.name`.
+    pub name: &'a str,
+    /// `metadata.uid`. `None` offline, if the file does not have one.
+    pub uid: Option<&'a str>,
+}
+
+impl<'a> From<&'a Job> for Asker<'a> {
+    fn from(job: &'a Job) -> Self {
+        Self {
+            name: &job.name,
+            uid: Some(&job.uid),
+        }
+    }
+}
+
+impl Asker<'_> {
+    /// Whether an object can be an answer: it is not a snapshot, and this TrainJob does not control it.
+    #[must_use]
+    pub fn may_see(&self, object: &Value) -> bool {
+        let text = |object: &Value, pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let [api_version, kind, name] =
+            ["/apiVersion", "/kind", "/metadata/name"].map(|pointer| text(object, pointer));
+        if is_runtime_snapshot(&api_version, &kind, &name) {
+            return false;
+        }
+        let owners = object.pointer("/metadata/ownerReferences");
+        let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
+        let controls = |owner: &Value| owner.get("controller") == Some(&Value::Bool(true));
+        // An object of an earlier TrainJob of this name is about to be collected.
+        let is_this = |owner: &Value| {
+            text(owner, "/kind") == "TrainJob"
+                && (text(owner, "/name") == self.name
+                    || self.uid.is_some_and(|uid| text(owner, "/uid") == uid))
+        };
+        !owners.any(|owner| controls(owner) && is_this(owner))
+    }
+}
+
 /// What the host holds for a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,10 +131,11 @@ pub enum LookupAnswer {
 }
 
 impl LookupAnswer {
-    /// The objects of a kind, which a plugin gets by name, and where two namespaces have one by namespace: whatever order
-    /// a host holds them in, a plugin sees one.
+    /// The objects of a kind that the TrainJob may see. A plugin gets them by name, and by namespace if two namespaces have one:
+    /// whatever order a host holds them in, a plugin sees one.
     #[must_use]
-    pub fn all(mut objects: Vec<Arc<Value>>) -> Self {
+    pub fn all(mut objects: Vec<Arc<Value>>, asker: Asker<'_>) -> Self {
+        objects.retain(|object| asker.may_see(object));
         fn key(object: &Value) -> [Option<&str>; 2] {
             ["/metadata/name", "/metadata/namespace"]
                 .map(|pointer| object.pointer(pointer).and_then(Value::as_str))
@@ -151,6 +201,47 @@ mod tests {
 
     use super::*;
 
+    const ASKER: Asker<'static> = Asker {
+        name: "job",
+        uid: Some("1"),
+    };
+
+    #[test]
+    fn an_answer_holds_no_snapshot_and_nothing_of_its_own_train_job() {
+        let owned = |kind: &str, name: &str, uid: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "object", "ownerReferences": [
+                    {"kind": kind, "name": name, "uid": uid, "controller": true},
+                ]},
+            })
+        };
+        let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        let mut not_controlled = owned("TrainJob", "job", "1");
+        not_controlled["metadata"]["ownerReferences"][0]["controller"] = json!(false);
+        for (seen, object) in [
+            (false, named("ConfigMap", "job-runtime-snapshot")),
+            (false, named("ConfigMap", "another-runtime-snapshot")),
+            (true, named("Service", "a-runtime-snapshot")),
+            (true, named("ConfigMap", "job-runtime-snapshots")),
+            (false, owned("TrainJob", "job", "1")),
+            (false, owned("TrainJob", "job", "of an earlier one")),
+            (true, owned("TrainJob", "another", "2")),
+            (true, owned("Deployment", "job", "1")),
+            (true, not_controlled),
+        ] {
+            assert_eq!(ASKER.may_see(&object), seen, "{object}");
+            let all = LookupAnswer::all(vec![Arc::new(object.clone())], ASKER);
+            let LookupAnswer::All(objects) = all else {
+                unreachable!("it answers with a list");
+            };
+            assert_eq!(!objects.is_empty(), seen, "{object}");
+        }
+        let without_uid = Asker { uid: None, ..ASKER };
+        assert!(!without_uid.may_see(&owned("TrainJob", "job", "1")));
+        assert!(without_uid.may_see(&owned("TrainJob", "another", "1")));
+    }
+
     #[test]
     fn objects_come_by_name_wherever_they_were_held() {
         let object = |name: &str, namespace: Option<&str>| {
@@ -168,7 +259,8 @@ mod tests {
             ("a", None),
             ("b", Some("eu")),
         ];
-        let answer = LookupAnswer::all(names.map(|(name, of)| object(name, of)).into());
+        let objects = names.map(|(name, of)| object(name, of)).into();
+        let answer = LookupAnswer::all(objects, ASKER);
         let LookupAnswer::All(objects) = answer else {
             unreachable!("it answers with a list");
         };

@@ -62,6 +62,12 @@ pub fn runtime_snapshot(job: &str) -> String {
     format!("{job}{RUNTIME_SNAPSHOT}")
 }
 
+/// Whether an object is the runtime snapshot of a TrainJob, whichever that is.
+#[must_use]
+pub fn is_runtime_snapshot(api_version: &str, kind: &str, name: &str) -> bool {
+    (api_version, kind) == ("v1", "ConfigMap") && name.ends_with(RUNTIME_SNAPSHOT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -173,6 +173,12 @@ fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
             .to_string()
             .contains("Secrets are never")
     );
+    assert!(
+        call.lookups_get(0, "v1", "ConfigMap", "another-runtime-snapshot")
+            .unwrap_err()
+            .to_string()
+            .contains("runtime snapshots of TrainJobs are never")
+    );
     // No text passes for another key of the claim, or for another path of the API server.
     for (version, kind, name) in [
         ("v1/ConfigMap/", "x", "y"),

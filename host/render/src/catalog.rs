@@ -10,7 +10,7 @@ use trainyard_api::{
     Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob, path::PathError,
     runtime::RuntimeKind,
 };
-use trainyard_model::lookup::{LookupAnswer, LookupKey};
+use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
 use crate::problem::{About, Problem, Warning};
 
@@ -104,7 +104,8 @@ impl Catalog {
     /// The answer to what a plugin asks for; none where the object was not given. Offline, the objects of the input are all
     /// there are, and every kind is served.
     #[must_use]
-    pub fn answer(&self, namespace: &str, key: &LookupKey) -> Option<LookupAnswer> {
+    pub fn answer(&self, job: &Job, key: &LookupKey) -> Option<LookupAnswer> {
+        let namespace = &*job.namespace;
         match key {
             LookupKey::Object {
                 api_version,
@@ -131,9 +132,12 @@ impl Catalog {
                         && k == kind
                         && scope.as_deref().is_none_or(|scope| scope == namespace)
                 });
-                Some(LookupAnswer::all(
-                    of_kind.map(|(_, value)| value.clone()).collect(),
-                ))
+                let asker = Asker {
+                    name: &job.job.metadata.name,
+                    uid: job.job.metadata.uid.as_deref(),
+                };
+                let objects = of_kind.map(|(_, value)| value.clone()).collect();
+                Some(LookupAnswer::all(objects, asker))
             }
             LookupKey::Served { .. } => Some(LookupAnswer::Served(true)),
         }

@@ -4,8 +4,8 @@
 //! The TrainJobs are suspended and were made: none is looked at again by itself.
 
 use crate::common::flavors::{self, Place, WithFlavors, flavor};
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
 use trainyard_cluster::{Install, Resource, Test, Write, install};
 
 async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
@@ -65,6 +65,35 @@ async fn a_list_that_changes_changes_a_suspended_train_job(shared: &WithFlavors)
         .await
 }
 
+/// A snapshot holds what was looked up: with snapshots among the answers it would double at every reconcile.
+async fn a_list_holds_no_snapshot(shared: &WithFlavors) -> Result<()> {
+    let place = Place::new(&shared.plane).await?;
+    let config_maps = Resource::namespaced("/api/v1", "configmaps");
+    let api = place.api(&config_maps);
+    let root = |map: &Value| map["metadata"]["name"] == "kube-root-ca.crt";
+    api.until_all("the cluster's own is there", |all| all.iter().any(root))
+        .await?;
+    let jobs = place.api(&place.jobs);
+    let mut size = None;
+    for name in ["first", "second"] {
+        place.job(name, true, ("config-maps", "all")).await?;
+        for round in 0..5 {
+            let round = round.to_string();
+            let patch = json!({"metadata": {"labels": {"example.com/round": round}}});
+            jobs.merge(name, &patch, &Write::strict())
+                .await?
+                .accepted()?;
+            place.until_labeled(name, "round", Some(&round)).await?;
+            place.until_labeled(name, "config-maps", Some("1")).await?;
+            let snapshot = api.get(&format!("{name}-runtime-snapshot")).await?;
+            let now = snapshot.accepted()?["data"]["lookups"].to_string().len();
+            let first = *size.get_or_insert(now);
+            ensure!(now == first, "the lookups grew from {first} to {now} bytes");
+        }
+    }
+    Ok(())
+}
+
 async fn a_kind_that_comes_and_goes_changes_suspended_train_jobs(
     shared: &WithFlavors,
 ) -> Result<()> {
@@ -108,6 +137,7 @@ pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
             "a_list_that_changes_changes_a_suspended_train_job",
             a_list_that_changes_changes_a_suspended_train_job,
         ),
+        Test::new("a_list_holds_no_snapshot", a_list_holds_no_snapshot),
         Test::new(
             "a_kind_that_comes_and_goes_changes_suspended_train_jobs",
             a_kind_that_comes_and_goes_changes_suspended_train_jobs,

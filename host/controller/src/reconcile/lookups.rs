@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ListParams, TypeMeta};
 use kube::discovery::Scope;
 use kube::{Api, Client};
 use serde_json::Value;
-use trainyard_model::lookup::{LookupAnswer, LookupKey};
+use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
 use super::error::ReconcileError;
 use crate::watch::{Kind, Kinds, Seen, Version};
@@ -30,10 +30,11 @@ impl Fetcher {
         Self { client, kinds }
     }
 
-    /// The answer.
+    /// The answer for a TrainJob of the namespace.
     pub(crate) async fn fetch(
         &self,
         namespace: &str,
+        asker: Asker<'_>,
         key: &LookupKey,
     ) -> Result<Fetched, ReconcileError> {
         let Kind { api_version, kind } = &Kind::of(key);
@@ -85,7 +86,7 @@ impl Fetcher {
                     });
                     plain(object)
                 });
-                let answer = Some(LookupAnswer::all(objects.collect()));
+                let answer = Some(LookupAnswer::all(objects.collect(), asker));
                 Ok(Fetched { answer, seen })
             }
         }

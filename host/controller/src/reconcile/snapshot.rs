@@ -16,7 +16,7 @@ use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::record::Accelerators;
 use trainyard_model::reserved;
-use trainyard_render::{ClusterFacts, RenderedObject};
+use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
 use super::plan::Plan;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
-    lookup::{LookupAnswer, LookupKey},
+    lookup::{Asker, LookupAnswer, LookupKey},
     record::Field,
+    reserved::is_runtime_snapshot,
 };
 
 impl Call {
@@ -32,6 +33,11 @@ impl Call {
         if api_version == "v1" && kind == "Secret" {
             return wrong("Secrets are never given to a plugin");
         }
+        if let LookupKey::Object { name, .. } = &key
+            && is_runtime_snapshot(api_version, kind, name)
+        {
+            return wrong("runtime snapshots of TrainJobs are never given to a plugin");
+        }
         if !self.may_look_up(&claim_key, &key) {
             return Err(match key {
                 LookupKey::All { .. } => Fault::NotClaimed {
@@ -41,7 +47,11 @@ impl Call {
                 _ => self.not_claimed(Touch::Read, PlaceScope::Job, Field::Lookups, &claim_key),
             });
         }
+        let asker = Asker::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
+            Some(LookupAnswer::Object(object)) if !asker.may_see(object) => {
+                wrong("the object is emitted for this TrainJob; a plugin can't look it up")
+            }
             Some(answer) => Ok(answer.clone()),
             None => Err(Fault::Missing(key)),
         }

@@ -24,7 +24,7 @@ use trainyard_model::{
     claims::Grants,
     job::Job,
     limits::Limits,
-    lookup::{LookupAnswer, LookupKey, Lookups},
+    lookup::{Asker, LookupAnswer, LookupKey, Lookups},
     manifest::Manifest,
     plugin::{Plugin, Settings},
     policy::{Ended, Finished, Phase, Policy},
@@ -130,6 +130,12 @@ pub fn job() -> Arc<Job> {
     })
 }
 
+/// The TrainJob of the tests.
+pub const ASKER: Asker<'static> = Asker {
+    name: "job",
+    uid: None,
+};
+
 /// Answers to what the tests look up: a ConfigMap `known`, the list of ConfigMaps, that they are served.
 pub fn lookups() -> Arc<Lookups> {
     let (version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
@@ -148,7 +154,7 @@ pub fn lookups() -> Arc<Lookups> {
             api_version: version.clone(),
             kind: kind.clone(),
         },
-        LookupAnswer::all(vec![object]),
+        LookupAnswer::all(vec![object], ASKER),
     );
     let served = LookupKey::Served {
         api_version: version,

@@ -279,9 +279,10 @@ impl MockJob {
             .filter(|phase| policy.plugin().manifest.has(**phase))
         {
             while let Err(error) = session.call(&policy, *phase, 0, config.clone()) {
+                let asker = session.job().into();
                 let answer = error
                     .missing()
-                    .and_then(|key| Some((key.clone(), self.cluster.answer(key)?)));
+                    .and_then(|key| Some((key.clone(), self.cluster.answer(key, asker)?)));
                 match answer {
                     Some((key, answer)) => session.learn(key, answer),
                     None => return Err(error.into()),

@@ -116,7 +116,7 @@ impl Shared for WithFlavors {
 pub struct Place<'a> {
     plane: &'a ControlPlane,
     namespace: String,
-    jobs: Resource,
+    pub jobs: Resource,
     runtimes: Resource,
     pub job_sets: Resource,
 }

@@ -10,6 +10,7 @@ trainyard_sdk::plugin!(Flavors: transform);
 impl Transform for Flavors {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let asks = |what: &str| ctx.job().label(&format!("example.com/{what}"));
+        put(ctx, "example.com/round", asks("round"));
         if asks("flavor").is_some() {
             let flavor = ctx.lookups().get("example.com/v1", "Flavor", "default");
             let gpu = flavor.and_then(|flavor| flavor.text("/spec/gpu"));
@@ -29,6 +30,10 @@ impl Transform for Flavors {
                 "example.com/priorities",
                 Some(classes.len().to_string()),
             );
+        }
+        if asks("config-maps").is_some() {
+            let maps = ctx.lookups().all("v1", "ConfigMap");
+            put(ctx, "example.com/config-maps", Some(maps.len().to_string()));
         }
         if asks("zone").is_some() {
             let served = ctx.lookups().served("late.example.com/v1", "Zone");

@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
+use trainyard_model::reserved::reserved;
 use trainyard_render::RenderedObject;
 
 use super::Pass;
@@ -118,6 +119,7 @@ impl Pass<'_> {
         stage: Stage,
     ) -> Result<Held, ReconcileError> {
         let listed = Listed::of(object);
+        check_name(&listed, object)?;
         let beside = Beside {
             api: self.reconciler.beside(self.key, &listed),
             rendered: &object.value,
@@ -192,9 +194,48 @@ impl Pass<'_> {
     }
 }
 
+/// Fails if the object would take the place of one of the host's own, whatever let the plugin emit it. It might belong to this
+/// TrainJob, so that its owner is no protection.
+fn check_name(listed: &Listed, object: &RenderedObject) -> Result<(), ReconcileError> {
+    reserved(&listed.name).map_or(Ok(()), |why| {
+        Err(ReconcileError::Reserved {
+            kind: listed.kind.clone(),
+            name: listed.name.clone(),
+            plugin: object.plugin.to_string(),
+            why,
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use trainyard_model::plugin::PluginId;
+
     use super::*;
+
+    #[test]
+    fn nothing_is_written_over_an_object_of_the_host() {
+        let check = |name: &str| {
+            let object = RenderedObject {
+                value: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}),
+                apply: ApplyMode::Live,
+                plugin: PluginId {
+                    name: "vendor".into(),
+                    version: "1.0.0".into(),
+                    digest: "native".into(),
+                },
+            };
+            check_name(&Listed::of(&object), &object)
+        };
+        assert!(check("job-hostfile").is_ok());
+        for name in ["job-runtime-snapshot", "another-runtime-snapshot"] {
+            let refused = check(name).map_err(|error| error.to_string());
+            let problem = refused.err().unwrap_or_default();
+            let words = ["ConfigMap", name, "vendor", "-runtime-snapshot"];
+            assert!(words.iter().all(|word| problem.contains(word)), "{problem}");
+        }
+    }
 
     #[test]
     fn each_mode_changes_when_it_says() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trainyard_api::runtime::RuntimeKind;
-use trainyard_model::lookup::Lookups;
+use trainyard_model::lookup::{Asker, Lookups};
 use trainyard_render::{Problem, Rendered};
 
 use super::Pass;
@@ -169,6 +169,13 @@ impl Pass<'_> {
         }
     }
 
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            name: &self.key.name,
+            uid: self.job.metadata.uid.as_deref(),
+        }
+    }
+
     /// Looks up what plugins ask for. Where they ask for nothing, the problems are the TrainJob's.
     async fn look_up(
         &self,
@@ -186,7 +193,10 @@ impl Pass<'_> {
         for key in asked {
             let reconciler = self.reconciler;
             reconciler.interests.asks(self.key, &key);
-            let fetched = reconciler.lookups.fetch(&self.key.namespace, &key).await?;
+            let fetched = reconciler
+                .lookups
+                .fetch(&self.key.namespace, self.asker(), &key)
+                .await?;
             reconciler.interests.found(self.key, &key, fetched.seen);
             let Some(answer) = fetched.answer else {
                 let mut problems = problems.into_iter();
