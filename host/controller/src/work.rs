@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use trainyard_api::names;
-use trainyard_render::Warning;
 
 use crate::events::Recorder;
 use crate::metrics::{Metrics, Outcome};
@@ -21,7 +20,7 @@ use crate::queue::{Key, Queue, Running};
 use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores};
 use crate::serve::Readiness;
 use crate::watch::{
-    ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches, RuntimeKey,
+    ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches, RuntimeKey,
     RuntimeObject, Store, TrainJobObject, follow,
 };
 
@@ -79,7 +78,7 @@ impl Work {
             .boxed(),
             self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, gone| {
                 if let Some(gone) = gone {
-                    self.reconciler.ended(key, gone);
+                    self.reconciler.departed(key, gone);
                 }
                 self.add(key, GATHER);
             })
@@ -101,7 +100,7 @@ impl Work {
         &self,
         part: &'static str,
         store: &Store<W::Key, W::State>,
-        changed: impl Fn(&W::Key, Option<Arc<W::State>>),
+        changed: impl Fn(&W::Key, Option<Gone<W::State>>),
     ) {
         let follower = Part {
             work: self,
@@ -166,10 +165,19 @@ impl Work {
             .instrument(span.clone())
             .await;
         let outcome = span.in_scope(|| match result {
-            Ok(Reconciled { again, made }) => match made {
-                Ok(warnings) => self.succeeded(running, &warnings, again),
-                Err(error) => self.failed(running, &error, again),
-            },
+            Ok(Reconciled {
+                again,
+                warnings,
+                result,
+            }) => {
+                for warning in &warnings {
+                    self.tell(&key, WARNING, &warning.to_string());
+                }
+                match result {
+                    Ok(()) => succeeded(running, again),
+                    Err(error) => self.failed(running, &error, again),
+                }
+            }
             Err(_) => {
                 let again = running.fail();
                 tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
@@ -177,27 +185,6 @@ impl Work {
             }
         });
         self.metrics.reconciled(outcome, started.elapsed());
-    }
-
-    fn succeeded(
-        &self,
-        running: Running,
-        warnings: &[Warning],
-        again: Option<Duration>,
-    ) -> Outcome {
-        for warning in warnings {
-            self.tell(running.key(), WARNING, &warning.to_string());
-        }
-        match again {
-            None => {
-                running.succeed();
-                Outcome::Success
-            }
-            Some(after) => {
-                running.succeed_and_add_after(after);
-                Outcome::RequeueAfter
-            }
-        }
     }
 
     fn failed(
@@ -262,6 +249,19 @@ impl Work {
     }
 }
 
+fn succeeded(running: Running, again: Option<Duration>) -> Outcome {
+    match again {
+        None => {
+            running.succeed();
+            Outcome::Success
+        }
+        Some(after) => {
+            running.succeed_and_add_after(after);
+            Outcome::RequeueAfter
+        }
+    }
+}
+
 /// What one of the watches tells of.
 struct Part<'w, K, S, C> {
     work: &'w Work,
@@ -273,7 +273,7 @@ struct Part<'w, K, S, C> {
 impl<W, C> Follower<W> for Part<'_, W::Key, W::State, C>
 where
     W: Decode,
-    C: Fn(&W::Key, Option<Arc<W::State>>),
+    C: Fn(&W::Key, Option<Gone<W::State>>),
 {
     fn health(&self, health: Health) {
         let (work, readiness) = (self.work, &self.work.readiness);
@@ -292,7 +292,7 @@ where
         }
     }
 
-    fn changed(&self, key: &W::Key, gone: Option<Arc<W::State>>) {
+    fn changed(&self, key: &W::Key, gone: Option<Gone<W::State>>) {
         let unreadable = self.store.count_unreadable();
         self.work.metrics.set_unreadable(self.part, unreadable);
         (self.changed)(key, gone);

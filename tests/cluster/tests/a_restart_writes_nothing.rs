@@ -1,7 +1,7 @@
 //! A controller that starts on TrainJobs which are where they should be writes nothing but its lease.
 //!
-//! There are 2,000, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, and suspended ones that have
-//! run. JobSets end and run as the test says in their status; no Jobs are made of them, so that there may be many.
+//! There are 2,000, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended ones that have run, and
+//! queued ones that have not. For the queued ones it does not even read. JobSets end and run as the test says in their status; no Jobs are made of them, so that there may be many.
 #![allow(clippy::indexing_slicing)]
 
 use std::time::Instant;
@@ -28,15 +28,17 @@ enum Fate {
     Runs,
     RunsWithDeadline,
     IsSuspended,
+    Waits,
 }
 
 impl Fate {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Completes,
         Self::Fails,
         Self::Runs,
         Self::RunsWithDeadline,
         Self::IsSuspended,
+        Self::Waits,
     ];
 
     fn of(number: usize) -> Self {
@@ -55,10 +57,17 @@ impl Fate {
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": name}, "spec": {"runtimeRef": {"name": "torch"}},
         });
+        if self == Self::Waits {
+            job["spec"]["suspend"] = json!(true);
+        }
         if self == Self::RunsWithDeadline {
             job["spec"]["activeDeadlineSeconds"] = json!(1_000_000);
         }
         job
+    }
+
+    fn is_suspended(self) -> bool {
+        matches!(self, Self::IsSuspended | Self::Waits)
     }
 
     /// The status that its JobSet gets.
@@ -67,6 +76,7 @@ impl Fate {
             Self::Completes => [0, 1, 0, 0, 0],
             Self::Fails => [0, 0, 1, 0, 0],
             Self::Runs | Self::RunsWithDeadline | Self::IsSuspended => [1, 0, 0, 1, 0],
+            Self::Waits => [0, 0, 0, 0, 1],
         };
         let [ready, succeeded, failed, active, suspended] = counts;
         let end = match self {
@@ -100,7 +110,7 @@ impl Fate {
         counted
             && is("Complete") == (self == Self::Completes)
             && is("Failed") == (self == Self::Fails)
-            && is("Suspended") == (self == Self::IsSuspended)
+            && is("Suspended") == self.is_suspended()
     }
 }
 
@@ -169,7 +179,7 @@ async fn fill(jobs: &Api<'_>, job_sets: &Api<'_>, count: usize) -> Result<()> {
     let is_suspended = |all: &[Value]| {
         all.iter().all(|job_set| {
             let fate = Fate::of_named(job_set).ok();
-            (job_set["spec"]["suspend"] == true) == (fate == Some(Fate::IsSuspended))
+            (job_set["spec"]["suspend"] == true) == fate.is_some_and(Fate::is_suspended)
         })
     };
     let what = "JobSets are suspended";
@@ -237,6 +247,19 @@ async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
     let writes: Vec<_> = others.iter().filter(|call| call.write.is_some()).collect();
     ensure!(writes.is_empty(), "{} writes: {writes:#?}", writes.len());
     ensure!(versions().await? == then, "something was written");
+    let is_of_queued = |call: &&&Call| {
+        let mut names = call.path.split(['/', '?']).filter_map(|part| {
+            let number = part.strip_prefix("job-")?;
+            number.trim_end_matches("-runtime-snapshot").parse().ok()
+        });
+        names.any(|number| Fate::of(number) == Fate::Waits)
+    };
+    let of_queued: Vec<_> = others.iter().filter(is_of_queued).collect();
+    ensure!(
+        of_queued.is_empty(),
+        "{} reads: {of_queued:#?}",
+        of_queued.len()
+    );
     println!(
         "{count} TrainJobs, idle {idle:.1?} after its start, {} reads",
         others.len()

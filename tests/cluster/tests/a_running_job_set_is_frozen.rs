@@ -22,9 +22,9 @@ const SNAPSHOT: &str = "job-runtime-snapshot";
 
 /// A cluster, and two editions of a plugin that puts an object of each mode beside a JobSet.
 pub(crate) struct Editions {
-    cluster: Disturbed,
-    first: PathBuf,
-    second: PathBuf,
+    pub(crate) cluster: Disturbed,
+    pub(crate) first: PathBuf,
+    pub(crate) second: PathBuf,
 }
 
 impl Shared for Editions {

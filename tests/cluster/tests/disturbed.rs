@@ -4,6 +4,7 @@ mod a_bad_plugin_harms_nobody;
 mod a_killed_controller_converges;
 mod a_queued_job_set_is_never_lost;
 mod a_restart_writes_nothing;
+mod a_resumed_job_has_todays_placement_alone;
 mod a_running_job_set_is_frozen;
 mod a_shaken_api_server_is_waited_out;
 mod common;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
         .tests(
             "a_running_job_set_is_frozen",
             a_running_job_set_is_frozen::tests(),
+        )
+        .tests(
+            "a_resumed_job_has_todays_placement_alone",
+            a_resumed_job_has_todays_placement_alone::tests(),
         )
         .tests(
             "a_bad_plugin_harms_nobody",

@@ -505,6 +505,53 @@ async fn deletion_leaves_nothing_behind(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
+/// Somebody's finalizer keeps a TrainJob that is deleted: its JobSet goes only when it goes.
+async fn a_job_that_is_being_deleted_is_still_suspended_and_ended(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let jobs = namespace.api(&namespace.jobs);
+    let finalizer = |kept: bool| json!({"metadata": {"finalizers": kept.then_some("example.com/keep").into_iter().collect::<Vec<_>>()}});
+    for name in ["preempted", "completes"] {
+        let spec = json!({"runtimeRef": {"name": "torch"}});
+        namespace.create(name, &spec).await?;
+        let kept = jobs.merge(name, &finalizer(true), &Write::strict()).await?;
+        kept.accepted()?;
+        namespace.until_active(name, 1).await?;
+        jobs.delete(name).await?.accepted()?;
+    }
+    let suspend = json!({"spec": {"suspend": true}});
+    let suspended = jobs.merge("preempted", &suspend, &Write::strict()).await?;
+    suspended.accepted()?;
+    let waits = |job: &Value| is(job, "Suspended", "True");
+    namespace.until("preempted", "it waits", waits).await?;
+    let job_sets = namespace.api(&namespace.job_sets);
+    let is_suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
+    job_sets
+        .until("preempted", "it is suspended", is_suspended)
+        .await?;
+    namespace.fate(Fate::Succeed);
+    namespace.until_complete("completes").await?;
+    // It is not unsuspended again.
+    let resume = json!({"spec": {"suspend": false}});
+    let resumed = jobs.merge("preempted", &resume, &Write::strict()).await?;
+    resumed.accepted()?;
+    let goes_on = |job: &Value| is(job, "Suspended", "False");
+    namespace
+        .until("preempted", "that is heard", goes_on)
+        .await?;
+    let now = job_sets.get("preempted").await?.accepted()?;
+    ensure!(is_suspended(&now), "{now:#}");
+    for name in ["preempted", "completes"] {
+        let freed = jobs
+            .merge(name, &finalizer(false), &Write::strict())
+            .await?;
+        freed.accepted()?;
+    }
+    jobs.until_all("both are gone", <[Value]>::is_empty)
+        .await
+        .map(drop)
+}
+
 async fn a_runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let reference = json!({"apiGroup": "example.com", "kind": "OtherRuntime", "name": "torch"});
@@ -735,6 +782,10 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
         Test::new(
             "deletion_leaves_nothing_behind",
             deletion_leaves_nothing_behind,
+        ),
+        Test::new(
+            "a_job_that_is_being_deleted_is_still_suspended_and_ended",
+            a_job_that_is_being_deleted_is_still_suspended_and_ended,
         ),
         Test::new(
             "a_runtime_of_another_kind_is_not_supported",

@@ -184,6 +184,37 @@ async fn what_is_made_twice_is_seen(shared: &Disturbed) -> Result<()> {
     Ok(())
 }
 
+/// The status of a TrainJob can't be written at first; all else is made then, and the next pass has no reason to warn again.
+async fn a_warning_survives_a_status_that_is_not_written(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let runtimes = kind(Kind::TrainingRuntime)?;
+    let runtimes = place.api(&runtimes);
+    let mut own = runtime();
+    own["kind"] = json!("TrainingRuntime");
+    own["metadata"]["labels"] = json!({"trainer.kubeflow.org/support": "deprecated"});
+    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    let (path, mut refused) = (format!("/namespaces/{}/trainjobs/", place.name), false);
+    let rule = move |call: &Call| {
+        if refused || call.method != Method::PATCH || !call.path.contains(&path) {
+            return Act::Forward;
+        }
+        refused = true;
+        Act::conflict()
+    };
+    shared.proxy.set_rule(rule).await;
+    let reference = json!({"kind": "TrainingRuntime", "name": "torch"});
+    let spec = json!({"runtimeRef": reference, "suspend": true});
+    place.create("warned", &spec).await?;
+    let jobs = place.api(&place.jobs);
+    let waits = |job: &Value| is(job, "Suspended", "True");
+    jobs.until("warned", "its status is written", waits).await?;
+    place.event("warned", "is deprecated").await?;
+    shared.proxy.forget().await;
+    controller.kill().map(drop)
+}
+
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
         Test::new("what_is_made_twice_is_seen", what_is_made_twice_is_seen),
@@ -194,6 +225,10 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
         Test::new(
             "a_job_that_ended_never_runs_again",
             a_job_that_ended_never_runs_again,
+        ),
+        Test::new(
+            "a_warning_survives_a_status_that_is_not_written",
+            a_warning_survives_a_status_that_is_not_written,
         ),
         Test::new(
             "a_job_set_that_somebody_deletes_is_made_again",

@@ -25,11 +25,13 @@ pub const NAMESPACE: &str = "kubeflow-system";
 
 /// What the controller does in every namespace, whichever plugins it has.
 ///
-/// It never lists or watches ConfigMaps. `trainjobs/finalizers` is what the admission plugin OwnerReferencesPermissionEnforcement
+/// It never lists or watches ConfigMaps. Jobs are listed and deleted only when a JobSet is unsuspended whose pods lose something of
+/// their placement. `trainjobs/finalizers` is what the admission plugin OwnerReferencesPermissionEnforcement
 /// asks for where an owner's deletion waits for what it owns.
-const BASE: [(&str, &str, &[&str]); 8] = [
+const BASE: [(&str, &str, &[&str]); 9] = [
     ("", "configmaps", &["create", "get", "patch"]),
     ("", "events", &["create", "patch"]),
+    ("batch", "jobs", &["delete", "list"]),
     (
         JOB_SET_GROUP,
         "jobsets",

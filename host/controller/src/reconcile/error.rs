@@ -112,6 +112,22 @@ pub enum ReconcileError {
         /// Why it can't be made again.
         why: &'static str,
     },
+    /// The JobSet of a TrainJob has run and is gone, and nobody saw how it went.
+    #[error(
+        "JobSet `{name}`: it has run and is gone, and it is not known whether it ended; it is not created again"
+    )]
+    EndIsUnknown {
+        /// The JobSet.
+        name: String,
+    },
+    /// Jobs of a suspended JobSet have what an earlier admission added to the placement of their pods.
+    #[error(
+        "JobSet `{name}`: its Jobs still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once JobSet has created them again"
+    )]
+    JobsHaveOldPlacement {
+        /// The JobSet.
+        name: String,
+    },
     /// Somebody else wrote in between.
     #[error("{what} changed in between")]
     Conflict {
@@ -153,6 +169,8 @@ impl ReconcileError {
             Self::Stale { .. } => "stale",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
             Self::Lost { .. } => "lost",
+            Self::EndIsUnknown { .. } => "end_is_unknown",
+            Self::JobsHaveOldPlacement { .. } => "old_placement",
             Self::Conflict { .. } => "conflict",
             Self::Api { .. } => "api",
             Self::Panicked(_) => "panic",
@@ -164,7 +182,10 @@ impl ReconcileError {
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::Conflict { .. } | Self::Stale { .. } | Self::Abandoned
+            Self::Conflict { .. }
+                | Self::Stale { .. }
+                | Self::JobsHaveOldPlacement { .. }
+                | Self::Abandoned
         )
     }
 
@@ -196,6 +217,14 @@ impl ReconcileError {
         matches!(
             self,
             Self::NoRuntime { .. } | Self::Runtime { .. } | Self::Render(_) | Self::NoObject(_)
+        )
+    }
+
+    /// Whether a TrainJob that has run can't be rendered by its plugins, or by the plan that it is pinned to.
+    pub(crate) fn is_of_plugins(&self) -> bool {
+        matches!(
+            self,
+            Self::PlanIsPinned { .. } | Self::Panicked(_) | Self::Secret(_)
         )
     }
 

@@ -4,97 +4,65 @@ use kube::core::response::{StatusCause, reason};
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
+use super::inputs::INPUTS;
+use super::placement::Entries;
 use super::snapshot::STARTED;
 
-/// Where a pod template says how its pods are placed: what JobSet lets change while a JobSet is suspended. It does not let the
-/// affinity.
-const SCHEDULING: [&str; 5] = [
-    "/metadata/labels",
-    "/metadata/annotations",
-    "/spec/nodeSelector",
-    "/spec/tolerations",
-    "/spec/schedulingGates",
-];
-
-/// The replicated jobs of a live JobSet's spec with the scheduling of the wanted one; none where nothing differs.
-pub(crate) fn rescheduled(live: &Value, wanted: &Value) -> Option<Value> {
-    let mut jobs = live.get("replicatedJobs")?.clone();
-    let before = jobs.clone();
-    for job in jobs.as_array_mut()? {
-        let Some(wanted) = named(wanted, job.get("name")) else {
-            continue;
-        };
-        let (Some(pods), Some(wanted)) = (
-            job.pointer_mut("/template/spec/template"),
-            wanted.pointer("/template/spec/template"),
-        ) else {
-            continue;
-        };
-        for pointer in SCHEDULING {
-            put(pods, pointer, wanted.pointer(pointer));
-        }
-    }
-    (jobs != before).then_some(jobs)
-}
-
-fn named<'v>(spec: &'v Value, name: Option<&Value>) -> Option<&'v Value> {
-    let jobs = spec.get("replicatedJobs")?.as_array()?;
-    jobs.iter().find(|job| job.get("name") == name)
-}
-
-/// Sets a field two levels down, or takes it away; what is empty counts as absent.
-fn put(pods: &mut Value, pointer: &str, wanted: Option<&Value>) {
-    let mut names = pointer.split('/').skip(1);
-    let (Some(parent), Some(name), Some(pods)) = (names.next(), names.next(), pods.as_object_mut())
-    else {
-        return;
-    };
-    let wanted = wanted.filter(|value| !is_empty(value));
-    let parent = match wanted {
-        Some(_) => Some(
-            pods.entry(parent)
-                .or_insert_with(|| Value::Object(Map::new())),
-        ),
-        None => pods.get_mut(parent),
-    };
-    let Some(parent) = parent.and_then(Value::as_object_mut) else {
-        return;
-    };
-    match wanted {
-        Some(value) => {
-            parent.insert(name.to_owned(), value.clone());
-        }
-        None if parent.get(name).is_some_and(|held| !is_empty(held)) => {
-            parent.shift_remove(name);
-        }
-        None => {}
-    }
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        other => other.is_null(),
-    }
-}
+/// The annotation of a suspended JobSet whose Jobs may still have what was taken from the placement of its pods.
+pub(crate) const TAKEN: &str = "trainyard.dev/taken-placement";
 
 /// The patch that suspends a running JobSet and changes nothing else of it, whatever its version.
 pub(crate) fn suspension(uid: &str) -> Value {
     json!({"metadata": {"uid": uid}, "spec": {"suspend": true}})
 }
 
-/// The patch that lets a JobSet go on, with its replicated jobs where their scheduling changed.
+/// The patch that places the pods of a suspended JobSet otherwise, and notes what its Jobs have to lose.
+pub(crate) fn relocation(uid: &str, version: &str, jobs: Option<Value>, taken: &Entries) -> Value {
+    json!({
+        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {TAKEN: json!(taken).to_string()}},
+        "spec": with_jobs(json!({}), jobs),
+    })
+}
+
+/// The patch that lets a JobSet go on, with its replicated jobs where their placement changed.
 pub(crate) fn resumption(uid: &str, version: &str, jobs: Option<Value>) -> Value {
-    let mut spec = json!({"suspend": false});
+    json!({
+        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {TAKEN: null}},
+        "spec": with_jobs(json!({"suspend": false}), jobs),
+    })
+}
+
+fn with_jobs(mut spec: Value, jobs: Option<Value>) -> Value {
     if let (Some(jobs), Some(spec)) = (jobs, spec.as_object_mut()) {
         spec.insert("replicatedJobs".to_owned(), jobs);
     }
-    json!({"metadata": {"uid": uid, "resourceVersion": version}, "spec": spec})
+    spec
+}
+
+/// Has a JobSet wait, and note what its Jobs have to lose before it is let go.
+pub(crate) fn hold(job_set: &mut Value, taken: &Entries) {
+    if let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("suspend".to_owned(), json!(true));
+    }
+    clear_marks(job_set);
+    annotate(job_set, TAKEN, json!(taken).to_string());
+}
+
+/// Takes away the annotations that the controller alone writes, whoever set them: a runtime or a plugin.
+pub(crate) fn clear_marks(job_set: &mut Value) {
+    let annotations = job_set.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| ![STARTED, INPUTS, TAKEN].contains(&key.as_str()));
+    }
 }
 
 /// Has a JobSet say that it was let go.
 pub(crate) fn mark_started(job_set: &mut Value) {
+    annotate(job_set, STARTED, "true".to_owned());
+}
+
+/// Sets an annotation of a JobSet.
+pub(crate) fn annotate(job_set: &mut Value, key: &str, text: String) {
     let metadata = job_set.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations = metadata.map(|metadata| {
         metadata
@@ -102,7 +70,7 @@ pub(crate) fn mark_started(job_set: &mut Value) {
             .or_insert_with(|| Value::Object(Map::new()))
     });
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.insert(STARTED.to_owned(), json!("true"));
+        annotations.insert(key.to_owned(), text.into());
     }
 }
 
@@ -177,6 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_held_has_not_started() {
+        let mut job_set = json!({"metadata": {"name": "a"}, "spec": {"suspend": false}});
+        mark_started(&mut job_set);
+        let taken = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
+        hold(
+            &mut job_set,
+            &serde_json::from_value(taken.clone()).unwrap(),
+        );
+        let annotations = job_set.pointer("/metadata/annotations").unwrap();
+        assert_eq!(annotations.get(STARTED), None);
+        let noted = annotations.get(TAKEN).and_then(Value::as_str).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(noted).unwrap(), taken);
+        assert_eq!(job_set.pointer("/spec/suspend"), Some(&json!(true)));
+    }
+
+    #[test]
     fn the_mark_keeps_what_else_is_noted() {
         for annotations in [json!(null), json!({"a": "b"})] {
             let mut job_set = json!({"metadata": {"name": "a"}});
@@ -188,50 +172,5 @@ mod tests {
             assert_eq!(marked.get(STARTED), Some(&json!("true")));
             assert_eq!(marked.get("a"), annotations.get("a"));
         }
-    }
-
-    fn spec(pods: &Value) -> Value {
-        json!({"replicatedJobs": [
-            {"name": "other", "template": {"spec": {"template": {"spec": {}}}}},
-            {"name": "node", "template": {"spec": {"template": pods}}},
-        ]})
-    }
-
-    #[test]
-    fn scheduling_changes_and_nothing_else() {
-        let live = spec(&json!({
-            "metadata": {"labels": {"old": "1"}},
-            "spec": {
-                "containers": [{"name": "node", "image": "a"}], "restartPolicy": "OnFailure",
-                "nodeSelector": {"zone": "a"}, "schedulingGates": [{"name": "g"}],
-            },
-        }));
-        let wanted = spec(&json!({
-            "metadata": {"labels": {"new": "1"}, "annotations": {"a": "b"}},
-            "spec": {
-                "containers": [{"name": "node", "image": "b"}],
-                "nodeSelector": {"zone": "b"}, "tolerations": [{"operator": "Exists"}],
-            },
-        }));
-        let jobs = rescheduled(&live, &wanted).unwrap();
-        let pods = jobs.pointer("/1/template/spec/template").unwrap();
-        assert_eq!(
-            *pods,
-            json!({
-                "metadata": {"labels": {"new": "1"}, "annotations": {"a": "b"}},
-                "spec": {
-                    "containers": [{"name": "node", "image": "a"}], "restartPolicy": "OnFailure",
-                    "nodeSelector": {"zone": "b"}, "tolerations": [{"operator": "Exists"}],
-                },
-            })
-        );
-        assert_eq!(jobs.pointer("/0"), live.pointer("/replicatedJobs/0"));
-    }
-
-    #[test]
-    fn what_is_equal_or_empty_is_no_change() {
-        let live = spec(&json!({"metadata": {}, "spec": {"nodeSelector": {"zone": "a"}}}));
-        let wanted = spec(&json!({"spec": {"tolerations": [], "nodeSelector": {"zone": "a"}}}));
-        assert_eq!(rescheduled(&live, &wanted), None);
     }
 }

@@ -7,11 +7,14 @@
 
 mod children;
 mod defaults;
+mod departed;
 mod error;
+mod inputs;
 mod job_set;
 mod live;
 mod lookups;
 mod owner;
+mod placement;
 mod plan;
 mod snapshot;
 mod status;
@@ -33,6 +36,7 @@ use trainyard_render::Warning;
 pub use error::ReconcileError;
 pub(crate) use error::is_not_found;
 use error::unless_gone;
+pub(crate) use inputs::INPUTS;
 pub use live::{LiveError, live};
 pub use plan::{Plan, Planned};
 pub use snapshot::{Listed, Snapshot, SnapshotError};
@@ -41,7 +45,7 @@ use crate::plugins::Plugins;
 use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
-    Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
+    Gone, Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
     TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
 };
 
@@ -81,10 +85,12 @@ pub struct Reconciler {
     /// What the TrainJobs that have not started were made of, or wait for.
     pub(crate) interests: Arc<Interests>,
     write_defaults: bool,
+    /// What all TrainJobs are rendered from.
+    common: inputs::Common,
     /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
     known: Mutex<HashMap<Key, children::Known>>,
-    /// JobSets that had ended when they went. Where a TrainJob does not say so yet, it would be made again, and run again.
-    ended: Mutex<HashMap<Key, Arc<JobSetState>>>,
+    /// JobSets that are gone. One that ended would be made again, and run again, where its TrainJob does not say so yet.
+    departed: departed::Departed,
 }
 
 /// What a reconcile leaves.
@@ -92,8 +98,10 @@ pub struct Reconciler {
 pub struct Reconciled {
     /// After how long the TrainJob has to be looked at again, where time alone changes it.
     pub again: Option<Duration>,
-    /// What its author should know of what was made just now, or what kept it from being made.
-    pub made: Result<Vec<Warning>, ReconcileError>,
+    /// What its author should know of what was made just now, whatever failed after it.
+    pub warnings: Vec<Warning>,
+    /// What kept it from where it should be.
+    pub result: Result<(), ReconcileError>,
 }
 
 /// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
@@ -150,32 +158,32 @@ impl Reconciler {
             lookups: lookups::Fetcher::new(client.clone(), kinds.clone()),
             kinds,
             interests: Arc::new(Interests::new(reach)),
+            common: inputs::Common::new(&plugins, write_defaults),
             client,
             stores,
             plugins,
             write_defaults,
             known: Mutex::default(),
-            ended: Mutex::default(),
+            departed: departed::Departed::default(),
         }
     }
 
-    /// Keeps the end of a JobSet that is gone, until its TrainJob says it.
-    pub(crate) fn ended(&self, key: &Key, gone: Arc<JobSetState>) {
+    /// Keeps what is known of a JobSet that is gone, until its TrainJob says its end.
+    pub(crate) fn departed(&self, key: &Key, gone: Gone<JobSetState>) {
         let was_told = |job: Arc<TrainJobState>| status::end(&job.status).is_some();
-        if gone.end.is_some() && !self.stores.jobs.get(key).is_none_or(was_told) {
-            self.ends().insert(key.clone(), gone);
+        if !self.stores.jobs.get(key).is_none_or(was_told) {
+            self.departed.note(key, gone.last, gone.was_seen);
         }
     }
 
-    /// Forgets the end of a JobSet once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
+    /// Forgets how a JobSet went once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
     /// would keep all of them.
     pub(crate) fn job_changed(&self, key: &Key) {
         let Stores { jobs, .. } = &*self.stores;
         let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
         let is_needed = || jobs.get(key).is_some_and(waits) || jobs.unreadable(key).is_some();
-        let mut ends = self.ends();
-        if ends.contains_key(key) && !is_needed() {
-            ends.remove(key);
+        if !is_needed() {
+            self.departed.forget(key);
         }
     }
 
@@ -183,7 +191,8 @@ impl Reconciler {
     pub async fn reconcile(&self, key: &Key) -> Reconciled {
         let nothing = Reconciled {
             again: None,
-            made: Ok(Vec::new()),
+            warnings: Vec::new(),
+            result: Ok(()),
         };
         if let Some(job) = self.stores.jobs.unreadable(key) {
             // What is known of an older version must not be acted on.
@@ -192,11 +201,11 @@ impl Reconciler {
         }
         let Some(state) = self.stores.jobs.get(key) else {
             self.known().remove(key);
-            self.ends().remove(key);
+            self.departed.forget(key);
             self.interests.forget(key);
             return nothing;
         };
-        if state.deleting || !state.wishes.managed_by_us {
+        if !state.wishes.managed_by_us {
             self.interests.forget(key);
             return nothing;
         }
@@ -204,9 +213,13 @@ impl Reconciler {
             return error.into();
         }
         let now = Timestamp::now();
-        let made = self.pass_over(key, &state, now).await;
+        let (warnings, result) = self.pass_over(key, &state, now).await;
         let again = self.deadline(key, &state, now);
-        Reconciled { again, made }
+        Reconciled {
+            again,
+            warnings,
+            result,
+        }
     }
 
     /// Fails if there is a JobSet of the TrainJob's name and it can't be decoded: it would look like one that is missing.
@@ -234,30 +247,45 @@ impl Reconciler {
         key: &Key,
         state: &TrainJobState,
         now: Timestamp,
-    ) -> Result<Vec<Warning>, ReconcileError> {
+    ) -> (Vec<Warning>, Result<(), ReconcileError>) {
         let wishes = &state.wishes;
         let status = self.status(key, state, now);
         let has_ended = status::end(&status).is_some() || wishes.not_supported.is_some();
         let made = if has_ended {
             self.known().remove(key);
             Ok(Vec::new())
+        } else if state.deleting {
+            // Somebody's finalizer may keep it for long, and its JobSet with it.
+            self.suspend_what_runs(key, state).await
         } else {
             self.children(key, state, wishes.suspend).await
         };
         let has_started = |job_set: Arc<JobSetState>| !job_set.suspended;
-        if has_ended || self.job_set(key, state).is_some_and(has_started) {
+        if has_ended || state.deleting || self.job_set(key, state).is_some_and(has_started) {
             self.interests.forget(key);
         } else {
             self.interests.settle(key);
         }
-        // What was made shows in the status at once.
+        let told = self.tell(key, state, now).await;
+        match made {
+            Ok(warnings) => (warnings, told),
+            Err(error) => (Vec::new(), told.and(Err(error))),
+        }
+    }
+
+    /// Writes the status, which shows at once what was made, and ends what takes too long.
+    async fn tell(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        now: Timestamp,
+    ) -> Result<(), ReconcileError> {
         let status = self.status(key, state, now);
         self.write_status(key, state, &status).await?;
         if status::end(&status).is_some() {
-            self.ends().remove(key);
+            self.departed.forget(key);
         }
-        self.end_overdue(key, state, &status).await?;
-        made
+        self.end_overdue(key, state, &status).await
     }
 
     /// The JobSet of a TrainJob, if it is its own.
@@ -266,16 +294,10 @@ impl Reconciler {
         (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
     }
 
-    /// The JobSet of a TrainJob that ended and went before the TrainJob said so.
-    fn end_of(&self, key: &Key, job: &TrainJobState) -> Option<Arc<JobSetState>> {
-        let ended = self.ends().get(key).cloned()?;
-        (ended.owner.as_ref() == Some(&job.uid)).then_some(ended)
-    }
-
     fn status(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> TrainJobStatus {
         let wishes = &state.wishes;
         let job_set = self.job_set(key, state);
-        let job_set = job_set.or_else(|| self.end_of(key, state));
+        let job_set = job_set.or_else(|| self.departed.ended(key, &state.uid));
         let status = status::next(&state.status, wishes.suspend, job_set.as_deref(), now);
         if status::end(&status).is_some() {
             return status;
@@ -381,11 +403,7 @@ impl Reconciler {
 
     #[cfg(test)]
     pub(crate) fn count_ends(&self) -> usize {
-        self.ends().len()
-    }
-
-    fn ends(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.departed.len()
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<Key, children::Known>> {
@@ -397,7 +415,8 @@ impl From<ReconcileError> for Reconciled {
     fn from(error: ReconcileError) -> Self {
         Self {
             again: None,
-            made: Err(error),
+            warnings: Vec::new(),
+            result: Err(error),
         }
     }
 }

@@ -19,16 +19,21 @@ use trainyard_model::reserved;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
+use super::placement::{self, Entries};
 use super::plan::Plan;
 
 /// The annotation of a JobSet that was let go, and of a snapshot whose JobSet has run: from then on it is pinned whole.
 pub(crate) const STARTED: &str = "trainyard.dev/started";
+
+/// The annotation of a snapshot whose JobSet was seen to be deleted before it ended, until there is another.
+pub(crate) const RECREATE: &str = "trainyard.dev/recreate";
 
 const RUNTIME: &str = "runtime";
 const PLAN: &str = "plan";
 const LOOKUPS: &str = "lookups";
 const CONFIG: &str = "config";
 const OBJECTS: &str = "objects";
+const PLACEMENT: &str = "placement";
 
 /// What stands below the key `config`.
 const CLUSTER_DOMAIN: &str = "clusterDomain";
@@ -115,8 +120,12 @@ pub struct Snapshot {
     config: Value,
     /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
     pub objects: Vec<Listed>,
+    /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone.
+    pub(crate) placement: Entries,
     /// Whether the JobSet has run.
     pub started: bool,
+    /// Whether the JobSet was deleted before it ended, and is to be made again.
+    pub(crate) recreate: bool,
     /// How it stands in the cluster; none before it is written.
     pub(crate) written: Option<Written>,
 }
@@ -139,8 +148,12 @@ impl Written {
 
 /// Whether a snapshot's ConfigMap, or a JobSet, is marked as started.
 pub(crate) fn is_started(metadata: &ObjectMeta) -> bool {
+    has(metadata, STARTED)
+}
+
+fn has(metadata: &ObjectMeta, annotation: &str) -> bool {
     let annotations = metadata.annotations.as_ref();
-    annotations.is_some_and(|all| all.contains_key(STARTED))
+    annotations.is_some_and(|all| all.contains_key(annotation))
 }
 
 impl Snapshot {
@@ -161,7 +174,9 @@ impl Snapshot {
             lookups: Arc::default(),
             config: Value::Null,
             objects: Vec::new(),
+            placement: Entries::default(),
             started: false,
+            recreate: false,
             written: None,
         })
     }
@@ -205,6 +220,23 @@ impl Snapshot {
         same
     }
 
+    /// The same with how the plugins place the pods of this spec. Says whether that is what it had.
+    pub(crate) fn place(&mut self, job: &TrainJob, spec: &Value) -> bool {
+        let without = placement::patched(job, &self.runtime.template.spec);
+        let placement = Entries::changes(&without, spec);
+        let same = self.placement == placement;
+        self.placement = placement;
+        same
+    }
+
+    /// How the pods are placed by the runtime as it was, the TrainJob's patches as they are, and the plugins as they were: what an
+    /// earlier admission added is in none of them.
+    pub(crate) fn placed(&self, job: &TrainJob) -> Value {
+        let mut spec = placement::patched(job, &self.runtime.template.spec);
+        self.placement.write(&mut spec);
+        spec
+    }
+
     /// The ConfigMap that holds it. Its data can change until its JobSet has run: it is renewed by one write, so that there is
     /// never a time without it.
     pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
@@ -216,6 +248,7 @@ impl Snapshot {
         if let Some(plan) = &self.plan {
             data.insert(PLAN.to_owned(), json!(plan).to_string());
             data.insert(OBJECTS.to_owned(), json!(self.objects).to_string());
+            data.insert(PLACEMENT.to_owned(), json!(self.placement).to_string());
         }
         let mark = || BTreeMap::from([(STARTED.to_owned(), "true".to_owned())]);
         ConfigMap {
@@ -299,8 +332,13 @@ impl Snapshot {
             snapshot.config = serde_json::from_str(text)
                 .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
+        if let Some(text) = data(PLACEMENT) {
+            snapshot.placement = serde_json::from_str(text)
+                .map_err(|error| unreadable(PLACEMENT, error.to_string()))?;
+        }
         snapshot.objects = Self::listed(map)?;
         snapshot.started = is_started(&map.metadata);
+        snapshot.recreate = has(&map.metadata, RECREATE);
         snapshot.written = Some(Written::of(&map.metadata));
         Ok(snapshot)
     }

@@ -16,6 +16,8 @@ pub(crate) const COMPLETE: &str = "Complete";
 pub(crate) const FAILED: &str = "Failed";
 /// The reason of a TrainJob that took longer than `spec.activeDeadlineSeconds`.
 pub(crate) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// The reason of a TrainJob whose JobSet ran, and is gone without anybody having seen how it ended.
+const JOB_SET_GONE: &str = "JobSetGone";
 /// The reason of a TrainJob whose `spec.runtimeRef` names a kind that nobody supports: the one failure that is not final.
 pub(crate) const NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
 
@@ -79,6 +81,20 @@ pub(crate) fn next(
         next.jobs_status = job_set.jobs.to_vec();
     }
     next
+}
+
+/// How the JobSet of a TrainJob ended that nobody saw end: well, if all its replicated jobs had succeeded when they were counted last.
+pub(crate) fn unseen_end(last: &TrainJobStatus, now: Timestamp) -> Condition {
+    let has_succeeded = |job: &JobCounts| {
+        job.succeeded > 0 && job.active.max(job.ready).max(job.failed).max(job.suspended) == 0
+    };
+    let jobs = &last.jobs_status;
+    if !jobs.is_empty() && jobs.iter().all(has_succeeded) {
+        let message = "all replicated jobs had succeeded before the JobSet was deleted";
+        return condition("Completed", "True", JOB_SET_GONE, message, now);
+    }
+    let message = "the JobSet ran and is gone, and no controller saw how it ended; create the TrainJob again to run it again";
+    condition("Failed", "True", JOB_SET_GONE, message, now)
 }
 
 /// The status of a TrainJob that took too long.
@@ -242,6 +258,33 @@ mod tests {
         let suspended = next(&TrainJobStatus::default(), true, None, at(1));
         let let_go = next(&suspended, false, None, at(2));
         assert!(!has_run(&let_go));
+    }
+
+    #[test]
+    fn an_end_that_nobody_saw_is_a_success_only_if_all_had_succeeded() {
+        let counts = |succeeded, active| JobCounts {
+            succeeded,
+            active,
+            ..JobCounts::default()
+        };
+        for (jobs, kind) in [
+            (vec![counts(1, 0), counts(2, 0)], "Completed"),
+            (vec![counts(1, 0), counts(0, 0)], "Failed"),
+            (vec![counts(1, 1)], "Failed"),
+            (vec![], "Failed"),
+        ] {
+            let last = TrainJobStatus {
+                jobs_status: jobs,
+                ..TrainJobStatus::default()
+            };
+            let end = unseen_end(&last, at(7));
+            assert_eq!(
+                (&*end.type_, &*end.reason),
+                (kind, JOB_SET_GONE),
+                "{last:?}"
+            );
+            assert_eq!(end.last_transition_time.0, at(7));
+        }
     }
 
     #[test]

@@ -23,5 +23,5 @@ pub(crate) use objects::{
 };
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store, Unreadable};
-pub(crate) use stream::{Follower, Health, answer, follow, objects};
+pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};
 pub(crate) use subject::{Kind, Seen, Version};

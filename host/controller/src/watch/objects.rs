@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
 use crate::queue::Key;
-use crate::reconcile::Wishes;
+use crate::reconcile::{INPUTS, Wishes};
 use crate::wire::{self, Identity, Undecodable};
 
 use super::states::{
@@ -332,6 +332,10 @@ impl Decode for JobSetObject {
             owner: metadata.owner_references.and_then(owner),
             deleting: metadata.deletion_timestamp.is_some(),
             suspended: spec.suspend,
+            inputs: metadata
+                .annotations
+                .and_then(|mut all| all.remove(INPUTS))
+                .map(Into::into),
             end: status.conditions.into_iter().find(is_end).map(Box::new),
             jobs: jobs.into(),
         })

@@ -93,6 +93,13 @@ impl TrainJobState {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
+    /// Kind, metadata and spec as JSON text, or what of them can't be decoded.
+    pub fn text(&self) -> &str {
+        match &self.object {
+            Ok(text) | Err(text) => text,
+        }
+    }
+
     /// A number that differs where the object differs in what it is rendered from.
     pub fn fingerprint(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
@@ -119,6 +126,8 @@ pub struct JobSetState {
     pub deleting: bool,
     /// `spec.suspend`.
     pub suspended: bool,
+    /// What it was rendered from, if it says so.
+    pub(crate) inputs: Option<Box<str>>,
     /// Its end, where it has one: the condition `Completed` or `Failed`.
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
@@ -135,6 +144,20 @@ impl JobSetState {
     /// `metadata.resourceVersion`.
     pub fn resource_version(&self) -> String {
         self.version.to_string()
+    }
+
+    /// One that is gone, with how it ended: that of the TrainJob of this UID.
+    pub(crate) fn departed(owner: Box<str>, end: Condition, jobs: &[JobCounts]) -> Self {
+        Self {
+            uid: Box::default(),
+            version: 0,
+            owner: Some(owner),
+            deleting: true,
+            suspended: false,
+            inputs: None,
+            end: Some(Box::new(end)),
+            jobs: jobs.into(),
+        }
     }
 
     /// Whether pods of it run or are about to end.
@@ -179,6 +202,7 @@ impl JobSetState {
             owner: None,
             deleting: false,
             suspended: false,
+            inputs: None,
             end,
             jobs,
         }

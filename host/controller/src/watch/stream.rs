@@ -30,12 +30,21 @@ pub(crate) enum Health {
     Lost(String),
 }
 
+/// An object that is gone.
+#[derive(Debug)]
+pub(crate) struct Gone<S> {
+    /// The last that is known of it.
+    pub(crate) last: Arc<S>,
+    /// Whether that is how it went; otherwise it may have changed since.
+    pub(crate) was_seen: bool,
+}
+
 /// What a watch tells of.
 pub(crate) trait Follower<W: Decode> {
     /// How it does now, if that is not how it did before.
     fn health(&self, health: Health);
     /// An object appeared, changed, or went, with the last that was known of it if it went.
-    fn changed(&self, key: &W::Key, gone: Option<Arc<W::State>>);
+    fn changed(&self, key: &W::Key, gone: Option<Gone<W::State>>);
 }
 
 /// Watches a kind for good. An error is logged and retried; no other watch feels it.
@@ -179,7 +188,9 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
             self.follower.changed(&key, None);
         }
         for (key, last) in gone {
-            self.follower.changed(&key, last);
+            let was_seen = false;
+            let gone = last.map(|last| Gone { last, was_seen });
+            self.follower.changed(&key, gone);
         }
     }
 
@@ -196,8 +207,12 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         };
         match read {
             Ok(last) => {
-                self.store.remove(&key, last.version());
-                self.follower.changed(&key, Some(Arc::new(last)));
+                let (version, last) = (last.version(), Arc::new(last));
+                let was_seen = true;
+                // Before it goes: nobody finds it gone without knowing how it went.
+                self.follower.changed(&key, Some(Gone { last, was_seen }));
+                self.store.remove(&key, version);
+                self.follower.changed(&key, None);
             }
             Err(last) => {
                 self.store.remove(&key, last.version());

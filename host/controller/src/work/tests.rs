@@ -123,7 +123,11 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
     let ends = |key: &Key| {
         let (_, read) =
             crate::watch::read::<JobSetObject>(&object("j", 5, Some("Completed"))).unwrap();
-        reconciler.ended(key, Arc::new(read.unwrap()));
+        let gone = crate::watch::Gone {
+            last: Arc::new(read.unwrap()),
+            was_seen: true,
+        };
+        reconciler.departed(key, gone);
     };
     for number in 0..100 {
         let told = put(&format!("told-{number}"), 1, None);

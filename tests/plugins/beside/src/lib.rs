@@ -18,6 +18,7 @@ trainyard_sdk::plugin!(Beside: transform, build);
 impl Transform for Beside {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         for pod_set in ctx.info().with_ancestor("trainer") {
+            pod_set.set_pod_label("example.com/edition", EDITION);
             for container in pod_set.containers() {
                 ctx.because("pods know by which edition they were made");
                 container.put_env("EDITION", EDITION);

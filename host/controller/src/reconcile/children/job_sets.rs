@@ -1,15 +1,21 @@
 //! A TrainJob's JobSet: made, changed while it may change, and let go again.
 
+use std::sync::Arc;
+
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::response::{Status, reason};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
-use trainyard_api::{TrainJob, merge, names};
+use trainyard_api::names;
+use trainyard_model::lookup::Lookups;
+use trainyard_render::Warning;
 
 use super::beside::{Held, Stage};
-use super::{Pass, Placed, warning};
+use super::{Pass, Placed};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
+use crate::reconcile::inputs::{self, INPUTS};
+use crate::reconcile::placement::{self, Entries};
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
@@ -50,14 +56,18 @@ impl Reconciler {
 }
 
 /// A suspended JobSet, as the API server has it.
-struct Suspended {
-    uid: String,
+pub(super) struct Suspended {
+    pub(super) uid: String,
     version: String,
     /// Whether it was let go before.
     started: bool,
     /// Whether pods of it run or are about to end.
-    is_active: bool,
+    pub(super) is_active: bool,
     spec: Value,
+    /// What it was rendered from, if it says so.
+    inputs: Option<String>,
+    /// What its Jobs may still have of an earlier placement.
+    taken: Entries,
 }
 
 impl Suspended {
@@ -68,13 +78,33 @@ impl Suspended {
         let counts = live.data.pointer("/status/replicatedJobsStatus");
         let mut counts = counts.and_then(Value::as_array).into_iter().flatten();
         let active = |count: &Value| count.get("active").and_then(Value::as_i64);
+        let annotations = live.metadata.annotations.as_ref();
+        let taken = annotations.and_then(|all| all.get(job_set::TAKEN));
+        let inputs = annotations.and_then(|all| all.get(INPUTS)).cloned();
         (is_suspended && live.metadata.deletion_timestamp.is_none()).then_some(Self {
+            inputs,
+            // What can't be read says nothing.
+            taken: taken
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_default(),
             started: is_started(&live.metadata),
             is_active: counts.any(|count| active(count) > Some(0)),
             uid: live.metadata.uid?,
             version: live.metadata.resource_version?,
             spec,
         })
+    }
+
+    /// What its Jobs may have that the wanted spec does not ask for. JobSet adds the placement of a replicated job to that of its
+    /// Jobs when it lets them go, and takes nothing away.
+    fn taken_by(&self, wanted: &Value) -> Entries {
+        let taken = Entries::missing(&self.spec, wanted);
+        taken.and(self.taken.clone()).missing_in(wanted)
+    }
+
+    /// What was taken away in fact: some admission webhook may have put it back.
+    pub(super) fn taken(&self) -> Entries {
+        self.taken.clone().missing_in(&self.spec)
     }
 }
 
@@ -88,7 +118,10 @@ impl Pass<'_> {
         let made = self.made().await?;
         let objects = &made.rendered.objects;
         let objects = self.apply_beside(objects, Stage::Fresh).await?;
-        let (key, job_set) = (self.key, self.marked(made.rendered.job_set));
+        let (key, job_set) = (
+            self.key,
+            self.marked(made.rendered.job_set, &made.snapshot.lookups),
+        );
         let params = PatchParams::apply(MANAGER);
         let applied = self
             .reconciler
@@ -104,7 +137,9 @@ impl Pass<'_> {
             }
             other => other,
         };
-        applied.map(|()| Placed {
+        applied?;
+        self.note_made(&made.snapshot, &job_set).await?;
+        Ok(Placed {
             warnings: made.rendered.warnings,
             objects: Some(objects),
         })
@@ -113,18 +148,7 @@ impl Pass<'_> {
     /// Brings a suspended JobSet to where it should be.
     pub(super) async fn change(&self, found: &JobSetState) -> Result<Placed, ReconcileError> {
         let mut warnings = Vec::new();
-        let mut snapshot = self.snapshot().await?;
-        if snapshot.is_none() {
-            snapshot = match self.snapshot_again().await {
-                Ok(snapshot) => Some(snapshot),
-                // The JobSet can go on without.
-                Err(error) if error.is_of_input() => {
-                    warnings.push(warning(&error));
-                    None
-                }
-                Err(error) => return Err(error),
-            };
-        }
+        let snapshot = self.snapshot_or_another(&mut warnings).await?;
         // A JobSet without a snapshot or a plan is older than they are: nobody knows whether it has run.
         let is_new = |snapshot: &Snapshot| !snapshot.started && snapshot.plan.is_some();
         let mut placed = match snapshot {
@@ -133,9 +157,9 @@ impl Pass<'_> {
                 if live.started {
                     // Somebody else suspended it, and nobody noted that it ran.
                     let snapshot = self.started(snapshot).await?;
-                    self.resume(live, Some(snapshot)).await?
+                    self.resume(found, live, Some(snapshot)).await?
                 } else {
-                    self.renew(live, snapshot).await?
+                    self.renew(found, live, snapshot).await?
                 }
             }
             snapshot => {
@@ -147,7 +171,8 @@ impl Pass<'_> {
                         objects: Some(Held::by_name(&listed)),
                     });
                 }
-                self.resume(self.suspended(found).await?, snapshot).await?
+                self.resume(found, self.suspended(found).await?, snapshot)
+                    .await?
             }
         };
         placed.warnings.append(&mut warnings);
@@ -167,14 +192,49 @@ impl Pass<'_> {
     }
 
     /// Brings a JobSet that has never run to where it should be.
-    async fn renew(&self, live: Suspended, snapshot: Snapshot) -> Result<Placed, ReconcileError> {
-        let made = self.render(snapshot).await?;
+    async fn renew(
+        &self,
+        found: &JobSetState,
+        mut live: Suspended,
+        snapshot: Snapshot,
+    ) -> Result<Placed, ReconcileError> {
+        let mut made = self.render(snapshot).await?;
         if made.renewed {
-            self.replace_snapshot(&made.snapshot).await?;
+            self.replace_snapshot(&mut made.snapshot).await?;
         }
+        let wanted = self.marked(made.rendered.job_set, &made.snapshot.lookups);
         let objects = &made.rendered.objects;
+        if live.inputs.is_some() && live.inputs.as_deref() == inputs::annotation(&wanted) {
+            let listed: Vec<_> = objects.iter().map(Listed::of).collect();
+            return Ok(Placed {
+                warnings: made.rendered.warnings,
+                objects: Some(Held::by_name(&listed)),
+            });
+        }
         let objects = self.apply_beside(objects, Stage::Fresh).await?;
-        let wanted = self.marked(made.rendered.job_set);
+        let taken = live.taken_by(wanted.get("spec").unwrap_or(&Value::Null));
+        let mut placed = Placed {
+            warnings: made.rendered.warnings,
+            objects: Some(objects),
+        };
+        if !taken.is_empty() {
+            let mut waiting = wanted.clone();
+            job_set::hold(&mut waiting, &taken);
+            if !self.replace(&live, &waiting).await? {
+                return Ok(placed);
+            }
+            live = self.suspended(found).await?;
+            placed.warnings.extend(self.jobs_without(&live).await?);
+        }
+        if self.replace(&live, &wanted).await? {
+            self.note_made(&made.snapshot, &wanted).await?;
+        }
+        Ok(placed)
+    }
+
+    /// Applies a JobSet over the suspended one. Where that is refused because fields can't change, the one that is there gives way to
+    /// another, whose absence wakes the TrainJob again. Says whether it is still there.
+    async fn replace(&self, live: &Suspended, wanted: &Value) -> Result<bool, ReconcileError> {
         let mut job_set = wanted.clone();
         if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("uid".to_owned(), json!(live.uid));
@@ -186,21 +246,16 @@ impl Pass<'_> {
             .patch_job_set(key, &Patch::Apply(&job_set), &params)
             .await;
         match applied {
-            // A suspended one without pods gives way to another. Its end wakes the TrainJob again.
             Err(ReconcileError::Api { problem, .. })
                 if job_set::is_immutable(&problem) && !live.is_active =>
             {
-                self.can_be_made(&wanted).await?;
-                reconciler
-                    .delete_job_set(key, &live.uid, Some(live.version))
-                    .await?;
+                self.can_be_made(wanted).await?;
+                let version = Some(live.version.clone());
+                reconciler.delete_job_set(key, &live.uid, version).await?;
+                Ok(false)
             }
-            other => other?,
+            other => other.map(|()| true),
         }
-        Ok(Placed {
-            warnings: made.rendered.warnings,
-            objects: Some(objects),
-        })
     }
 
     /// Fails where a JobSet could not be created in the place of the one that is there.
@@ -232,30 +287,34 @@ impl Pass<'_> {
     /// objects beside it follow as their modes let, and are known from then on.
     async fn resume(
         &self,
+        found: &JobSetState,
         live: Suspended,
         snapshot: Option<Snapshot>,
     ) -> Result<Placed, ReconcileError> {
-        let listed = snapshot.as_ref().map(|snapshot| snapshot.objects.clone());
-        let listed = listed.unwrap_or_default();
         let mut warnings = Vec::new();
-        let rendered = match snapshot.filter(|snapshot| snapshot.plan.is_some()) {
-            None => None,
-            Some(snapshot) => match self.render(snapshot).await {
-                Ok(made) => Some(made.rendered),
-                // Its plugins are gone or not what they were: the TrainJob's own patches still say where its pods go.
-                Err(
-                    error @ (ReconcileError::PlanIsPinned { .. }
-                    | ReconcileError::Render(_)
-                    | ReconcileError::Panicked(_)),
-                ) => {
-                    warnings.push(warning(&error));
-                    None
-                }
-                Err(error) => return Err(error),
-            },
+        let Some(snapshot) = snapshot else {
+            // Nobody knows any more what of the placement is an earlier admission's.
+            let wanted = placement::patched(&self.job, &live.spec);
+            if !self.job.suspend {
+                warnings.extend(self.let_go(found, live, &wanted).await?);
+            }
+            return Ok(Placed {
+                warnings,
+                objects: Some(Arc::default()),
+            });
+        };
+        let listed = &snapshot.objects;
+        let rendered = match self.render(snapshot.clone()).await {
+            Ok(made) => Some(made.rendered),
+            // Its plugins are gone or not what they were: what they did to its pods is noted.
+            Err(error) if error.is_of_input() || error.is_of_plugins() => {
+                warnings.push(super::warning(&error));
+                None
+            }
+            Err(error) => return Err(error),
         };
         let objects = match &rendered {
-            None => Held::by_name(&listed),
+            None => Held::by_name(listed),
             Some(rendered) => {
                 let objects = rendered.objects.iter();
                 let objects = objects.filter(|object| listed.contains(&Listed::of(object)));
@@ -264,8 +323,10 @@ impl Pass<'_> {
             }
         };
         if !self.job.suspend {
-            self.let_go(live, rendered.map(|rendered| rendered.job_set))
-                .await?;
+            let spec =
+                rendered.and_then(|mut rendered| Some(rendered.job_set.get_mut("spec")?.take()));
+            let wanted = spec.unwrap_or_else(|| snapshot.placed(&self.job));
+            warnings.extend(self.let_go(found, live, &wanted).await?);
         }
         Ok(Placed {
             warnings,
@@ -273,24 +334,41 @@ impl Pass<'_> {
         })
     }
 
-    /// Lets a JobSet that has run go on, with the scheduling of what was rendered.
-    async fn let_go(&self, live: Suspended, rendered: Option<Value>) -> Result<(), ReconcileError> {
-        let spec = &live.spec;
-        let wanted = match rendered {
-            Some(rendered) => rendered.get("spec").cloned().unwrap_or_default(),
-            None => patched(&self.job, spec),
+    /// Lets a JobSet that has run go on, with its pods placed as in the wanted spec.
+    async fn let_go(
+        &self,
+        found: &JobSetState,
+        mut live: Suspended,
+        wanted: &Value,
+    ) -> Result<Option<Warning>, ReconcileError> {
+        let (reconciler, key) = (self.reconciler, self.key);
+        let patch = async |patch: Value| {
+            let patch = Patch::Merge(&patch);
+            reconciler.patch_job_set(key, &patch, &merging()).await
         };
-        let jobs = job_set::rescheduled(spec, &wanted);
-        let patch = job_set::resumption(&live.uid, &live.version, jobs);
-        self.reconciler
-            .patch_job_set(self.key, &Patch::Merge(&patch), &merging())
-            .await
+        let mut warning = None;
+        let taken = live.taken_by(wanted);
+        if !taken.is_empty() {
+            let jobs = placement::placed(&live.spec, wanted);
+            if jobs.is_some() || taken != live.taken {
+                patch(job_set::relocation(&live.uid, &live.version, jobs, &taken)).await?;
+                live = self.suspended(found).await?;
+            }
+            warning = self.jobs_without(&live).await?;
+        }
+        let jobs = placement::placed(&live.spec, wanted);
+        patch(job_set::resumption(&live.uid, &live.version, jobs)).await?;
+        Ok(warning)
     }
 
-    /// The JobSet as it is applied. One that is let go says so from then on.
-    fn marked(&self, job_set: Value) -> Value {
+    /// The JobSet as it is applied. One that is let go says so from then on; one that waits says what it was rendered from.
+    fn marked(&self, job_set: Value, lookups: &Lookups) -> Value {
         let mut job_set = self.owned(job_set);
-        if !self.job.suspend {
+        job_set::clear_marks(&mut job_set);
+        if self.job.suspend {
+            let inputs = self.inputs.annotation(lookups);
+            job_set::annotate(&mut job_set, INPUTS, inputs);
+        } else {
             job_set::mark_started(&mut job_set);
         }
         job_set
@@ -316,17 +394,6 @@ impl Pass<'_> {
             _ => Err(error),
         }
     }
-}
-
-/// The live spec with the TrainJob's own patches, each as far as it can be merged.
-fn patched(job: &TrainJob, spec: &Value) -> Value {
-    let patches = job
-        .runtime_patches
-        .iter()
-        .filter_map(|patch| patch.spec.as_ref());
-    patches.fold(spec.clone(), |spec, patch| {
-        merge::strategic(&spec, patch).unwrap_or(spec)
-    })
 }
 
 /// Whether a ResourceQuota is used up.

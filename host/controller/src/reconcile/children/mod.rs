@@ -2,6 +2,7 @@
 
 mod beside;
 mod job_sets;
+mod jobs;
 mod read;
 mod render;
 mod running;
@@ -9,6 +10,7 @@ mod snapshots;
 
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
 use serde_json::{Value, json};
@@ -18,10 +20,13 @@ use trainyard_render::{About, Warning};
 use beside::Held;
 
 use super::error::{ReconcileError, unless_gone};
+use super::inputs::Inputs;
 use super::snapshot::Listed;
 use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
-use crate::watch::{JobSetState, State, TrainJobObject, TrainJobState, answer, objects};
+use crate::watch::{
+    JobSetObject, JobSetState, State, TrainJobObject, TrainJobState, answer, objects,
+};
 
 pub(super) use read::read;
 pub(super) use running::Known;
@@ -33,6 +38,12 @@ struct Pass<'a> {
     job: Arc<TrainJob>,
     /// Whether its status says that a JobSet of it has run.
     has_run: bool,
+    /// Whether its status says that it is suspended: so its JobSet has not ended.
+    is_suspended: bool,
+    /// Whether its JobSet was seen to be deleted before it ended.
+    was_deleted: bool,
+    /// What it is rendered from.
+    inputs: Inputs,
 }
 
 /// What was done for a TrainJob.
@@ -67,11 +78,11 @@ impl Reconciler {
             }
             found => {
                 let fingerprint = state.fingerprint();
-                let is_known = |known: &Known| known.is_of(&state.uid, fingerprint);
                 // One that should run is let go, whoever suspended it.
-                let is_as_wanted =
-                    self.known().get(key).is_some_and(is_known) && !self.interests.is_outdated(key);
-                if found.is_some() && suspend && is_as_wanted {
+                if let Some(found) = found
+                    && suspend
+                    && self.is_as_wanted(key, state, found)
+                {
                     return Ok(Vec::new());
                 }
                 self.interests.begin(key);
@@ -85,12 +96,69 @@ impl Reconciler {
                         if had_one {
                             self.confirm(key, state).await?;
                         }
-                        pass.make().await?
+                        match pass.make().await {
+                            Err(error @ ReconcileError::EndIsUnknown { .. }) => {
+                                self.end_unseen(key, state).await?;
+                                return Ok(vec![warning(&error)]);
+                            }
+                            made => made?,
+                        }
                     }
                 };
+                if found.is_none() {
+                    self.departed.forget(key);
+                }
                 self.remember(key, &state.uid, fingerprint, placed.objects);
                 Ok(placed.warnings)
             }
+        }
+    }
+
+    /// Whether a suspended JobSet is as its TrainJob wants it: so it was left, or it says so itself.
+    fn is_as_wanted(&self, key: &Key, state: &TrainJobState, found: &JobSetState) -> bool {
+        if self.interests.is_outdated(key) {
+            return false;
+        }
+        let fingerprint = state.fingerprint();
+        let known = self.known().get(key).cloned();
+        if let Some(known) = known {
+            return known.is_of(&state.uid, fingerprint);
+        }
+        let inputs = Inputs::of(&self.common, state);
+        let is_as_wanted = inputs.are_all_of(found.inputs.as_deref());
+        if is_as_wanted {
+            self.remember(key, &state.uid, fingerprint, None);
+        }
+        is_as_wanted
+    }
+
+    /// Ends a TrainJob whose JobSet has run and is gone, without anybody having seen how it ended: it would run again.
+    async fn end_unseen(&self, key: &Key, state: &TrainJobState) -> Result<(), ReconcileError> {
+        // Of two watches one may be behind.
+        self.confirm(key, state).await?;
+        let found: Option<JobSetObject> = self.read(key, &key.name).await?;
+        if found.is_some() {
+            let what = format!("JobSet `{}`", key.name);
+            return Err(ReconcileError::Conflict { what });
+        }
+        let status = &state.status;
+        let end = status::unseen_end(status, Timestamp::now());
+        let departed = JobSetState::departed(state.uid.clone(), end, &status.jobs_status);
+        self.departed.note(key, Arc::new(departed), true);
+        Ok(())
+    }
+
+    /// Suspends the JobSet of a TrainJob that is about to be deleted, if it is to be suspended. Nothing else is made of such a TrainJob.
+    pub(super) async fn suspend_what_runs(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+    ) -> Result<Vec<Warning>, ReconcileError> {
+        match self.job_set(key, state) {
+            Some(found) if state.wishes.suspend && !found.suspended && !found.deleting => {
+                self.suspend(key, state, &found).await
+            }
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -100,6 +168,9 @@ impl Reconciler {
             key,
             job: Arc::new(read(state)?),
             has_run: status::has_run(&state.status),
+            is_suspended: state.status.is_true(status::SUSPENDED).is_some(),
+            was_deleted: self.departed.was_deleted(key, &state.uid),
+            inputs: Inputs::of(&self.common, state),
         })
     }
 
@@ -142,8 +213,8 @@ impl Reconciler {
             Err(error) => return Err(error),
         };
         let patch = job_set::suspension(&job_set.uid);
-        self.patch_job_set(key, &Patch::Merge(&patch), &merging())
-            .await?;
+        let patch = Patch::Merge(&patch);
+        self.patch_job_set(key, &patch, &merging()).await?;
         Ok(unmarked.iter().map(warning).collect())
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use trainyard_api::runtime::RuntimeKind;
 use trainyard_model::lookup::{Asker, Lookups};
 use trainyard_render::{Problem, Rendered};
@@ -25,13 +26,14 @@ pub(super) struct Made {
 impl Pass<'_> {
     /// What a TrainJob without a JobSet becomes; its snapshot is in the cluster then.
     pub(super) async fn made(&self) -> Result<Made, ReconcileError> {
-        if self.has_run
-            && let Some(snapshot) = self.snapshot().await?
-        {
-            return self.remade(snapshot).await;
+        if self.has_run {
+            match self.read_snapshot().await? {
+                Some(snapshot) => return self.remade(self.to_recreate(snapshot).await?).await,
+                None => self.has_not_ended(None)?,
+            }
         }
         let error = match self.made_now().await {
-            Ok(made) => match self.post_snapshot(&made.snapshot).await {
+            Ok(mut made) => match self.post_snapshot(&mut made.snapshot).await {
                 Ok(()) => return Ok(made),
                 Err(error @ ReconcileError::Conflict { .. }) => error,
                 Err(error) => return Err(error),
@@ -40,8 +42,8 @@ impl Pass<'_> {
             Err(error) if error.is_of_input() => error,
             Err(error) => return Err(error),
         };
-        match self.snapshot().await? {
-            Some(snapshot) => self.remade(snapshot).await,
+        match self.read_snapshot().await? {
+            Some(snapshot) => self.remade(self.to_recreate(snapshot).await?).await,
             None => Err(error),
         }
     }
@@ -60,22 +62,22 @@ impl Pass<'_> {
     /// The snapshot of a JobSet that is there, and may have run, made again of the runtime as it is now.
     pub(super) async fn snapshot_again(&self) -> Result<Snapshot, ReconcileError> {
         let snapshot = self.fresh_snapshot()?.of_a_started_job();
-        let made = self.render(snapshot).await?;
-        self.post_snapshot(&made.snapshot).await?;
+        let mut made = self.render(snapshot).await?;
+        self.post_snapshot(&mut made.snapshot).await?;
         Ok(made.snapshot)
     }
 
     /// The same from the snapshot that is already there.
     async fn remade(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
-        let made = self.render(snapshot).await?;
+        let mut made = self.render(snapshot).await?;
         if made.renewed {
-            self.replace_snapshot(&made.snapshot).await?;
+            self.replace_snapshot(&mut made.snapshot).await?;
         }
         Ok(made)
     }
 
     /// A snapshot of the runtime as it is now.
-    fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
+    pub(super) fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
         let reference = &self.job.runtime_ref;
         let stores = &self.reconciler.stores;
         let (runtimes, namespace) = match reference.kind {
@@ -141,7 +143,10 @@ impl Pass<'_> {
         if let (Some(pinned), false) = (&pinned, same) {
             return Err(pinned.pinned_against(&plan));
         }
-        let same = (pinned.is_some() || snapshot.list(&rendered.objects)) && same;
+        let same = match &pinned {
+            Some(_) => same,
+            None => self.note(&mut snapshot, &rendered) && same,
+        };
         let renewed = !same && !snapshot.started;
         if self.reconciler.write_defaults {
             defaults::fill(&mut rendered.job_set);
@@ -151,6 +156,13 @@ impl Pass<'_> {
             snapshot,
             renewed,
         })
+    }
+
+    /// Has the snapshot say what was rendered beside the JobSet, and how plugins place its pods. Says whether that is what it had.
+    fn note(&self, snapshot: &mut Snapshot, rendered: &Rendered) -> bool {
+        let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
+        let placed = snapshot.place(&self.job, spec);
+        snapshot.list(&rendered.objects) && placed
     }
 
     /// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started

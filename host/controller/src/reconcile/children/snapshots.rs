@@ -3,12 +3,13 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::Patch;
-use serde_json::json;
+use serde_json::{Value, json};
+use trainyard_render::Warning;
 
-use super::Pass;
+use super::{Pass, warning};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{STARTED, Snapshot, Written, is_started};
+use crate::reconcile::snapshot::{RECREATE, STARTED, Snapshot, Written, is_started};
 use crate::reconcile::{Reconciler, creating, merging, owner};
 
 impl Reconciler {
@@ -29,39 +30,63 @@ impl Reconciler {
                 Ok(Some(owner::foreign(&key.name, "ConfigMap", &name, &found)))
             }
             Some(found) if !is_started(&found) => {
-                self.seal(key, &Written::of(&found)).await.map(|()| None)
+                self.seal(key, &Written::of(&found), false).await?;
+                Ok(None)
             }
             // There is none where the JobSet is older than snapshots are, or somebody deleted it.
             _ => Ok(None),
         }
     }
 
-    /// Marks a snapshot as started; it can't change any more then.
-    async fn seal(&self, key: &Key, written: &Written) -> Result<(), ReconcileError> {
+    /// Marks a snapshot as started; it can't change any more then. With `recreate`, it says too that its JobSet was deleted before it
+    /// ended.
+    async fn seal(
+        &self,
+        key: &Key,
+        written: &Written,
+        recreate: bool,
+    ) -> Result<Written, ReconcileError> {
+        let mut annotations = json!({STARTED: "true"});
+        if recreate && let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(RECREATE.to_owned(), json!("true"));
+        }
+        let patch = json!({"metadata": {"annotations": annotations}, "immutable": true});
+        self.mark(key, written, patch).await
+    }
+
+    async fn mark(
+        &self,
+        key: &Key,
+        written: &Written,
+        mut patch: Value,
+    ) -> Result<Written, ReconcileError> {
         let maps: Api<ConfigMap> = self.api(key);
         let name = Snapshot::name(&key.name);
-        let started = json!({
-            "metadata": {
-                "uid": written.uid, "resourceVersion": written.version,
-                "annotations": {STARTED: "true"},
-            },
-            "immutable": true,
-        });
-        let sealed = maps.patch(&name, &merging(), &Patch::Merge(&started)).await;
-        sealed
-            .map(drop)
+        if let Some(metadata) = patch
+            .pointer_mut("/metadata")
+            .and_then(Value::as_object_mut)
+        {
+            metadata.insert("uid".to_owned(), json!(written.uid));
+            metadata.insert("resourceVersion".to_owned(), json!(written.version));
+        }
+        let marked = maps.patch(&name, &merging(), &Patch::Merge(&patch)).await;
+        marked
+            .map(|map| Written::of(&map.metadata))
             .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))
     }
 }
 
 impl Pass<'_> {
-    pub(super) async fn post_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
+    pub(super) async fn post_snapshot(
+        &self,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), ReconcileError> {
         let map = snapshot.to_config_map(&self.job, &self.key.namespace);
         let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
         let created = self.config_maps().create(&creating(), &map).await;
-        created
-            .map(drop)
-            .map_err(|error| ReconcileError::api(what(), error))
+        let created = created.map_err(|error| ReconcileError::api(what(), error))?;
+        snapshot.written = Some(Written::of(&created.metadata));
+        Ok(())
     }
 
     /// The snapshot that is there. Where only the TrainJob's status says that its JobSet has run, the snapshot is marked: the
@@ -74,6 +99,33 @@ impl Pass<'_> {
             return self.started(snapshot).await.map(Some);
         }
         Ok(Some(snapshot))
+    }
+
+    /// The snapshot of a suspended JobSet. One that is missing is made again of the runtime as it is now. One that can't be used is
+    /// left as it is, with a warning, and the runtime as it is now takes its place. `None` if there is no runtime either: the JobSet
+    /// can go on without.
+    pub(super) async fn snapshot_or_another(
+        &self,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<Snapshot>, ReconcileError> {
+        let another = match self.snapshot().await {
+            Ok(Some(snapshot)) => Ok(snapshot),
+            Ok(None) => self.snapshot_again().await,
+            Err(error @ (ReconcileError::Snapshot(_) | ReconcileError::Foreign { .. })) => {
+                warnings.push(warning(&error));
+                let fresh = self.fresh_snapshot();
+                fresh.map(Snapshot::of_a_started_job)
+            }
+            Err(error) => return Err(error),
+        };
+        match another {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(error) if error.is_of_input() => {
+                warnings.push(warning(&error));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) async fn read_snapshot(&self) -> Result<Option<Snapshot>, ReconcileError> {
@@ -94,7 +146,10 @@ impl Pass<'_> {
     }
 
     /// Puts a snapshot in the place of the one that it was made from.
-    pub(super) async fn replace_snapshot(&self, snapshot: &Snapshot) -> Result<(), ReconcileError> {
+    pub(super) async fn replace_snapshot(
+        &self,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), ReconcileError> {
         let name = Snapshot::name(&self.key.name);
         let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
         let mut map = snapshot.to_config_map(&self.job, &self.key.namespace);
@@ -104,15 +159,76 @@ impl Pass<'_> {
         }
         let patch = Patch::Merge(&map);
         let replaced = self.config_maps().patch(&name, &merging(), &patch).await;
-        replaced.map(drop).map_err(failed)
+        let replaced = replaced.map_err(failed)?;
+        snapshot.written = Some(Written::of(&replaced.metadata));
+        Ok(())
     }
 
     /// Has the snapshot that is there say that the JobSet has run.
-    pub(super) async fn started(&self, snapshot: Snapshot) -> Result<Snapshot, ReconcileError> {
+    pub(super) async fn started(&self, mut snapshot: Snapshot) -> Result<Snapshot, ReconcileError> {
         if let Some(written) = &snapshot.written {
-            self.reconciler.seal(self.key, written).await?;
+            let written = self.reconciler.seal(self.key, written, false).await?;
+            snapshot.written = Some(written);
         }
         Ok(snapshot.of_a_started_job())
+    }
+
+    /// The snapshot by which the JobSet of a TrainJob that has run is made again. It says so first: a controller that starts before
+    /// there is another JobSet has not seen how the last one went.
+    ///
+    /// # Errors
+    /// The JobSet may have ended: it would run again.
+    pub(super) async fn to_recreate(
+        &self,
+        mut snapshot: Snapshot,
+    ) -> Result<Snapshot, ReconcileError> {
+        self.has_not_ended(Some(&snapshot))?;
+        let recreate = self.was_deleted && !snapshot.recreate;
+        let has_run = self.has_run || snapshot.started;
+        if let Some(written) = snapshot.written.as_ref().filter(|_| has_run)
+            && (recreate || !snapshot.started)
+        {
+            let written = self.reconciler.seal(self.key, written, recreate).await?;
+            snapshot.written = Some(written);
+            snapshot.recreate |= recreate;
+            snapshot.started = true;
+        }
+        Ok(snapshot)
+    }
+
+    /// Fails if the JobSet that is gone has run, and may have ended. One that was suspended has not, nor has one that was seen to be
+    /// deleted before.
+    pub(super) fn has_not_ended(&self, snapshot: Option<&Snapshot>) -> Result<(), ReconcileError> {
+        let is = |holds: fn(&Snapshot) -> bool| snapshot.is_some_and(holds);
+        let has_run = self.has_run || is(|snapshot| snapshot.started);
+        let has_not_ended =
+            self.is_suspended || self.was_deleted || is(|snapshot| snapshot.recreate);
+        if has_run && !has_not_ended {
+            let name = self.key.name.to_string();
+            return Err(ReconcileError::EndIsUnknown { name });
+        }
+        Ok(())
+    }
+
+    /// Notes what a controller that starts can't see any more: that a JobSet has run which goes by itself when it has ended, and that
+    /// there is another in the place of one that was deleted.
+    pub(super) async fn note_made(
+        &self,
+        snapshot: &Snapshot,
+        job_set: &Value,
+    ) -> Result<(), ReconcileError> {
+        let Some(written) = &snapshot.written else {
+            return Ok(());
+        };
+        let ttl = job_set.pointer("/spec/ttlSecondsAfterFinished");
+        let goes = ttl.is_some_and(|seconds| !seconds.is_null()) && !self.job.suspend;
+        if snapshot.recreate {
+            let patch = json!({"metadata": {"annotations": {RECREATE: null}}});
+            self.reconciler.mark(self.key, written, patch).await?;
+        } else if goes && !snapshot.started {
+            self.reconciler.seal(self.key, written, false).await?;
+        }
+        Ok(())
     }
 
     fn config_maps(&self) -> Api<ConfigMap> {

@@ -57,7 +57,8 @@ struct Told {
     health: Mutex<Vec<Health>>,
     /// How often each object changed.
     changed: Mutex<BTreeMap<String, usize>>,
-    gone: Mutex<Vec<String>>,
+    /// What went, and whether that was seen.
+    gone: Mutex<Vec<(String, bool)>>,
 }
 
 impl Follower<TrainJobObject> for Told {
@@ -68,11 +69,12 @@ impl Follower<TrainJobObject> for Told {
     fn changed(
         &self,
         key: &Key,
-        gone: Option<Arc<<TrainJobObject as crate::watch::Watched>::State>>,
+        gone: Option<Gone<<TrainJobObject as crate::watch::Watched>::State>>,
     ) {
         let name = key.name.to_string();
-        if gone.is_some() {
-            self.gone.lock().unwrap().push(name.clone());
+        if let Some(gone) = gone {
+            let gone = (name.clone(), gone.was_seen);
+            self.gone.lock().unwrap().push(gone);
         }
         *self.changed.lock().unwrap().entry(name).or_default() += 1;
     }
@@ -196,7 +198,12 @@ async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
     let store = Jobs::default();
     let told = followed(&script, &store).await;
     assert_eq!(store.keys(), [key("stays")]);
-    assert_eq!(*told.gone.lock().unwrap(), ["never-seen", "goes"]);
+    let gone = told.gone.lock().unwrap().clone();
+    let expected = [("never-seen", true), ("goes", false)];
+    assert_eq!(
+        gone,
+        expected.map(|(name, was_seen)| (name.to_owned(), was_seen))
+    );
 }
 
 #[tokio::test(start_paused = true)]

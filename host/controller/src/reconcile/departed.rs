@@ -1,0 +1,95 @@
+//! What is known of JobSets that are gone: of those that nobody deletes by hand, whether they ended is seen only when they go.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::queue::Key;
+use crate::watch::JobSetState;
+
+/// JobSets as they were last, of TrainJobs that do not say their end.
+#[derive(Debug, Default)]
+pub(crate) struct Departed(Mutex<HashMap<Key, Arc<JobSetState>>>);
+
+impl Departed {
+    /// A JobSet is gone. One that nobody has seen go may have ended since it was known last.
+    pub(crate) fn note(&self, key: &Key, last: Arc<JobSetState>, seen: bool) {
+        if seen || last.end.is_some() {
+            self.all().insert(key.clone(), last);
+        } else {
+            self.forget(key);
+        }
+    }
+
+    /// The JobSet of the TrainJob of that UID, if it had ended.
+    pub(super) fn ended(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
+        self.of(key, job_uid).filter(|last| last.end.is_some())
+    }
+
+    /// Whether the JobSet of the TrainJob of that UID was seen to go before it ended.
+    pub(super) fn was_deleted(&self, key: &Key, job_uid: &str) -> bool {
+        self.of(key, job_uid).is_some_and(|last| last.end.is_none())
+    }
+
+    /// The TrainJob says its end, has another JobSet, or is gone.
+    pub(super) fn forget(&self, key: &Key) {
+        self.all().remove(key);
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.all().len()
+    }
+
+    fn of(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
+        let last = self.all().get(key).cloned()?;
+        (last.owner.as_deref() == Some(job_uid)).then_some(last)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    fn job_set(ended: bool) -> Arc<JobSetState> {
+        let end = ended.then(|| {
+            Box::new(Condition {
+                type_: "Completed".to_owned(),
+                status: "True".to_owned(),
+                reason: String::new(),
+                message: String::new(),
+                last_transition_time: Time(Timestamp::UNIX_EPOCH),
+                observed_generation: None,
+            })
+        });
+        let mut state = JobSetState::for_tests(end, Box::default());
+        state.owner = Some("job".into());
+        Arc::new(state)
+    }
+
+    #[test]
+    fn only_what_was_seen_to_go_is_known_to_be_deleted() {
+        let key = Key::new("ns", "name");
+        for (ended, seen, is_deleted) in [
+            (false, true, true),
+            (false, false, false),
+            (true, true, false),
+            (true, false, false),
+        ] {
+            let departed = Departed::default();
+            // Another one went before.
+            departed.note(&key, job_set(false), true);
+            departed.note(&key, job_set(ended), seen);
+            assert_eq!(departed.was_deleted(&key, "job"), is_deleted);
+            assert_eq!(departed.ended(&key, "job").is_some(), ended);
+            assert!(!departed.was_deleted(&key, "another"));
+            assert!(departed.ended(&key, "another").is_none());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a JobSet that waits was rendered from, as a digest that it carries: a controller that starts knows by it that there is nothing
+//! to do. Pure.
+//!
+//! The runtime is not part of it: it is pinned in the snapshot. Whoever changes the digest of a JobSet has it rendered once more, or
+//! not until it is unsuspended: what is unsuspended is always applied.
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use trainyard_model::lookup::Lookups;
+use trainyard_model::names::hex;
+
+use crate::plugins::Plugins;
+use crate::watch::TrainJobState;
+
+/// The annotation of a JobSet that waits and has never run.
+pub(crate) const INPUTS: &str = "trainyard.dev/inputs";
+
+/// What all TrainJobs of a controller are rendered from.
+#[derive(Debug)]
+pub(crate) struct Common(Vec<u8>);
+
+impl Common {
+    pub(crate) fn new(plugins: &Plugins, write_defaults: bool) -> Self {
+        let renderer = &plugins.renderer;
+        let plugin = |plugin: &std::sync::Arc<trainyard_model::plugin::Plugin>| {
+            let id = &plugin.id;
+            json!([
+                id.name,
+                id.version,
+                id.digest,
+                format!("{:?}", plugin.settings)
+            ])
+        };
+        let facts = renderer.facts();
+        let all = json!({
+            "trainyard": env!("CARGO_PKG_VERSION"),
+            "plugins": renderer.generation().plugins().map(plugin).collect::<Vec<_>>(),
+            "clusterDomain": facts.cluster_domain,
+            "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
+            "writeDefaults": write_defaults,
+        });
+        Self(Sha256::digest(all.to_string()).to_vec())
+    }
+}
+
+/// The digest of what a TrainJob is rendered from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inputs(String);
+
+impl Inputs {
+    pub(crate) fn of(common: &Common, job: &TrainJobState) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(&common.0);
+        hash.update(job.text());
+        Self(hex(&hash.finalize()))
+    }
+
+    /// Whether a JobSet with this annotation was rendered from the same, and from nothing that plugins looked up.
+    pub(crate) fn are_all_of(&self, annotation: Option<&str>) -> bool {
+        annotation == Some(&self.0)
+    }
+
+    /// The annotation of a JobSet that was rendered from these and what plugins looked up.
+    pub(crate) fn annotation(&self, lookups: &Lookups) -> String {
+        if lookups.is_empty() {
+            return self.0.clone();
+        }
+        let lookups = Sha256::digest(json!(lookups).to_string());
+        format!("{}/{}", self.0, hex(&lookups))
+    }
+}
+
+/// The annotation of a JobSet, if it has one.
+pub(crate) fn annotation(job_set: &Value) -> Option<&str> {
+    let annotations = job_set.pointer("/metadata/annotations")?;
+    annotations.get(INPUTS)?.as_str()
+}
