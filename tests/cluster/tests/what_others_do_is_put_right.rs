@@ -76,6 +76,83 @@ async fn a_job_that_ended_never_runs_again(shared: &Disturbed) -> Result<()> {
     controller.kill().map(drop)
 }
 
+/// Waits until the TrainJob has failed because nobody knows how its JobSet ended, and makes sure that there is no other.
+async fn until_given_up(place: &Place<'_>, case: Case) -> Result<()> {
+    let failed = |job: &Value| is(job, "Failed", "True");
+    let jobs = place.api(&place.jobs);
+    let job = jobs.until(case.name(), "it has failed", failed).await?;
+    let reason = &job["status"]["conditions"];
+    ensure!(reason.to_string().contains("JobSetGone"), "{job:#}");
+    place.event(case.name(), "it is not created again").await?;
+    place.unchanged_for(Duration::from_secs(2)).await?;
+    let job_sets = place.api(&place.job_sets).items().await?;
+    ensure!(job_sets.is_empty(), "it runs again");
+    place.seen.made_once()
+}
+
+async fn what_ended_and_went_while_nobody_watched_never_runs_again(
+    shared: &Disturbed,
+) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let case = Case::Completes;
+    case.prepare(&place).await?;
+    controller.kill()?;
+    case.happen(&place).await?;
+    let job_sets = place.api(&place.job_sets);
+    let ended = |job_set: &Value| job_set["status"]["terminalState"] == "Completed";
+    job_sets.until(case.name(), "it ended", ended).await?;
+    job_sets.delete(case.name()).await?.accepted()?;
+    job_sets
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await?;
+    let controller = shared.controller().await?;
+    until_given_up(&place, case).await?;
+    controller.kill().map(drop)
+}
+
+/// Its JobSet goes by itself once it has ended, and no status of the TrainJob ever said that it ran.
+async fn what_goes_by_itself_is_known_to_have_run(shared: &Disturbed) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let runtimes = kind(Kind::TrainingRuntime)?;
+    let runtimes = place.api(&runtimes);
+    let mut own = runtime();
+    own["kind"] = json!("TrainingRuntime");
+    own["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = json!(1);
+    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    let path = format!("/namespaces/{}/trainjobs/", place.name);
+    let rule = move |call: &Call| match call.method == Method::PATCH && call.path.contains(&path) {
+        true => Act::conflict(),
+        false => Act::Forward,
+    };
+    shared.proxy.set_rule(rule).await;
+    let case = Case::Completes;
+    let reference = json!({"kind": "TrainingRuntime", "name": "torch"});
+    let spec = json!({"runtimeRef": reference});
+    place.create(case.name(), &spec).await?;
+    let snapshot = format!("{}-runtime-snapshot", case.name());
+    let is_marked = |map: &Value| map["metadata"]["annotations"]["trainyard.dev/started"] == "true";
+    place
+        .api(&place.config_maps)
+        .until(&snapshot, "it says that the JobSet runs", is_marked)
+        .await?;
+    controller.kill()?;
+    let job = place.api(&place.jobs).get(case.name()).await?.accepted()?;
+    ensure!(job.get("status").is_none(), "{job:#}");
+    case.happen(&place).await?;
+    place
+        .api(&place.job_sets)
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await?;
+    shared.proxy.forget().await;
+    let controller = shared.controller().await?;
+    until_given_up(&place, case).await?;
+    controller.kill().map(drop)
+}
+
 async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
@@ -229,6 +306,14 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
         Test::new(
             "a_warning_survives_a_status_that_is_not_written",
             a_warning_survives_a_status_that_is_not_written,
+        ),
+        Test::new(
+            "what_ended_and_went_while_nobody_watched_never_runs_again",
+            what_ended_and_went_while_nobody_watched_never_runs_again,
+        ),
+        Test::new(
+            "what_goes_by_itself_is_known_to_have_run",
+            what_goes_by_itself_is_known_to_have_run,
         ),
         Test::new(
             "a_job_set_that_somebody_deletes_is_made_again",
