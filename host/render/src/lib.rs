@@ -62,10 +62,17 @@ pub struct Rendered {
     pub plan: Vec<Active>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
+    patched: Option<Value>,
     origins: Origins,
 }
 
 impl Rendered {
+    /// The spec of the runtime's template with the TrainJob's patches, before anything else was written into it.
+    #[must_use]
+    pub fn patched(&self) -> &Value {
+        self.patched.as_ref().unwrap_or(&self.origins.template)
+    }
+
     /// Who set what: all that the runtime's template does not have as it is. Worked out anew by every call.
     #[must_use]
     pub fn provenance(&self) -> Vec<Provenance> {
@@ -351,6 +358,7 @@ fn finish(
         job_set,
         plan: active.to_vec(),
         warnings,
+        patched,
         origins,
     }
 }

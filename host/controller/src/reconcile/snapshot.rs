@@ -220,10 +220,10 @@ impl Snapshot {
         same
     }
 
-    /// The same with how the plugins place the pods of this spec. Says whether that is what it had.
-    pub(crate) fn place(&mut self, job: &TrainJob, spec: &Value) -> bool {
-        let without = placement::patched(job, &self.runtime.template.spec);
-        let placement = Entries::changes(&without, spec);
+    /// The same with how the plugins placed the pods that were rendered. Says whether that is what it had.
+    pub(crate) fn place(&mut self, rendered: &Rendered) -> bool {
+        let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
+        let placement = Entries::changes(rendered.patched(), spec);
         let same = self.placement == placement;
         self.placement = placement;
         same

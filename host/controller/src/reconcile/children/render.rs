@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use trainyard_api::runtime::RuntimeKind;
 use trainyard_model::lookup::{Asker, Lookups};
 use trainyard_render::{Problem, Rendered};
@@ -145,7 +144,10 @@ impl Pass<'_> {
         }
         let same = match &pinned {
             Some(_) => same,
-            None => self.note(&mut snapshot, &rendered) && same,
+            None => {
+                let placed = snapshot.place(&rendered);
+                snapshot.list(&rendered.objects) && placed && same
+            }
         };
         let renewed = !same && !snapshot.started;
         if self.reconciler.write_defaults {
@@ -156,13 +158,6 @@ impl Pass<'_> {
             snapshot,
             renewed,
         })
-    }
-
-    /// Has the snapshot say what was rendered beside the JobSet, and how plugins place its pods. Says whether that is what it had.
-    fn note(&self, snapshot: &mut Snapshot, rendered: &Rendered) -> bool {
-        let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
-        let placed = snapshot.place(&self.job, spec);
-        snapshot.list(&rendered.objects) && placed
     }
 
     /// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started
