@@ -3,6 +3,10 @@
 CARGO ?= cargo
 TRAINYARD := target/debug/trainyard
 EXAMPLE := -f examples/torch-llama
+# Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
+FEATURES := -p trainyard-features
+# Their tests need no plugin, child process or cluster.
+FAST := model api render schema controller sdk plugin-torch
 
 .PHONY: help
 help: ## Show what there is.
@@ -14,7 +18,7 @@ setup: ## Install what building needs, where it is missing.
 
 .PHONY: build
 build: setup ## Build the command with its built-in plugins.
-	$(CARGO) build --locked -p trainyard
+	$(CARGO) build --locked --workspace --bin trainyard
 
 .PHONY: demo
 demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and who set what.
@@ -27,11 +31,16 @@ demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and 
 
 .PHONY: demo-cluster
 demo-cluster: build ## Run that TrainJob on Kubernetes without containers, until it is complete; the first time builds Kubernetes with Go, which takes minutes.
-	$(CARGO) run --locked --quiet -p trainyard-cluster --example demo -- examples/torch-llama
+	$(CARGO) build --locked --quiet --workspace --example demo
+	target/debug/examples/demo examples/torch-llama
 
 .PHONY: test
 test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
+
+.PHONY: test-fast
+test-fast: setup ## Run the tests that need no plugin, child process or cluster: under a minute, once they are built.
+	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%)
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
@@ -49,7 +58,7 @@ test-harness: ## Run the tests of the cluster that test-cluster runs on.
 .PHONY: test-reference
 test-reference: ## Compare the merge of patches with the reference's own code, on 100,000 inputs; needs Go.
 	@if command -v go >/dev/null; then \
-	  $(CARGO) test --locked -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference::; \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference::; \
 	else \
 	  echo "skipped: test-reference needs Go (https://go.dev/dl); 500 of its inputs are compared by make test"; \
 	fi
@@ -80,4 +89,4 @@ lint: setup ## Check format, clippy, and what the dependencies may be.
 
 .PHONY: expected
 expected: setup ## Write the expected files of tests/cases anew; read the diff.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked -p trainyard --test all cases_render_as_expected::every_case
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case

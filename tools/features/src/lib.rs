@@ -1,0 +1,1 @@
+//! One feature set for the whole workspace: all of it stands in Cargo.toml.
