@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::names::hex;
 
+use super::plan::Planned;
 use crate::plugins::Plugins;
 use crate::watch::TrainJobState;
 
@@ -22,19 +23,13 @@ pub(crate) struct Common(Vec<u8>);
 impl Common {
     pub(crate) fn new(plugins: &Plugins, write_defaults: bool) -> Self {
         let renderer = &plugins.renderer;
-        let plugin = |plugin: &std::sync::Arc<trainyard_model::plugin::Plugin>| {
-            let id = &plugin.id;
-            json!([
-                id.name,
-                id.version,
-                id.digest,
-                format!("{:?}", plugin.settings)
-            ])
-        };
+        let plugins = renderer.generation().plugins();
+        // What a runtime configures is in the snapshot.
+        let plugins = plugins.map(|plugin| json!(Planned::of(plugin, &Value::Null)));
         let facts = renderer.facts();
         let all = json!({
             "trainyard": env!("CARGO_PKG_VERSION"),
-            "plugins": renderer.generation().plugins().map(plugin).collect::<Vec<_>>(),
+            "plugins": plugins.collect::<Vec<_>>(),
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
             "writeDefaults": write_defaults,
@@ -74,4 +69,29 @@ impl Inputs {
 pub(crate) fn annotation(job_set: &Value) -> Option<&str> {
     let annotations = job_set.pointer("/metadata/annotations")?;
     annotations.get(INPUTS)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use trainyard_model::lookup::{LookupAnswer, LookupKey};
+
+    use super::*;
+
+    #[test]
+    fn only_what_looked_nothing_up_is_known_by_its_digest_alone() {
+        let inputs = Inputs("abc".to_owned());
+        let mut lookups = Lookups::default();
+        let without = inputs.annotation(&lookups);
+        assert!(inputs.are_all_of(Some(&without)));
+        assert!(!inputs.are_all_of(Some("abd")) && !inputs.are_all_of(None));
+        let key = LookupKey::Served {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+        };
+        lookups.insert(key.clone(), LookupAnswer::Served(true));
+        let with = inputs.annotation(&lookups);
+        assert!(!inputs.are_all_of(Some(&with)));
+        lookups.insert(key, LookupAnswer::Served(false));
+        assert_ne!(with, inputs.annotation(&lookups));
+    }
 }
