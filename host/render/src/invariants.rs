@@ -7,7 +7,7 @@ use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
     plugin::PluginId,
-    record::{Change, ContainerId, Entry, Field, Owner, PlaceScope, Record},
+    record::{Change, ContainerId, Entry, Field, Owner, Place, PlaceScope, Record},
     session::{Contested, EmittedTwice, Session},
 };
 
@@ -28,12 +28,17 @@ pub(crate) fn check<'c>(
         .filter(|change| change.place.field == Field::Volumes && change.new.is_none())
         .map(|change| ((change.place.scope, change.place.key.clone()), change.owner))
         .collect();
+    let patched = patches.iter().flat_map(|patch| &patch.changes);
+    let patched: PatchedMounts<'_> = patched
+        .filter(|change| change.place.field == Field::Mounts)
+        .map(|change| (&change.place, change))
+        .collect();
     let mut problems = Vec::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
         let mut pod = Pod {
             record,
             removed: &removed,
-            patches,
+            patched: &patched,
             place: format!("pod-sets[{}]", set.name),
             who,
             problems: &mut problems,
@@ -102,6 +107,9 @@ pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
     }
 }
 
+/// The last change of each mount by a patch.
+type PatchedMounts<'a> = BTreeMap<&'a Place, &'a Change>;
+
 /// Who removed a volume.
 type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
 
@@ -111,7 +119,7 @@ const OTHER_PATH: &str = "mount one of them elsewhere, or leave it out";
 struct Pod<'a> {
     record: &'a Record,
     removed: &'a Removed,
-    patches: &'a [PatchChanges],
+    patched: &'a PatchedMounts<'a>,
     place: String,
     who: Who<'a>,
     problems: &'a mut Vec<Problem>,
@@ -250,14 +258,13 @@ impl Pod<'_> {
 
     /// The TrainJob's field by which a patch set a mount.
     fn patched(&self, id: ContainerId, mount: &Entry) -> Option<FieldPath> {
-        let changes = self.patches.iter().flat_map(|patch| &patch.changes);
-        let mut ours = changes.filter(|change| {
-            let place = &change.place;
-            place.scope == PlaceScope::Container(id)
-                && place.field == Field::Mounts
-                && place.key == mount.key
-        });
-        ours.next_back()?.reason.as_deref()?.parse().ok()
+        let place = Place {
+            scope: PlaceScope::Container(id),
+            field: Field::Mounts,
+            key: mount.key.clone(),
+        };
+        let change = self.patched.get(&place)?;
+        change.reason.as_deref()?.parse().ok()
     }
 
     fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {

@@ -391,7 +391,7 @@ fn plugins_that_meet_give_the_same_bytes_or_the_same_refusal() {
     let seen = std::cell::RefCell::new(Seen::default());
     let config = ProptestConfig {
         cases: 400,
-        failure_persistence: None,
+        source_file: Some(file!()),
         ..ProptestConfig::default()
     };
     let mut runner = proptest::test_runner::TestRunner::new(config);
