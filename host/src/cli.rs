@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use trainyard_model::quantity::Quantity;
 
 use crate::{
     controller, crds, explain, output, plan, plugin, policy_file, rbac, render, report, validate,
@@ -120,10 +121,27 @@ pub(crate) struct LoadArgs {
     /// The policy file: grants, limits and configuration of plugins.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+/// Where compiled plugins are kept, and how many.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
     /// Where compiled plugins are kept [default: $XDG_CACHE_HOME/trainyard]. Their key is in $XDG_STATE_HOME/trainyard, or in
     /// this folder too where there is no home.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) cache_dir: Option<PathBuf>,
+    /// The most bytes of compiled plugins that are kept, such as 512Mi; those used longest ago are deleted first.
+    #[arg(long, value_name = "BYTES", env = "TRAINYARD_CACHE_SIZE", default_value = "512Mi", value_parser = bytes)]
+    pub(crate) cache_size: u64,
+}
+
+/// A number of bytes, written as a quantity of Kubernetes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let quantity = Quantity::parse(text).and_then(Quantity::ceil);
+    let bytes = quantity.and_then(|bytes| u64::try_from(bytes).ok());
+    bytes.ok_or_else(|| "write a number of bytes, such as 512Mi".to_owned())
 }
 
 /// The form of what `render` prints.

@@ -110,7 +110,7 @@ fn plugins(
     };
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
     let observe = |policy| trainyard_controller::observed(policy, metrics);
-    let fitting = Fitting::load(&files, &policy, args.load.cache_dir.as_deref(), observe)?;
+    let fitting = Fitting::load(&files, &policy, &args.load.cache, observe)?;
     for plugin in fitting.renderer.generation().plugins() {
         metrics.plugin_loaded(&plugin.id);
         tracing::info!(plugin = %plugin.id, "loaded");

@@ -9,8 +9,8 @@ use std::{
 use clap::Subcommand;
 use serde::Serialize;
 use trainyard_componentize::build;
-use trainyard_model::{manifest::Manifest, plugin::PluginId};
-use trainyard_sandbox::{LoadLimits, screen};
+use trainyard_model::{manifest::Manifest, plugin::PluginId, text::clean};
+use trainyard_sandbox::{CompilerCommand, LoadLimits, screen};
 
 use crate::{cli::ReportFormat, output, report::Failure};
 
@@ -66,10 +66,10 @@ struct Inspected {
 }
 
 fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
-    let name = file.display().to_string();
-    let limits = LoadLimits::default();
+    let name = clean(&file.display().to_string());
+    let (limits, compiler) = (LoadLimits::default(), compiler()?);
     let screened = screen::read(file, &limits)
-        .and_then(|bytes| screen::screen(bytes, &limits))
+        .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
         .map_err(|error| Failure::from_iter([format!("{name}: {error}")]))?;
     let inspected = Inspected {
         file: name,
@@ -129,8 +129,9 @@ fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failu
     let path = output
         .cloned()
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
-    let failure = |problem: String| Failure::from_iter([format!("{}: {problem}", path.display())]);
-    let screened = screen::screen(built.component.bytes, &LoadLimits::default())
+    let shown = clean(&path.display().to_string());
+    let failure = |problem: String| Failure::from_iter([format!("{shown}: {problem}")]);
+    let screened = screen::screen(built.component.bytes, &LoadLimits::default(), &compiler()?)
         .map_err(|error| failure(error.to_string()))?;
     write_whole(&path, &screened.bytes)
         .map_err(|error| failure(format!("can't be written: {error}")))?;
@@ -140,7 +141,7 @@ fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failu
         digest: screened.digest.as_str().into(),
     };
     let bytes = screened.bytes.len();
-    output::lines([format!("{}: plugin {id}, {bytes} bytes", path.display())])
+    output::lines([format!("{shown}: plugin {id}, {bytes} bytes")])
 }
 
 /// Writes a file that is there whole or as it was before.
@@ -159,6 +160,11 @@ fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// The program that checks and compiles what nobody vouches for: this one.
+pub(crate) fn compiler() -> std::io::Result<CompilerCommand> {
+    CompilerCommand::this_program(COMPILE_WORKER)
 }
 
 /// The body of the compiling process.

@@ -12,12 +12,12 @@ use wasmtime::component::{Component, Linker};
 
 use crate::{
     cache::{Cache, CachePaths, entry_name},
-    compile::{self, CompileError, CompilerCommand},
+    compile::{self, CompileError, CompilerCommand, Task},
     engine::RunningEngine,
     link,
     policy::{LinkError, SandboxedPolicy},
     pool::Pool,
-    screen::{self, LoadLimits, ScreenError, Screened},
+    screen::{self, LoadLimits, Outlined, ScreenError},
     state::State,
     vouched::{self, Vouched},
 };
@@ -116,7 +116,7 @@ impl Loader {
         let mut linker = Linker::new(&engine.engine);
         link::add_to_linker(&mut linker).map_err(|error| setup(&format!("{error:#}")))?;
         let pool = Pool::new(threads).map_err(|error| setup(&error))?;
-        let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths) {
+        let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths, options.limits.cache_bytes) {
             Ok(cache) => Some(cache),
             Err(error) => {
                 tracing::warn!(folder = %paths.folder.display(), %error, "no compiled cache; plugins are compiled each time");
@@ -147,7 +147,7 @@ impl Loader {
         path: &Path,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadError> {
-        let file = path.display().to_string();
+        let file = clean(&path.display().to_string());
         let load = || {
             let bytes = screen::read(path, &self.options.limits)?;
             self.load_foreign(bytes, settings)
@@ -167,9 +167,15 @@ impl Loader {
         bytes: Vec<u8>,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadProblem> {
-        let screened = screen::screen(bytes, &self.options.limits)?;
-        let policy = self.link(screened, settings, |bytes| {
-            compile::in_child(&self.options.compiler, bytes, &self.options.limits)
+        let limits = &self.options.limits;
+        let outlined = Outlined::new(bytes, limits)?;
+        let policy = self.link(outlined, settings, |plugin, bytes| {
+            let compile =
+                || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
+            let answer = compile().map_err(not_compiled(plugin))?;
+            // An entry of the cache stands for this check too.
+            answer.surface.imports_of(&plugin.manifest.phases)?;
+            Ok(answer.code)
         })?;
         policy.try_out()?;
         Ok(policy)
@@ -186,9 +192,10 @@ impl Loader {
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadError> {
         let load = || {
-            let screened = screen::screen_vouched(bytes)?;
-            self.link(screened, settings, |bytes| {
-                compile::here(&self.engine.engine, bytes)
+            // It was checked when this program was built, so that a start costs no more than reading its manifest.
+            let outlined = Outlined::new(bytes.to_vec(), &LoadLimits::default())?;
+            self.link(outlined, settings, |plugin, bytes| {
+                compile::here(&self.engine.engine, bytes).map_err(not_compiled(plugin))
             })
         };
         load().map_err(|problem: LoadProblem| LoadError {
@@ -199,19 +206,18 @@ impl Loader {
 
     fn link(
         &self,
-        screened: Screened,
+        outlined: Outlined,
         settings: impl FnOnce(&Manifest) -> Settings,
-        compile: impl FnOnce(&[u8]) -> Result<Vouched, CompileError>,
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
     ) -> Result<SandboxedPolicy, LoadProblem> {
-        let Screened {
+        let Outlined {
             bytes,
             digest,
             manifest,
-            ..
-        } = screened;
+        } = outlined;
         let settings = settings(&manifest);
         let plugin = Arc::new(Plugin::new(manifest, &digest, settings)?);
-        let component = self.component(&plugin.id, &bytes, compile)?;
+        let component = self.component(&plugin, &bytes, compile)?;
         let id = plugin.id.clone();
         SandboxedPolicy::new(self.engine.clone(), &self.linker, &component, plugin)
             .map_err(|problem| LoadProblem::Link { id, problem })
@@ -220,11 +226,11 @@ impl Loader {
     /// The compiled component, from the cache or by compiling.
     fn component(
         &self,
-        id: &PluginId,
+        plugin: &Plugin,
         bytes: &[u8],
-        compile: impl FnOnce(&[u8]) -> Result<Vouched, CompileError>,
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
     ) -> Result<Component, LoadProblem> {
-        let engine = &self.engine.engine;
+        let (id, engine) = (&plugin.id, &self.engine.engine);
         let name = entry_name(&id.digest, compatibility(engine));
         if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
             match vouched::deserialize(engine, &code) {
@@ -234,10 +240,7 @@ impl Loader {
                 }
             }
         }
-        let code = compile(bytes).map_err(|problem| LoadProblem::Compile {
-            id: id.clone(),
-            problem,
-        })?;
+        let code = compile(plugin, bytes)?;
         let component = vouched::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
             id: id.clone(),
             problem: clean(&format!("{error:#}")),
@@ -249,10 +252,16 @@ impl Loader {
     }
 }
 
-/// A number that differs between engines whose code does not fit each other.
+fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> LoadProblem {
+    let id = plugin.id.clone();
+    move |problem| LoadProblem::Compile { id, problem }
+}
+
+/// A number that differs between engines whose code does not fit each other, and between contracts.
 fn compatibility(engine: &wasmtime::Engine) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
+    screen::fingerprint().hash(&mut hasher);
     hasher.finish()
 }

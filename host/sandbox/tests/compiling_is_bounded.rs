@@ -7,12 +7,20 @@
     clippy::panic
 )]
 
-use std::{fmt::Write, time::Instant};
+use std::{
+    fmt::Write,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
 
-use crate::common::{self, good, load, loader, loader_with, next_job_renders, transform};
+use crate::common::{
+    self, compiler, good, leb, load, loader, loader_with, next_job_renders, transform, with_section,
+};
 use trainyard_model::text::MAX_TEXT;
 use trainyard_sandbox::{
-    CompileError, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions,
+    CompileError, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions, ScreenError,
+    screen::screen,
 };
 
 /// A component of many functions that are dear to compile.
@@ -134,4 +142,165 @@ fn what_the_compiler_refuses_is_told() {
         .unwrap_err()
         .to_string();
     assert!(text.contains("relaxed"), "{text}");
+}
+
+/// A core module with one section that holds the same item so many times.
+fn module(section: u8, item: &[u8], times: usize) -> Vec<u8> {
+    let mut contents = Vec::new();
+    leb(&mut contents, times);
+    contents.extend(item.repeat(times));
+    with_section(b"\0asm\x01\0\0\0".to_vec(), section, &contents)
+}
+
+/// The good plugin with one more section.
+fn with(section: u8, contents: &[u8]) -> Vec<u8> {
+    with_section(good(), section, contents)
+}
+
+fn screened(bytes: Vec<u8>, limits: &LoadLimits) -> ScreenError {
+    screen(bytes, limits, &compiler()).map(drop).unwrap_err()
+}
+
+/// Each type, export or segment takes some hundred bytes of memory in the process that runs the plugin: they are counted in
+/// the file, before anything of it is read.
+#[test]
+fn what_is_declared_is_measured_before_it_is_read() {
+    const TYPE: &[u8] = &[0x60, 0, 0];
+    // `(rec)`, a group of types with none in it.
+    const GROUP: &[u8] = &[0x4e, 0];
+    // A passive segment without bytes.
+    const SEGMENT: &[u8] = &[1, 0];
+    // A passive element segment without elements.
+    const ELEMENTS: &[u8] = &[1, 0, 0];
+    let mut component_types = Vec::new();
+    leb(&mut component_types, 300_000);
+    component_types.extend([0x7f].repeat(300_000));
+    let table = [
+        ("bytes of types", with(1, &module(1, TYPE, 1_900_000))),
+        ("bytes of types", with(1, &module(1, GROUP, 1_900_000))),
+        ("bytes of types", with(7, &component_types)),
+        ("data segments", with(1, &module(11, SEGMENT, 1_900_000))),
+        ("imports, exports", with(1, &module(9, ELEMENTS, 1_900_000))),
+    ];
+    for (what, bytes) in table {
+        assert!(bytes.len() < LoadLimits::default().bytes as usize);
+        // The compiling process is not asked.
+        let nobody = with_compiler("/no/such/program", &[]);
+        match load(&nobody, bytes).map(drop).unwrap_err() {
+            LoadProblem::Screen(ScreenError::TooMuch { what: found, .. }) => {
+                assert!(found.contains(what), "{what}: {found}");
+            }
+            other => panic!("{what}: {other}"),
+        }
+    }
+}
+
+/// Types that double with each one take memory only where they are validated: in the limited process.
+#[test]
+fn types_that_double_are_refused() {
+    let mut text = "(type $t0 (instance (export \"a\" (func))))".to_owned();
+    for at in 1..40 {
+        let below = at - 1;
+        write!(
+            text,
+            "(type $t{at} (instance (alias outer 1 $t{below} (type $a)) (export \"a\" (instance (type $a))) (export \"b\" (instance (type $a)))))"
+        )
+        .unwrap();
+    }
+    let component = wat::parse_str(format!("(component {text})")).unwrap();
+    let error = screened(with(4, &component), &LoadLimits::default());
+    assert!(matches!(error, ScreenError::Malformed(_)), "{error}");
+}
+
+#[test]
+fn inspecting_is_bounded_as_compiling_is() {
+    let limits = |compile_memory_bytes, compile_seconds| LoadLimits {
+        compile_memory_bytes,
+        compile_seconds,
+        ..LoadLimits::default()
+    };
+    // As many types as a file may have.
+    let types = with(1, &module(1, &[0x60, 0, 0], 80_000));
+    let error = screened(types, &limits(16 << 20, 60));
+    assert!(
+        matches!(error, ScreenError::Child(CompileError::Memory(_))),
+        "{error}"
+    );
+    let hanging = CompilerCommand {
+        program: "/bin/sleep".into(),
+        args: vec!["1000".into()],
+    };
+    let error = screen(good(), &limits(1 << 30, 1), &hanging);
+    let error = error.map(drop).unwrap_err();
+    assert!(
+        matches!(error, ScreenError::Child(CompileError::Time(1))),
+        "{error}"
+    );
+    screen(good(), &LoadLimits::default(), &compiler()).unwrap();
+}
+
+#[test]
+fn compiled_code_has_a_limit() {
+    let limits = LoadLimits {
+        code_bytes: 1 << 10,
+        ..LoadLimits::default()
+    };
+    let problem = problem(&loader_with(limits, None), good());
+    assert!(matches!(problem, CompileError::Code(1_024)), "{problem}");
+}
+
+/// The parent of the next test, in a process of its own.
+#[test]
+#[ignore = "a process that the next test starts and kills"]
+fn a_parent() {
+    let _ = load(&loader(), bomb());
+}
+
+#[test]
+fn the_compiling_process_ends_with_its_parent() {
+    let mut parent = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "compiling_is_bounded::a_parent", "--ignored"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let child = eventually(|| child_of(parent.id()));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // Whoever adopts it may not have looked yet that it ended.
+    eventually(|| (!is_running(&child)).then_some(()));
+}
+
+/// Waits for something that comes for sure if the code is right.
+fn eventually<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "it did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The compiling process of a parent, by its folder in `/proc`, once it compiles.
+fn child_of(parent: u32) -> Option<PathBuf> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let mut folders = processes.map(|entry| entry.unwrap().path());
+    folders.find(|folder| {
+        let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
+        let memory = std::fs::read_to_string(folder.join("limits")).unwrap_or_default();
+        let of_parent = status
+            .lines()
+            .any(|line| line == format!("PPid:\t{parent}"));
+        // Its own limit is set after it has asked to end with its parent.
+        of_parent && memory.contains(&LoadLimits::default().compile_memory_bytes.to_string())
+    })
+}
+
+fn is_running(folder: &std::path::Path) -> bool {
+    let status = std::fs::read_to_string(folder.join("status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.starts_with("State:") && !line.contains('Z') && !line.contains('X'))
 }

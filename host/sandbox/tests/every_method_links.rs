@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{self, contract, load, loader, with_custom};
-use trainyard_sandbox::{LoadLimits, screen::screen};
+use trainyard_sandbox::{LoadLimits, screen::screen_here};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, WorldItem};
 
@@ -40,7 +40,7 @@ fn every_method_of_the_contract_links() {
             }
         }
     }
-    let screened = screen(component.clone(), &LoadLimits::default()).unwrap();
+    let screened = screen_here(component.clone(), &LoadLimits::default()).unwrap();
     assert_eq!(screened.imports.into_iter().collect::<BTreeSet<_>>(), all);
     assert!(all.len() > 100, "{}", all.len());
     load(&loader(), component).map(drop).unwrap();

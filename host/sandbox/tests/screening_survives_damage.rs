@@ -7,7 +7,7 @@
 )]
 
 use crate::common::good;
-use trainyard_sandbox::{LoadLimits, screen::screen};
+use trainyard_sandbox::{LoadLimits, screen::screen_here};
 
 /// A sequence of numbers that is the same on every run.
 struct Numbers(u64);
@@ -33,7 +33,7 @@ fn of_bytes() {
             let at = numbers.next(bytes.len());
             bytes[at] = numbers.next(256) as u8;
         }
-        refused += u32::from(screen(bytes, &limits).is_err());
+        refused += u32::from(screen_here(bytes, &limits).is_err());
     }
     assert!(refused > 1000, "{refused}");
 }
@@ -43,6 +43,6 @@ fn of_length() {
     let whole = good();
     let limits = LoadLimits::default();
     for length in 0..whole.len() {
-        assert!(screen(whole[..length].to_vec(), &limits).is_err());
+        assert!(screen_here(whole[..length].to_vec(), &limits).is_err());
     }
 }

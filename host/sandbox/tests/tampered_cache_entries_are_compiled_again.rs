@@ -262,3 +262,23 @@ fn compiling_again_is_logged() {
         "{text}"
     );
 }
+
+#[test]
+fn what_was_used_longest_ago_makes_room() {
+    let (place, entry) = Place::filled();
+    let size = fs::metadata(&entry).unwrap().len();
+    let limits = |cache_bytes| LoadLimits {
+        cache_bytes,
+        ..LoadLimits::default()
+    };
+    let other = || transform("(func)", "");
+    let loader = |limit| loader_with(limits(limit), Some(place.paths.clone()));
+    // Room for one and a half.
+    load(&loader(size * 3 / 2), other()).map(drop).unwrap();
+    assert_eq!(place.entries().len(), 1);
+    assert!(place.is_cached(other()) && !place.is_cached(good()));
+    // Room for none: the other one stays, and the plugin works all the same.
+    let policy = load(&loader(size / 2), good()).unwrap();
+    call(&policy).unwrap();
+    assert!(place.is_cached(other()) && place.entries().len() == 1);
+}

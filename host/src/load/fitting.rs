@@ -1,16 +1,13 @@
 //! Plugins for a process that goes on without those that are refused.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
 use super::{Origin, Refused, declared, load, loader};
-use crate::{policy_file::PolicyFile, report::Failure};
+use crate::{cli::CacheArgs, policy_file::PolicyFile, report::Failure};
 
 /// The plugins that fit together.
 pub(crate) struct Fitting {
@@ -25,10 +22,10 @@ impl Fitting {
     pub(crate) fn load(
         files: &[PathBuf],
         policy: &PolicyFile,
-        cache_dir: Option<&Path>,
+        cache: &CacheArgs,
         wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
     ) -> Result<Self, Failure> {
-        let loader = loader(cache_dir)?;
+        let loader = loader(cache)?;
         let mut plugins = load(&loader, files, policy);
         Failure::from_iter(plugins.unknown_plugins(policy)).or_ok(())?;
         let renderer = loop {

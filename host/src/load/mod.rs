@@ -12,19 +12,18 @@ use std::{
 use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
 use trainyard_render::{Declared, Renderer};
 use trainyard_sandbox::{
-    CachePaths, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, Panicked,
-    SandboxedPolicy,
+    CachePaths, LoadError, LoadLimits, Loader, LoaderOptions, Panicked, SandboxedPolicy,
 };
 
 use crate::{
     built_ins::BUILT_INS,
-    cli::LoadArgs,
-    plugin::COMPILE_WORKER,
+    cli::{CacheArgs, LoadArgs},
+    plugin::compiler,
     policy_file::{PolicyFile, PolicyFileError},
     report::Failure,
 };
 pub(crate) use fitting::Fitting;
-use refused::{Origin, Refused};
+use refused::{Origin, Refused, shown};
 
 /// The plugins of one run of a command.
 pub(crate) struct Loaded {
@@ -40,7 +39,7 @@ impl Loaded {
             Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
             None => PolicyFile::default(),
         };
-        let loader = loader(args.cache_dir.as_deref())?;
+        let loader = loader(&args.cache)?;
         let files = files(&args.plugin, args.plugin_dir.as_deref())?;
         let plugins = load(&loader, &files, &policy);
         let mut failure = Failure::from_iter(plugins.unknown_plugins(&policy));
@@ -187,7 +186,7 @@ pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<Path
 /// The plugin files of a folder, by name.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable =
-        |error: std::io::Error| Failure::from_iter([format!("{}: {error}", folder.display())]);
+        |error: std::io::Error| Failure::from_iter([format!("{}: {error}", shown(folder))]);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -200,11 +199,14 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What loads plugins, with the compiled cache in the user's folders or in the one that is given.
-pub(crate) fn loader(cache_dir: Option<&Path>) -> Result<Loader, Failure> {
+pub(crate) fn loader(cache: &CacheArgs) -> Result<Loader, Failure> {
     let options = LoaderOptions {
-        compiler: CompilerCommand::this_program(COMPILE_WORKER)?,
-        cache: CachePaths::of_user(cache_dir),
-        limits: LoadLimits::default(),
+        compiler: compiler()?,
+        cache: CachePaths::of_user(cache.cache_dir.as_deref()),
+        limits: LoadLimits {
+            cache_bytes: cache.cache_size,
+            ..LoadLimits::default()
+        },
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
     Loader::new(options).map_err(|error| Failure::from_iter([error]))

@@ -1,9 +1,12 @@
 //! What keeps a plugin from being loaded.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use thiserror::Error;
-use trainyard_model::plan::PlanError;
+use trainyard_model::{plan::PlanError, text::clean};
 use trainyard_render::{Declared, LeftOut};
 use trainyard_sandbox::LoadError;
 
@@ -39,7 +42,7 @@ pub(super) enum Refused {
         error: PlanError,
     },
     /// The same file was given before.
-    #[error("the plugin file {} is given twice: give it once", .0.display())]
+    #[error("the plugin file {} is given twice: give it once", shown(.0))]
     GivenTwice(PathBuf),
 }
 
@@ -50,9 +53,9 @@ impl Refused {
             Self::Load { error, .. } => error.file.clone(),
             Self::Twice { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
                 Origin::BuiltIn => origin.to_string(),
-                Origin::File(file) => file.display().to_string(),
+                Origin::File(file) => shown(file),
             },
-            Self::GivenTwice(file) => file.display().to_string(),
+            Self::GivenTwice(file) => shown(file),
         }
     }
 
@@ -91,7 +94,38 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("the built-in plugin"),
-            Self::File(path) => write!(f, "the plugin file {}", path.display()),
+            Self::File(path) => write!(f, "the plugin file {}", shown(path)),
+        }
+    }
+}
+
+/// A file's name as text: whoever may write to a folder of plugins chooses it, control characters included.
+pub(super) fn shown(path: &Path) -> String {
+    clean(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_name_can_not_steer_a_terminal() {
+        let path = || PathBuf::from("/plugins/a\u{1b}[2J\u{202e}\n.wasm");
+        let origin = Origin::File(path());
+        let twice = Refused::Twice {
+            name: "a".to_owned(),
+            first: origin.clone(),
+            second: origin.clone(),
+        };
+        let texts = [
+            origin.to_string(),
+            twice.to_string(),
+            twice.file(),
+            Refused::GivenTwice(path()).to_string(),
+            Refused::GivenTwice(path()).file(),
+        ];
+        for text in texts {
+            assert!(text.contains("/plugins/a[2J .wasm"), "{text:?}");
         }
     }
 }

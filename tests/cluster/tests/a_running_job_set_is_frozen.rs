@@ -332,6 +332,47 @@ async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Resu
     controller.kill().map(drop)
 }
 
+/// What the operator allows a plugin is a part of the plan, as the plugin itself is.
+async fn a_change_of_a_plugins_settings_reaches_no_running_job(shared: &Editions) -> Result<()> {
+    let cluster = &shared.cluster;
+    let _turn = cluster.turn.lock().await;
+    let controller = cluster.controller_with(&shared.first).await?;
+    let watched = Watched::running(shared, &emitting()).await?;
+    let (before, job_set) = (watched.notes().await?, watched.job_set().await?);
+    controller.kill()?;
+
+    let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("beside-limits.yaml");
+    let limits = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins:\n- name: beside\n  limits: {logLines: 7}\n";
+    std::fs::write(&policy, limits)?;
+    let controller = cluster
+        .controller_under(&shared.first, Some(&policy))
+        .await?;
+    watched.delete("once").await?;
+    watched
+        .touch_until("it is told which settings changed", async || {
+            let told = watched
+                .is_told("these have changed: the limits of `beside`")
+                .await?;
+            Ok(told.then_some(()))
+        })
+        .await?;
+    ensure!(!watched.notes().await?.contains_key("once"));
+    let now = suspended_until_it_goes_on(&watched).await?;
+    ensure!(pods(&now) == pods(&job_set), "{now:#}");
+    ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
+    controller.kill()?;
+
+    let controller = cluster.controller_with(&shared.first).await?;
+    let after = watched
+        .touch_until("it is made again", async || {
+            let notes = watched.notes().await?;
+            Ok((notes.len() == MODES.len()).then_some(notes))
+        })
+        .await?;
+    ensure!(after == before, "{after:?}");
+    controller.kill().map(drop)
+}
+
 /// Changes the JobSet's `spec.suspend` by hand, and waits until it goes on.
 async fn suspended_until_it_goes_on(watched: &Watched<'_>) -> Result<Value> {
     let job_sets = watched.place.api(&watched.job_sets);
@@ -565,6 +606,10 @@ pub(crate) fn tests() -> Vec<Test<Editions>> {
         Test::new(
             "an_update_of_a_plugin_reaches_no_running_job",
             an_update_of_a_plugin_reaches_no_running_job,
+        ),
+        Test::new(
+            "a_change_of_a_plugins_settings_reaches_no_running_job",
+            a_change_of_a_plugins_settings_reaches_no_running_job,
         ),
         Test::new(
             "a_start_that_no_status_tells_is_known",

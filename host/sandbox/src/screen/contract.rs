@@ -8,6 +8,14 @@ pub(super) fn members(interface: &str) -> Option<&'static [&'static str]> {
     known.map(|(_, members)| *members)
 }
 
+/// A number that differs between contracts: what fits one may not fit the other.
+pub(crate) fn fingerprint() -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    CONTRACT.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

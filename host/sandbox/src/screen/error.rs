@@ -6,6 +6,8 @@ use trainyard_model::{
 };
 use wasmparser::BinaryReaderError;
 
+use crate::compile::CompileError;
+
 /// Why a file is no plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
@@ -64,6 +66,9 @@ pub enum ScreenError {
     /// Its manifest is refused.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// Checking it costs too much, or can't be done.
+    #[error(transparent)]
+    Child(#[from] CompileError),
 }
 
 impl From<BinaryReaderError> for ScreenError {

@@ -6,15 +6,14 @@ mod file;
 mod sections;
 mod surface;
 
-use std::collections::BTreeSet;
-
 use sha2::{Digest, Sha256};
-use trainyard_model::{manifest::Manifest, names::hex, policy::Phase};
+use trainyard_model::{manifest::Manifest, names::hex};
 
+pub(crate) use self::{contract::fingerprint, surface::Surface};
 pub use self::{error::ScreenError, file::read};
-use self::{sections::Sections, surface::Surface};
+use crate::compile::{self, CompilerCommand, Task};
 
-/// What a plugin file may be made of. Beyond it, a file is refused before it is compiled.
+/// What a plugin file may be made of, and what compiling and keeping it may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadLimits {
     /// Bytes of the file. Default 32 MiB: plugins in Python and JavaScript carry an interpreter.
@@ -27,10 +26,20 @@ pub struct LoadLimits {
     pub body_bytes: usize,
     /// Core modules and nested components. Default 64: an interpreter comes in a dozen modules.
     pub modules: u32,
-    /// Bytes of memory while it compiles. Default 2 GiB.
+    /// Bytes of types, over all modules: each takes some hundred bytes of memory in the process that runs it. Default 256 KiB.
+    pub type_bytes: u64,
+    /// Bytes of imports, exports, elements and all else that is declared, over all modules. Default 2 MiB.
+    pub declaration_bytes: u64,
+    /// Data segments, over all modules. Default 100,000.
+    pub data_segments: u32,
+    /// Bytes of memory while it is checked and compiled. Default 2 GiB.
     pub compile_memory_bytes: u64,
-    /// Seconds of CPU, and of wall-clock time, while it compiles. Default 60.
+    /// Seconds of CPU, and of wall-clock time, while it is checked and compiled. Default 60.
     pub compile_seconds: u64,
+    /// Bytes of compiled code. Default 256 MiB.
+    pub code_bytes: u64,
+    /// Bytes of all compiled code that is kept on disk. Default 512 MiB.
+    pub cache_bytes: u64,
 }
 
 impl Default for LoadLimits {
@@ -41,9 +50,50 @@ impl Default for LoadLimits {
             locals: 2_000,
             body_bytes: 512 << 10,
             modules: 64,
+            type_bytes: 256 << 10,
+            declaration_bytes: 2 << 20,
+            data_segments: 100_000,
             compile_memory_bytes: 2 << 30,
             compile_seconds: 60,
+            code_bytes: 256 << 20,
+            cache_bytes: 512 << 20,
         }
+    }
+}
+
+/// A component with its manifest. What else is in it is not checked yet.
+#[derive(Debug)]
+pub(crate) struct Outlined {
+    /// Its bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// `sha256:` and their digest.
+    pub(crate) digest: String,
+    /// Its manifest.
+    pub(crate) manifest: Manifest,
+}
+
+impl Outlined {
+    /// Reads the manifest of a component, and counts what the component is made of.
+    ///
+    /// # Errors
+    /// The first thing that keeps it from being a plugin.
+    pub(crate) fn new(bytes: Vec<u8>, limits: &LoadLimits) -> Result<Self, ScreenError> {
+        if bytes.is_empty() {
+            return Err(ScreenError::Empty);
+        }
+        if bytes.len() as u64 > limits.bytes {
+            return Err(ScreenError::TooLarge(limits.bytes));
+        }
+        if bytes.starts_with(b"\x7fELF") {
+            return Err(ScreenError::NativeCode("ELF"));
+        }
+        let manifest = Manifest::parse(sections::manifest(&bytes, limits)?)?;
+        let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
+        Ok(Self {
+            bytes,
+            digest,
+            manifest,
+        })
     }
 }
 
@@ -60,55 +110,38 @@ pub struct Screened {
     pub imports: Vec<String>,
 }
 
-/// Checks the bytes of a component against the limits and the contract.
+/// Checks the bytes of a component against the limits and the contract. It is validated in the compiling process, under its
+/// limits.
 ///
 /// # Errors
 /// The first thing that keeps it from being a plugin.
-pub fn screen(bytes: Vec<u8>, limits: &LoadLimits) -> Result<Screened, ScreenError> {
-    if bytes.is_empty() {
-        return Err(ScreenError::Empty);
-    }
-    if bytes.len() as u64 > limits.bytes {
-        return Err(ScreenError::TooLarge(limits.bytes));
-    }
-    if bytes.starts_with(b"\x7fELF") {
-        return Err(ScreenError::NativeCode("ELF"));
-    }
-    let sections = Sections::of(&bytes, limits)?;
-    let manifest = Manifest::parse(sections.manifest)?;
-    let Surface { imports, phases } = Surface::of(&bytes, &sections)?;
-    let declared: BTreeSet<Phase> = manifest.phases.iter().copied().collect();
-    if declared != phases {
-        let list = |phases: &BTreeSet<Phase>| {
-            phases
-                .iter()
-                .map(|p| p.name())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        return Err(ScreenError::Phases {
-            exported: list(&phases),
-            declared: list(&declared),
-        });
-    }
-    let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
-    Ok(Screened {
-        bytes,
-        digest,
-        manifest,
-        imports,
-    })
+pub fn screen(
+    bytes: Vec<u8>,
+    limits: &LoadLimits,
+    compiler: &CompilerCommand,
+) -> Result<Screened, ScreenError> {
+    let outlined = Outlined::new(bytes, limits)?;
+    let answer = compile::in_child(compiler, Task::Screen, &outlined.bytes, limits)?;
+    outlined.screened(answer.surface)
 }
 
-/// What a built-in component says of itself: it was checked when this program was built, so that a start costs no more
-/// than reading its manifest.
-pub(crate) fn screen_vouched(bytes: &[u8]) -> Result<Screened, ScreenError> {
-    let manifest = Manifest::parse(Sections::of(bytes, &LoadLimits::default())?.manifest)?;
-    let digest = format!("sha256:{}", hex(&Sha256::digest(bytes)));
-    Ok(Screened {
-        bytes: bytes.to_vec(),
-        digest,
-        manifest,
-        imports: Vec::new(),
-    })
+/// The same, validated in this process: for bytes that are not foreign, and where a test has thousands of them.
+///
+/// # Errors
+/// The first thing that keeps it from being a plugin.
+pub fn screen_here(bytes: Vec<u8>, limits: &LoadLimits) -> Result<Screened, ScreenError> {
+    let outlined = Outlined::new(bytes, limits)?;
+    let surface = Surface::of(&outlined.bytes);
+    outlined.screened(surface)
+}
+
+impl Outlined {
+    fn screened(self, surface: Surface) -> Result<Screened, ScreenError> {
+        Ok(Screened {
+            imports: surface.imports_of(&self.manifest.phases)?,
+            bytes: self.bytes,
+            digest: self.digest,
+            manifest: self.manifest,
+        })
+    }
 }

@@ -1,79 +1,123 @@
 use trainyard_model::manifest::SECTION;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 
 use super::{LoadLimits, ScreenError};
 
-/// What stands at the top level of a component.
-pub(super) struct Sections<'b> {
-    /// The one manifest, as it is written.
-    pub(super) manifest: &'b [u8],
-    /// The names of its imports.
-    pub(super) imports: Vec<&'b str>,
-    /// The names of its exports.
-    pub(super) exports: Vec<&'b str>,
-}
-
-impl<'b> Sections<'b> {
-    /// Walks the sections, and counts on the way what compiling costs.
-    pub(super) fn of(bytes: &'b [u8], limits: &LoadLimits) -> Result<Self, ScreenError> {
-        let too_much = |what, allowed| Err(ScreenError::TooMuch { what, allowed });
-        let (mut depth, mut modules, mut functions) = (0u32, 0u32, 0u32);
-        let (mut manifests, mut imports, mut exports) = (Vec::new(), Vec::new(), Vec::new());
-        for payload in Parser::new(0).parse_all(bytes) {
-            match payload? {
-                Payload::Version {
-                    encoding: Encoding::Module,
-                    ..
-                } if depth == 0 => return Err(ScreenError::CoreModule),
-                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
-                    depth += 1;
-                    modules += 1;
-                    if modules > limits.modules {
-                        return too_much("modules", u64::from(limits.modules));
-                    }
-                }
-                Payload::End(_) => depth = depth.saturating_sub(1),
-                Payload::CustomSection(section) if depth == 0 && section.name() == SECTION => {
-                    manifests.push(section.data());
-                }
-                Payload::ComponentImportSection(section) if depth == 0 => {
-                    for import in section {
-                        imports.push(import?.name.name);
-                    }
-                }
-                Payload::ComponentExportSection(section) if depth == 0 => {
-                    for export in section {
-                        exports.push(export?.name.name);
-                    }
-                }
-                Payload::CodeSectionStart { count, .. } => {
-                    functions = functions.saturating_add(count);
-                    if functions > limits.functions {
-                        return too_much("functions", u64::from(limits.functions));
-                    }
-                }
-                Payload::CodeSectionEntry(body) => {
-                    if body.range().len() > limits.body_bytes {
-                        return too_much("bytes in one function", limits.body_bytes as u64);
-                    }
-                    let mut locals = 0u64;
-                    for group in body.get_locals_reader()? {
-                        locals = locals.saturating_add(u64::from(group?.0));
-                    }
-                    if locals > limits.locals {
-                        return too_much("locals in one function", limits.locals);
-                    }
-                }
-                _ => {}
+/// The manifest of a component, as it is written, once what compiling costs was counted.
+///
+/// Nothing here takes memory by what the component holds: sections are counted and measured, and only the child reads them.
+pub(super) fn manifest<'b>(bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [u8], ScreenError> {
+    let (mut depth, mut counts) = (0u32, Counts::default());
+    let (mut manifests, mut manifest) = (0, None);
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload?;
+        counts.add(&payload, limits)?;
+        match payload {
+            Payload::Version {
+                encoding: Encoding::Module,
+                ..
+            } if depth == 0 => return Err(ScreenError::CoreModule),
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if depth == 0 && section.name() == SECTION => {
+                manifests += 1;
+                manifest = Some(section.data());
             }
-        }
-        match manifests.as_slice() {
-            [manifest] => Ok(Self {
-                manifest,
-                imports,
-                exports,
-            }),
-            other => Err(ScreenError::Manifests(other.len())),
+            _ => {}
         }
     }
+    match (manifest, manifests) {
+        (Some(manifest), 1) => Ok(manifest),
+        (_, count) => Err(ScreenError::Manifests(count)),
+    }
+}
+
+/// What was counted so far, over all modules.
+#[derive(Default)]
+struct Counts {
+    modules: u64,
+    functions: u64,
+    data_segments: u64,
+    type_bytes: u64,
+    declaration_bytes: u64,
+}
+
+impl Counts {
+    fn add(&mut self, payload: &Payload<'_>, limits: &LoadLimits) -> Result<(), ScreenError> {
+        match payload {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
+                let modules = u64::from(limits.modules);
+                count(&mut self.modules, 1, "modules", modules)
+            }
+            Payload::FunctionSection(section) => {
+                let functions = u64::from(limits.functions);
+                count(&mut self.functions, section.count(), "functions", functions)
+            }
+            Payload::CodeSectionEntry(body) => check_body(body, limits),
+            Payload::DataSection(section) => {
+                let (what, allowed) = ("data segments", u64::from(limits.data_segments));
+                count(&mut self.data_segments, section.count(), what, allowed)
+            }
+            Payload::TypeSection(_)
+            | Payload::CoreTypeSection(_)
+            | Payload::ComponentTypeSection(_) => {
+                let (what, allowed) = ("bytes of types", limits.type_bytes);
+                count(&mut self.type_bytes, length(payload), what, allowed)
+            }
+            Payload::CodeSectionStart { .. } | Payload::CustomSection(_) => Ok(()),
+            declarations => {
+                let (what, allowed) = (
+                    "bytes of imports, exports and the like",
+                    limits.declaration_bytes,
+                );
+                count(
+                    &mut self.declaration_bytes,
+                    length(declarations),
+                    what,
+                    allowed,
+                )
+            }
+        }
+    }
+}
+
+/// Bytes of a section; none of what is no section.
+fn length(payload: &Payload<'_>) -> u32 {
+    let section = payload.as_section();
+    section.map_or(0, |(_, range)| {
+        u32::try_from(range.len()).unwrap_or(u32::MAX)
+    })
+}
+
+fn count(
+    counted: &mut u64,
+    more: u32,
+    what: &'static str,
+    allowed: u64,
+) -> Result<(), ScreenError> {
+    *counted = counted.saturating_add(u64::from(more));
+    if *counted > allowed {
+        return Err(ScreenError::TooMuch { what, allowed });
+    }
+    Ok(())
+}
+
+fn check_body(body: &FunctionBody<'_>, limits: &LoadLimits) -> Result<(), ScreenError> {
+    if body.range().len() > limits.body_bytes {
+        return Err(ScreenError::TooMuch {
+            what: "bytes in one function",
+            allowed: limits.body_bytes as u64,
+        });
+    }
+    let mut locals = 0u64;
+    for group in body.get_locals_reader()? {
+        locals = locals.saturating_add(u64::from(group?.0));
+    }
+    if locals > limits.locals {
+        return Err(ScreenError::TooMuch {
+            what: "locals in one function",
+            allowed: limits.locals,
+        });
+    }
+    Ok(())
 }

@@ -1,62 +1,137 @@
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use trainyard_model::{policy::Phase, text::clean};
-use wasmparser::{Validator, component_types::ComponentEntityType};
+use wasmparser::{
+    BinaryReaderError, Parser, Payload, Validator, component_types::ComponentEntityType,
+};
 
-use super::{ScreenError, Sections, contract};
+use super::{ScreenError, contract};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 20;
 
-/// How a component meets its host.
-pub(super) struct Surface {
+/// How a component meets its host. It is found out in the limited child: validating takes memory that no count of the bytes
+/// bounds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Surface {
     /// The methods of the contract that it imports, sorted.
-    pub(super) imports: Vec<String>,
+    imports: Vec<String>,
     /// The phases that it exports.
-    pub(super) phases: BTreeSet<Phase>,
+    phases: BTreeSet<Phase>,
+    /// What it imports and the contract does not have.
+    unknown_imports: Vec<String>,
+    /// What it exports and is no phase.
+    unknown_exports: Vec<String>,
+    /// Why it is no component.
+    malformed: Option<String>,
 }
 
 impl Surface {
     /// By the types that validation gives: it is made for hostile bytes, as a reader of WIT is not.
-    pub(super) fn of(bytes: &[u8], sections: &Sections<'_>) -> Result<Self, ScreenError> {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self::read(bytes).unwrap_or_else(|error| Self {
+            malformed: Some(clean(&error.to_string())),
+            ..Self::default()
+        })
+    }
+
+    /// Whether nothing keeps it from being compiled.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.malformed.is_none()
+            && self.unknown_imports.is_empty()
+            && self.unknown_exports.is_empty()
+    }
+
+    /// The methods that a plugin with those phases imports.
+    ///
+    /// # Errors
+    /// What keeps it from being such a plugin.
+    pub(crate) fn imports_of(self, declared: &[Phase]) -> Result<Vec<String>, ScreenError> {
+        if let Some(problem) = self.malformed {
+            return Err(ScreenError::Malformed(problem));
+        }
+        if !self.unknown_imports.is_empty() {
+            return Err(ScreenError::Imports(self.unknown_imports));
+        }
+        if !self.unknown_exports.is_empty() {
+            return Err(ScreenError::Exports(self.unknown_exports));
+        }
+        let declared: BTreeSet<Phase> = declared.iter().copied().collect();
+        if declared != self.phases {
+            let list = |phases: &BTreeSet<Phase>| {
+                let names: Vec<_> = phases.iter().map(|phase| phase.name()).collect();
+                names.join(", ")
+            };
+            return Err(ScreenError::Phases {
+                exported: list(&self.phases),
+                declared: list(&declared),
+            });
+        }
+        Ok(self.imports)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, BinaryReaderError> {
+        let (imports, exports) = names(bytes)?;
         let types = Validator::new().validate_all(bytes)?;
-        let (mut imports, mut unknown) = (Vec::new(), Vec::new());
-        for name in &sections.imports {
+        let mut surface = Self::default();
+        for name in imports {
             let item = types.as_ref().component_item_for_import(name);
             let (Some(known), Some(ComponentEntityType::Instance(id))) =
                 (contract::members(name), item.map(|item| item.ty))
             else {
-                unknown.push(clean(name));
+                surface.add_unknown_import(name);
                 continue;
             };
             for (member, item) in &types[id].exports {
                 let whole = format!("{name}#{member}");
                 if !known.contains(&member.as_str()) {
-                    unknown.push(clean(&whole));
+                    surface.add_unknown_import(&whole);
                 } else if matches!(item.ty, ComponentEntityType::Func(_)) {
-                    imports.push(whole);
+                    surface.imports.push(whole);
                 }
             }
         }
-        if !unknown.is_empty() {
-            unknown.truncate(MAX_NAMES);
-            return Err(ScreenError::Imports(unknown));
-        }
-        let (mut phases, mut others) = (BTreeSet::new(), Vec::new());
-        for name in &sections.exports {
-            match Phase::ALL
-                .into_iter()
-                .find(|phase| *name == phase.interface())
-            {
-                Some(phase) => drop(phases.insert(phase)),
-                None => others.push(clean(name)),
+        for name in exports {
+            let mut phases = Phase::ALL.into_iter();
+            match phases.find(|phase| *name == *phase.interface()) {
+                Some(phase) => drop(surface.phases.insert(phase)),
+                None if surface.unknown_exports.len() < MAX_NAMES => {
+                    surface.unknown_exports.push(clean(name));
+                }
+                None => {}
             }
         }
-        if !others.is_empty() {
-            others.truncate(MAX_NAMES);
-            return Err(ScreenError::Exports(others));
-        }
-        imports.sort();
-        Ok(Self { imports, phases })
+        surface.imports.sort();
+        Ok(surface)
     }
+
+    fn add_unknown_import(&mut self, name: &str) {
+        if self.unknown_imports.len() < MAX_NAMES {
+            self.unknown_imports.push(clean(name));
+        }
+    }
+}
+
+/// The names of the imports and exports at the top level.
+fn names(bytes: &[u8]) -> Result<(Vec<&str>, Vec<&str>), BinaryReaderError> {
+    let (mut depth, mut imports, mut exports) = (0u32, Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    imports.push(import?.name.name);
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    exports.push(export?.name.name);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((imports, exports))
 }

@@ -92,7 +92,8 @@ pub fn with_custom(component: Vec<u8>, name: &str, data: &[u8]) -> Vec<u8> {
     with_section(component, 0, &contents)
 }
 
-fn leb(to: &mut Vec<u8>, mut number: usize) {
+/// A number as WebAssembly writes it.
+pub fn leb(to: &mut Vec<u8>, mut number: usize) {
     while number > 127 {
         to.push((number & 127) as u8 | 128);
         number >>= 7;
@@ -214,15 +215,20 @@ pub const PUT_NNODES: &str = r#"(call $put_env (call $node (local.get $ctx)) (i3
 /// A loader that compiles in this crate's own program.
 pub fn loader_with(limits: LoadLimits, cache: Option<CachePaths>) -> Loader {
     Loader::new(LoaderOptions {
-        compiler: CompilerCommand {
-            program: env!("CARGO_BIN_EXE_trainyard-compile").into(),
-            args: Vec::new(),
-        },
+        compiler: compiler(),
         cache,
         limits,
         threads: 2,
     })
     .unwrap()
+}
+
+/// The compiling process of this crate.
+pub fn compiler() -> CompilerCommand {
+    CompilerCommand {
+        program: env!("CARGO_BIN_EXE_trainyard-compile").into(),
+        args: Vec::new(),
+    }
 }
 
 /// The same with default limits and no cache.

@@ -55,11 +55,23 @@ impl Disturbed {
 
     /// The same with the plugins of a folder.
     pub async fn controller_with(&self, plugins: &Path) -> Result<Arc<Trainyard>> {
-        let arguments = [
+        self.controller_under(plugins, None).await
+    }
+
+    /// The same under a policy file.
+    pub async fn controller_under(
+        &self,
+        plugins: &Path,
+        policy: Option<&Path>,
+    ) -> Result<Arc<Trainyard>> {
+        let mut arguments = vec![
             OsStr::new("--leader-elect=false"),
             OsStr::new("--plugin-dir"),
             plugins.as_os_str(),
         ];
+        if let Some(policy) = policy {
+            arguments.extend([OsStr::new("--policy"), policy.as_os_str()]);
+        }
         Ok(Arc::new(
             Trainyard::start(self.plane(), &self.by_proxy, arguments).await?,
         ))

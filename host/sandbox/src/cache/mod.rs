@@ -1,6 +1,8 @@
 //! Compiled components on disk. An entry is authenticated before it is used: who can write to the cache folder can
 //! make the host compile again, and nothing else.
 
+mod room;
+
 use std::{
     fs,
     io::{self, Read, Write},
@@ -16,7 +18,7 @@ use crate::vouched::Vouched;
 /// Bytes of the key and of an authenticator.
 const KEY_BYTES: usize = 32;
 
-/// The largest entry that is read: a plugin of the largest size that may be loaded is compiled to less.
+/// The largest entry that is read: compiled code has a limit too.
 const MAX_ENTRY: u64 = 1 << 30;
 
 /// Where the cache and its key are.
@@ -64,6 +66,8 @@ impl CachePaths {
 pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
+    /// Bytes of all entries.
+    limit: u64,
 }
 
 impl Cache {
@@ -71,7 +75,7 @@ impl Cache {
     ///
     /// # Errors
     /// A folder or the key can't be made, or is not the user's own: then nothing in it can be trusted.
-    pub(crate) fn open(paths: &CachePaths) -> io::Result<Self> {
+    pub(crate) fn open(paths: &CachePaths, limit: u64) -> io::Result<Self> {
         private_folder(&paths.folder)?;
         if let Some(parent) = paths.key.parent() {
             private_folder(parent)?;
@@ -85,11 +89,12 @@ impl Cache {
         Ok(Self {
             folder: paths.folder.clone(),
             key: key(&paths.key)?,
+            limit,
         })
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.cwasm"))
+        self.folder.join(format!("{name}.{}", room::ENDING))
     }
 
     /// The authenticator covers the name too: an entry can't stand in for another one.
@@ -120,13 +125,25 @@ impl Cache {
         Some(Vouched::by_origin(entry))
     }
 
-    /// Writes an entry, whole or not at all.
+    /// Writes an entry, whole or not at all. Those that were used longest ago make room for it.
     pub(crate) fn put(&self, name: &str, code: &Vouched) {
+        let bytes = (code.bytes().len() + KEY_BYTES) as u64;
+        if bytes > self.limit {
+            tracing::warn!(
+                bytes,
+                limit = self.limit,
+                "a compiled plugin is larger than the cache; it is compiled again next time"
+            );
+            return;
+        }
         let write = || -> io::Result<()> {
+            room::make_room(&self.folder, bytes, self.limit)?;
             let mac = self
                 .authenticator(name, code.bytes())
                 .ok_or_else(|| io::Error::other("no authenticator"))?;
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(room::UNFINISHED)
+                .tempfile_in(&self.folder)?;
             file.write_all(code.bytes())?;
             file.write_all(&mac.finalize().into_bytes())?;
             file.persist(self.path(name))?;
@@ -147,7 +164,8 @@ fn regular_file(path: &Path) -> Option<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).ok()?;
-    file.take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
+    (&file).take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
+    room::mark_used(&file);
     Some(bytes)
 }
 

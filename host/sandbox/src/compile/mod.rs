@@ -1,24 +1,51 @@
-//! Compiling what nobody vouches for: in a child process, since a small file can cost much memory and time.
+//! Checking and compiling what nobody vouches for: in a child process, since a small file can cost much memory and time.
+
+mod child;
+mod header;
 
 use std::{
     ffi::OsString,
     io::{Read, Write},
     path::PathBuf,
-    process::{Command, ExitCode, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
-use rlimit::Resource;
 use trainyard_model::text::clean;
 use wasmtime::Engine;
 
-use crate::{engine, screen::LoadLimits, vouched::Vouched};
+pub use self::child::child_main;
+use self::header::Header;
+use crate::{
+    screen::{LoadLimits, Surface},
+    vouched::Vouched,
+};
 
 /// The child's exit code for a component that the compiler refuses.
 const REFUSED: u8 = 3;
 
 /// Bytes of the child's message that are kept.
 const MAX_MESSAGE: u64 = 16 << 10;
+
+/// Bytes of what the child may say of a component.
+const MAX_SURFACE: u64 = 1 << 20;
+
+/// What the child is to do with a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Say how it meets its host.
+    Screen,
+    /// That, and compile it if it is whole.
+    Compile,
+}
+
+/// What the child says of a component.
+pub(crate) struct Answer {
+    /// How it meets its host.
+    pub(crate) surface: Surface,
+    /// Its code; empty if it was not asked for, or the component is not whole.
+    pub(crate) code: Vouched,
+}
 
 /// The program that compiles: one whose main calls [`child_main`].
 #[derive(Clone, Debug)]
@@ -49,11 +76,17 @@ pub enum CompileError {
     #[error("the compiling process could not be run: {0}")]
     Child(#[from] std::io::Error),
     /// It took too long.
-    #[error("takes more than {0} s to compile")]
+    #[error("takes more than {0} s to check and compile")]
     Time(u64),
     /// It took too much memory.
-    #[error("takes more than {0} bytes of memory to compile")]
+    #[error("takes more than {0} bytes of memory to check and compile")]
     Memory(u64),
+    /// It becomes too large.
+    #[error("has more than {0} bytes of compiled code")]
+    Code(u64),
+    /// The child's answer is not one.
+    #[error("the compiling process gave no answer that can be read")]
+    Answer,
     /// The compiler refuses it.
     #[error("does not compile: {0}")]
     Refused(String),
@@ -62,12 +95,13 @@ pub enum CompileError {
     Ended(ExitStatus),
 }
 
-/// Compiles in a child process under the limits.
+/// Does a task in a child process under the limits.
 pub(crate) fn in_child(
     command: &CompilerCommand,
+    task: Task,
     bytes: &[u8],
     limits: &LoadLimits,
-) -> Result<Vouched, CompileError> {
+) -> Result<Answer, CompileError> {
     let mut child = Command::new(&command.program)
         .args(&command.args)
         .env_clear()
@@ -76,19 +110,16 @@ pub(crate) fn in_child(
         .stderr(Stdio::piped())
         .spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let header = [
-        limits.compile_memory_bytes.to_le_bytes(),
-        limits.compile_seconds.to_le_bytes(),
-    ]
-    .concat();
+    let header = Header::new(task, limits).bytes();
     let deadline = Instant::now() + Duration::from_secs(limits.compile_seconds);
     std::thread::scope(|scope| {
         // A child that dies early closes its end; how it ended says why.
         scope.spawn(move || {
             stdin.map(|mut pipe| pipe.write_all(&header).and_then(|()| pipe.write_all(bytes)))
         });
-        // Code can't be larger than the memory that it was made in.
-        let code = scope.spawn(move || read_all(stdout, limits.compile_memory_bytes));
+        // One byte more than there may be, so that what was cut is known.
+        let most = MAX_SURFACE + limits.code_bytes + 1;
+        let answer = scope.spawn(move || read_all(stdout, most));
         let message = scope.spawn(move || read_all(stderr, MAX_MESSAGE));
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -101,11 +132,11 @@ pub(crate) fn in_child(
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        let (code, message) = (
-            code.join().unwrap_or_default(),
+        let (answer, message) = (
+            answer.join().unwrap_or_default(),
             message.join().unwrap_or_default(),
         );
-        outcome(status, code, &message, limits)
+        outcome(status, &answer, &message, limits)
     })
 }
 
@@ -121,17 +152,17 @@ fn read_all(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
 
 fn outcome(
     status: ExitStatus,
-    code: Vec<u8>,
+    answer: &[u8],
     message: &[u8],
     limits: &LoadLimits,
-) -> Result<Vouched, CompileError> {
+) -> Result<Answer, CompileError> {
     use std::os::unix::process::ExitStatusExt;
     const SIGABRT: i32 = 6;
     const SIGKILL: i32 = 9;
     const SIGSEGV: i32 = 11;
     const SIGXCPU: i32 = 24;
     match (status.code(), status.signal()) {
-        (Some(0), _) => Ok(Vouched::by_origin(code)),
+        (Some(0), _) => read_answer(answer, limits),
         (Some(code), _) if code == i32::from(REFUSED) => Err(CompileError::Refused(clean(
             &String::from_utf8_lossy(message),
         ))),
@@ -142,43 +173,28 @@ fn outcome(
     }
 }
 
+/// The answer: the length of the surface, the surface, the code.
+fn read_answer(answer: &[u8], limits: &LoadLimits) -> Result<Answer, CompileError> {
+    let parts = || {
+        let (length, rest) = answer.split_first_chunk()?;
+        let length = u64::from_le_bytes(*length);
+        let length = (length <= MAX_SURFACE).then(|| usize::try_from(length).ok())??;
+        rest.split_at_checked(length)
+    };
+    let (surface, code) = parts().ok_or(CompileError::Answer)?;
+    if code.len() as u64 > limits.code_bytes {
+        return Err(CompileError::Code(limits.code_bytes));
+    }
+    Ok(Answer {
+        surface: serde_json::from_slice(surface).map_err(|_| CompileError::Answer)?,
+        code: Vouched::by_origin(code.to_vec()),
+    })
+}
+
 /// Compiles in this process what is vouched for: built-in plugins.
 pub(crate) fn here(engine: &Engine, bytes: &[u8]) -> Result<Vouched, CompileError> {
     engine
         .precompile_component(bytes)
         .map(Vouched::by_origin)
         .map_err(|error| CompileError::Refused(clean(&format!("{error:#}"))))
-}
-
-/// The whole of the child: limits itself, reads a component from standard input, writes code to standard output.
-#[must_use]
-pub fn child_main() -> ExitCode {
-    match child() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprint!("{message}");
-            ExitCode::from(REFUSED)
-        }
-    }
-}
-
-fn child() -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let mut input = std::io::stdin().lock();
-    let mut number = || -> Result<u64, String> {
-        let mut bytes = [0; 8];
-        input.read_exact(&mut bytes).map_err(text)?;
-        Ok(u64::from_le_bytes(bytes))
-    };
-    let (memory, seconds) = (number()?, number()?);
-    Resource::DATA.set(memory, memory).map_err(text)?;
-    Resource::CPU.set(seconds, seconds).map_err(text)?;
-    Resource::CORE.set(0, 0).map_err(text)?;
-    let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes).map_err(text)?;
-    let engine = Engine::new(&engine::config()).map_err(|error| format!("{error:#}"))?;
-    let code = engine
-        .precompile_component(&bytes)
-        .map_err(|error| format!("{error:#}"))?;
-    std::io::stdout().lock().write_all(&code).map_err(text)
 }

@@ -1,0 +1,74 @@
+//! The child's side: limits itself, reads a task and a component from standard input, writes the answer to standard output.
+
+use std::{
+    io::{Read, Write},
+    process::ExitCode,
+};
+
+use rlimit::Resource;
+use wasmtime::Engine;
+
+use super::{REFUSED, Task, header::Header};
+use crate::{engine, screen::Surface};
+
+/// The whole of the child.
+#[must_use]
+pub fn child_main() -> ExitCode {
+    match child() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprint!("{message}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn child() -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    die_with_parent().map_err(text)?;
+    let mut input = std::io::stdin().lock();
+    let header = Header::read(&mut input).map_err(text)?;
+    // A parent that ended before the signal was asked for sends none: then this process is another one's child already.
+    if rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get()) != Some(header.parent)
+    {
+        return Err("the process that asked for it has ended".to_owned());
+    }
+    let (memory, seconds) = (header.memory, header.seconds);
+    Resource::DATA.set(memory, memory).map_err(text)?;
+    Resource::CPU.set(seconds, seconds).map_err(text)?;
+    Resource::CORE.set(0, 0).map_err(text)?;
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes).map_err(text)?;
+    let surface = Surface::of(&bytes);
+    let code = match header.task {
+        Task::Compile if surface.is_whole() => compiled(&bytes)?,
+        Task::Compile | Task::Screen => Vec::new(),
+    };
+    let surface = serde_json::to_vec(&surface).map_err(|error| error.to_string())?;
+    let mut output = std::io::stdout().lock();
+    let length = surface.len() as u64;
+    let parts = [&length.to_le_bytes()[..], &surface, &code];
+    let mut parts = parts.into_iter();
+    parts
+        .try_for_each(|part| output.write_all(part))
+        .map_err(text)
+}
+
+fn compiled(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let engine = Engine::new(&engine::config()).map_err(|error| format!("{error:#}"))?;
+    let code = engine.precompile_component(bytes);
+    code.map_err(|error| format!("{error:#}"))
+}
+
+/// Asks the kernel to end this process when the thread that started it ends, which waits for it.
+#[cfg(target_os = "linux")]
+fn die_with_parent() -> std::io::Result<()> {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Elsewhere the limit of CPU time ends it.
+#[cfg(not(target_os = "linux"))]
+const fn die_with_parent() -> std::io::Result<()> {
+    Ok(())
+}
