@@ -219,9 +219,7 @@ fn inspecting_is_bounded_as_compiling_is() {
         compile_seconds,
         ..LoadLimits::default()
     };
-    // As many types as a file may have.
-    let types = with(1, &module(1, &[0x60, 0, 0], 80_000));
-    let error = screened(types, &limits(16 << 20, 60));
+    let error = screened(bomb(), &limits(1 << 20, 60));
     assert!(
         matches!(error, ScreenError::Child(CompileError::Memory(_))),
         "{error}"

@@ -132,7 +132,7 @@ fn a_panic_is_told_in_its_own_words_without_control_characters() {
     assert!(kind.contains("unreachable"), "{kind}");
     assert_eq!(
         message.as_deref(),
-        Some("index out of bounds: [2Jthe len is 3")
+        Some("index out of bounds: \\u{1b}[2Jthe len is 3\\u{0}")
     );
 }
 
@@ -250,7 +250,10 @@ fn a_refusal_is_cleaned_and_is_no_crash() {
       (i32.store (i32.const 72) (i32.const 38))"#;
     match contained(&loader(), transform("", body), small()) {
         Ended::Refused(failure) => {
-            assert_eq!(failure.message, "index out of bounds: [2Jthe len is 3");
+            assert_eq!(
+                failure.message,
+                "index out of bounds: \\u{1b}[2Jthe len is 3\\u{0}"
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -12,23 +12,7 @@ use crate::common::{
     manifest, next_job_renders, transform_core, with_custom,
 };
 use trainyard_model::manifest::ManifestError;
-use trainyard_sandbox::{
-    CompilerCommand, LinkError, LoadLimits, LoadProblem, Loader, LoaderOptions, ScreenError,
-};
-
-/// A loader whose compiler must not be called.
-fn without_compiler() -> Loader {
-    Loader::new(LoaderOptions {
-        compiler: CompilerCommand {
-            program: "/no/compiler".into(),
-            args: Vec::new(),
-        },
-        cache: None,
-        limits: LoadLimits::default(),
-        threads: 1,
-    })
-    .unwrap()
-}
+use trainyard_sandbox::{LinkError, LoadLimits, LoadProblem, Loader, ScreenError};
 
 fn problem(loader: &Loader, bytes: Vec<u8>) -> LoadProblem {
     match load(loader, bytes) {
@@ -38,7 +22,7 @@ fn problem(loader: &Loader, bytes: Vec<u8>) -> LoadProblem {
 }
 
 fn screen_error(bytes: Vec<u8>) -> ScreenError {
-    match problem(&without_compiler(), bytes) {
+    match problem(&loader(), bytes) {
         LoadProblem::Screen(error) => error,
         other => panic!("it was not refused by screening: {other}"),
     }

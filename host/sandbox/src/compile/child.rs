@@ -38,7 +38,13 @@ fn child() -> Result<(), String> {
     Resource::CPU.set(seconds, seconds).map_err(text)?;
     Resource::CORE.set(0, 0).map_err(text)?;
     let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes).map_err(text)?;
+    input.read_to_end(&mut bytes).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::OutOfMemory {
+            // As any other allocation that fails does: the parent tells the limit by it.
+            std::process::abort();
+        }
+        text(error)
+    })?;
     let surface = Surface::of(&bytes);
     let code = match header.task {
         Task::Compile if surface.is_whole() => compiled(&bytes)?,
