@@ -110,6 +110,24 @@ impl Process {
         Ok(self.keeper().try_wait()?)
     }
 
+    /// The most bytes of memory that it held at once so far, without its own children.
+    ///
+    /// # Errors
+    /// It has ended, or the system does not say.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let keeper = self.keeper().id();
+        let children = format!("/proc/{keeper}/task/{keeper}/children");
+        let children = fs::read_to_string(children)?;
+        // The keeper starts what it keeps before anything else.
+        let kept = children.split_whitespace().next();
+        let kept = kept.with_context(|| format!("{} has ended", self.name))?;
+        let status = fs::read_to_string(format!("/proc/{kept}/status"))?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|line| line.trim().strip_suffix(" kB"));
+        let peak: u64 = peak.context("no peak of its memory")?.parse()?;
+        Ok(peak * 1024)
+    }
+
     /// Fails if it ended, with the end of its log.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod a_resumed_job_has_todays_placement_alone;
 mod a_running_job_set_is_frozen;
 mod a_shaken_api_server_is_waited_out;
 mod common;
+mod hostile_train_jobs_stop_nobody;
 mod kinds_may_come_later;
 mod one_controller_leads_and_another_takes_over;
 mod roles_are_what_is_called;
@@ -58,6 +59,10 @@ fn main() -> ExitCode {
         .tests(
             "a_restart_writes_nothing",
             a_restart_writes_nothing::tests(),
+        )
+        .tests(
+            "hostile_train_jobs_stop_nobody",
+            hostile_train_jobs_stop_nobody::tests(),
         )
         .tests("kinds_may_come_later", kinds_may_come_later::tests())
         .run()

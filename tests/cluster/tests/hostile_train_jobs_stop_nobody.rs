@@ -1,0 +1,215 @@
+//! TrainJobs that an API server without our limits accepts, and that cost much to read, convert, merge or render, keep no other
+//! TrainJob waiting, end no controller, and stay within the memory that deploy/ gives it; so it is after a restart, which meets all
+//! of them at once.
+#![allow(clippy::indexing_slicing)]
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_api::yaml;
+use trainyard_cluster::{
+    ControlPlane, Install, Resource, Shared, Test, Trainyard, Write, define_kinds, deploy, install,
+};
+use trainyard_schema::documents::Kind;
+
+use crate::common;
+
+/// What compiling a plugin may take beside the controller, in a process of its own.
+const COMPILING: u64 = 2 << 30;
+
+/// A control plane on which JobSets are only stored, and whose definition of TrainJobs has no limits.
+pub(crate) struct Unlimited {
+    plane: ControlPlane,
+    account: PathBuf,
+}
+
+impl Shared for Unlimited {
+    fn start() -> Result<Self> {
+        let plane = ControlPlane::start()?;
+        let account = plane.block_on(async {
+            define_kinds(&plane).await?;
+            install(&plane, &without_limits()?, Install::ServerSide).await?;
+            let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
+            let api = plane.api(&runtimes, "");
+            api.create(&common::runtime(), &Write::strict())
+                .await?
+                .accepted()?;
+            deploy(&plane).await
+        })?;
+        Ok(Self { plane, account })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.plane.still_runs()
+    }
+}
+
+/// The definition of TrainJobs with any content in `spec`, as a cluster has it that was set up by others.
+fn without_limits() -> Result<Value> {
+    let mut crd = Kind::TrainJob.crd()?;
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    Ok(crd)
+}
+
+/// The TrainJobs that cost most, of those that attackers of earlier versions made, as their names and specs.
+fn costly() -> Vec<(&'static str, Value)> {
+    let on = |spec: Value| {
+        let mut all = json!({"runtimeRef": {"name": "torch"}});
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            all[key] = value.clone();
+        }
+        all
+    };
+    let targets = |count: usize| -> Vec<Value> {
+        (0..count)
+            .map(|number| json!({"name": format!("t{number}")}))
+            .collect()
+    };
+    let patch = |number: usize| {
+        let keys: serde_json::Map<String, Value> = (0..5_000)
+            .map(|key| (format!("k{number}-{key}"), json!("")))
+            .collect();
+        let pod = json!({"spec": {"nodeSelector": keys}});
+        let job = json!({"name": "node", "template": {"spec": {"template": pod}}});
+        json!({
+            "manager": format!("example.com/{number}"),
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+        })
+    };
+    let nested = (0..200).fold(json!("x"), |inner, _| json!({"x": inner}));
+    vec![
+        (
+            "cloned-annotation",
+            on(json!({"podTemplateOverrides": [{
+                "targetJobs": targets(30_000), "metadata": {"annotations": {"a": "x".repeat(700_000)}},
+            }]})),
+        ),
+        (
+            "targets",
+            on(json!({"podTemplateOverrides": [{"targetJobs": targets(70_000)}]})),
+        ),
+        (
+            "overrides",
+            on(json!({"podTemplateOverrides": vec![
+                json!({"targetJobs": [{"name": "node"}], "metadata": {"labels": {"a": "b"}}});
+                18_000
+            ]})),
+        ),
+        (
+            "node-selectors",
+            on(json!({"runtimePatches": (0..16).map(patch).collect::<Vec<_>>()})),
+        ),
+        (
+            "env",
+            on(json!({"trainer": {"env": (0..40_000)
+                .map(|number| json!({"name": format!("E{number}"), "value": "1"}))
+                .collect::<Vec<_>>()}})),
+        ),
+        ("nested", on(json!({"podTemplateOverrides": [nested]}))),
+    ]
+}
+
+/// A TrainJob of that name; the API server takes it.
+async fn create(plane: &ControlPlane, namespace: &str, name: &str, spec: &Value) -> Result<()> {
+    let jobs = common::kind(Kind::TrainJob)?;
+    let job = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": name}, "spec": spec,
+    });
+    let api = plane.api(&jobs, namespace);
+    api.create(&job, &Write::default()).await?.accepted()?;
+    Ok(())
+}
+
+/// Waits until an ordinary TrainJob has its JobSet, while probes are answered.
+async fn an_ordinary_one_gets_on(
+    plane: &ControlPlane,
+    controller: &Trainyard,
+    namespace: &str,
+    name: &str,
+) -> Result<()> {
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    create(plane, namespace, name, &spec).await?;
+    let job_sets = Resource::jobsets();
+    plane
+        .api(&job_sets, namespace)
+        .until(name, "there is a JobSet", Value::is_object)
+        .await?;
+    let (code, text) = controller.probe("/healthz").await?;
+    ensure!(code == 200, "{code}: {text}");
+    Ok(())
+}
+
+/// Each costly TrainJob has a JobSet, or an Event that says why it has none.
+async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()> {
+    let (events, job_sets) = (
+        Resource::namespaced("/api/v1", "events"),
+        Resource::jobsets(),
+    );
+    let made = plane.api(&job_sets, namespace);
+    for (name, _) in costly() {
+        if made.get(name).await?.accepted().is_ok() {
+            continue;
+        }
+        plane
+            .api(&events, namespace)
+            .until_all(&format!("an Event of {name}"), |all| {
+                all.iter().any(|event| {
+                    event["involvedObject"]["name"] == name && event["type"] == "Warning"
+                })
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// The bytes of memory that the deployment allows the controller itself.
+fn allowed() -> Result<u64> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/deployment.yaml");
+    let text = std::fs::read_to_string(path)?;
+    let deployment = yaml::read(&text).into_iter().next();
+    let deployment = deployment.context("no document")??.value;
+    let limit = &deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"];
+    let limit = limit["memory"]
+        .as_str()
+        .and_then(|it| it.strip_suffix("Gi"));
+    let gibibytes: u64 = limit.context("no limit in Gi")?.parse()?;
+    Ok((gibibytes << 30) - COMPILING)
+}
+
+async fn while_others_run_and_after_a_restart(shared: &Unlimited) -> Result<()> {
+    let plane = &shared.plane;
+    let (hostile, ordinary) = (plane.new_namespace().await?, plane.new_namespace().await?);
+    let start = || Trainyard::start(plane, &shared.account, ["--leader-elect=false"]);
+    let controller = start().await?;
+    for (name, spec) in costly() {
+        create(plane, &hostile, name, &spec).await?;
+        let next = format!("beside-{name}");
+        an_ordinary_one_gets_on(plane, &controller, &ordinary, &next).await?;
+    }
+    none_is_passed_over(plane, &hostile).await?;
+    let peak = controller.process().peak_memory()?;
+    ensure!(peak < allowed()?, "it took {peak} bytes");
+    controller.kill()?;
+
+    let controller = start().await?;
+    an_ordinary_one_gets_on(plane, &controller, &ordinary, "after-a-restart").await?;
+    none_is_passed_over(plane, &hostile).await?;
+    let peak = controller.process().peak_memory()?;
+    ensure!(peak < allowed()?, "after a restart it took {peak} bytes");
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Unlimited>> {
+    vec![Test::new(
+        "while_others_run_and_after_a_restart",
+        while_others_run_and_after_a_restart,
+    )]
+}
