@@ -394,6 +394,7 @@ fn of_files_and_policies() {
         policy(&format!("? {text}\n: 1")),
         policy(&format!("clusterDomain: [{text}]")),
     ];
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/torch-llama");
     let mut outputs = Vec::new();
     for name in &names {
         fs::write(folder.path().join(name), "a: [").unwrap();
@@ -412,7 +413,7 @@ fn of_files_and_policies() {
             &["plan", "--plugin-dir", &missing],
             &["plugin", "inspect", name],
             // What a shell makes of `-f *`.
-            &["explain", "-f", "policy.yaml", name],
+            &["explain", "-f", example, name],
         ] {
             outputs.push((format!("{args:?}"), trainyard(folder.path(), args)));
         }

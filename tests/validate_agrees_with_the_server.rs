@@ -113,7 +113,9 @@ fn every_input_of_the_table() {
         .collect();
     let inputs = Input::read_all().unwrap();
     assert!(inputs.len() >= 80, "{} inputs", inputs.len());
-    let said = validated(&inputs);
+    // One run prints so many errors and no more.
+    let runs = inputs.chunks(50).flat_map(validated);
+    let said: BTreeMap<_, _> = runs.collect();
     let mut wrong = Vec::new();
     let mut beyond = BTreeMap::from(BEYOND);
     for input in &inputs {

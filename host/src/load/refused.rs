@@ -125,7 +125,10 @@ mod tests {
             Refused::GivenTwice(path()).file(),
         ];
         for text in texts {
-            assert!(text.contains("/plugins/a[2J .wasm"), "{text:?}");
+            assert!(
+                text.contains("/plugins/a\\u{1b}[2J\\u{202e} .wasm"),
+                "{text:?}"
+            );
         }
     }
 }

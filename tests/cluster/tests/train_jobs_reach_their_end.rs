@@ -597,7 +597,7 @@ async fn a_runtime_by_the_guides_group_runs(shared: &Shared) -> Result<()> {
     namespace
         .create("guide", &json!({"runtimeRef": reference}))
         .await?;
-    namespace.until_complete("guide").await
+    namespace.until_complete("guide").await.map(drop)
 }
 
 /// What the API server's schema can't say of an old form, the controller says; the CRD refuses what is too large for it.

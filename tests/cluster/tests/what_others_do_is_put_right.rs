@@ -87,7 +87,7 @@ async fn until_given_up(place: &Place<'_>, case: Case) -> Result<()> {
     place.unchanged_for(Duration::from_secs(2)).await?;
     let job_sets = place.api(&place.job_sets).items().await?;
     ensure!(job_sets.is_empty(), "it runs again");
-    place.seen.made_once()
+    place.seen.made_once().await
 }
 
 async fn what_ended_and_went_while_nobody_watched_never_runs_again(
