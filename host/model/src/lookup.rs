@@ -197,6 +197,8 @@ impl Lookups {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
+
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,13 @@
 //! One large TrainJob, rendered and explained once: `growth DIMENSION SIZE`. How the number of instructions grows with the
 //! size is what `make growth` counts; without arguments it lists the dimensions.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used,
+    missing_docs
+)]
 
 use std::sync::Arc;
 

@@ -25,26 +25,6 @@ impl Hash for Key<'_> {
     }
 }
 
-/// How often keys were compared on this thread.
-#[cfg(test)]
-pub(super) mod comparisons {
-    use std::cell::Cell;
-
-    thread_local! {
-        static COUNT: Cell<u64> = const { Cell::new(0) };
-    }
-
-    pub(super) fn count() {
-        COUNT.set(COUNT.get() + 1);
-    }
-
-    pub(in crate::merge) fn during(act: impl FnOnce()) -> u64 {
-        let before = COUNT.get();
-        act();
-        COUNT.get() - before
-    }
-}
-
 /// The positions of a list's items by the values of their key: found without a search through the list, which may be as
 /// long as an object may be large.
 pub(super) struct Positions<'v>(HashMap<Key<'v>, usize>);
@@ -66,5 +46,25 @@ impl<'v> Positions<'v> {
     /// The position of the item with that value of the key.
     pub(super) fn get(&self, key: Option<&Value>) -> Option<usize> {
         self.0.get(&Key(key)).copied()
+    }
+}
+
+/// How often keys were compared on this thread.
+#[cfg(test)]
+pub(super) mod comparisons {
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        COUNT.set(COUNT.get() + 1);
+    }
+
+    pub(in crate::merge) fn during(act: impl FnOnce()) -> u64 {
+        let before = COUNT.get();
+        act();
+        COUNT.get() - before
     }
 }
