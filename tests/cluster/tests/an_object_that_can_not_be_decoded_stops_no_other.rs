@@ -181,7 +181,7 @@ async fn a_status_that_can_not_be_decoded_is_told_and_counted(shared: &Shared) -
     .await?;
     // And followed again.
     namespace.patch("late", &json!({"suspend": false})).await?;
-    namespace.until_active("late", 1).await.map(drop)
+    namespace.until_complete("late").await.map(drop)
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
