@@ -6,7 +6,7 @@
 
 use crate::common::flavors::{self, Place, WithFlavors, flavor};
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use trainyard_cluster::{Install, Resource, Test, Write, install};
 
 async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
