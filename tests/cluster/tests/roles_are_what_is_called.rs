@@ -207,6 +207,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
         job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
     };
     job_sets.until(name, "it is made again", another).await?;
+    is_placed_otherwise(&place).await?;
     let missing = json!({"runtimeRef": {"name": "missing"}});
     place.create("waits", &missing).await?;
     place.event("waits", "missing").await?;
@@ -221,12 +222,35 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
     Ok(())
 }
 
+/// A TrainJob that runs, is suspended and resumes without a label of its pods, which its Job would keep.
+async fn is_placed_otherwise(place: &Place<'_>) -> Result<()> {
+    let pods = json!({"metadata": {"labels": {"example.com/admission": "first"}}});
+    let job = json!({"name": "node", "template": {"spec": {"template": pods}}});
+    let patch = json!({
+        "manager": "example.com/queue",
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    });
+    let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": [patch]});
+    place.create("moves", &spec).await?;
+    place.until_active("moves", 1).await?;
+    let (jobs, job_sets) = (place.api(&place.jobs), place.api(&place.job_sets));
+    place.patch("moves", &json!({"suspend": true})).await?;
+    jobs.until("moves", "it is suspended", common::is_suspended)
+        .await?;
+    let resumed = json!({"suspend": false, "runtimePatches": []});
+    place.patch("moves", &resumed).await?;
+    let goes_on = |job_set: &Value| job_set["spec"]["suspend"] == false;
+    job_sets.until("moves", "it goes on", goes_on).await?;
+    Ok(())
+}
+
 /// Suspended TrainJobs whose plugin looks up something each.
 async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> Result<()> {
     for (name, label, value) in [
         ("by-name", "flavor", "default"),
         ("by-its-label", "priority", "system-node-critical"),
         ("all", "priorities", "all"),
+        ("maps", "config-maps", "all"),
         ("served", "zone", "main"),
     ] {
         let job = json!({
@@ -251,7 +275,7 @@ async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> 
         let api = namespace.api(&resource);
         api.create(&object, &Write::strict()).await?.accepted()?;
     }
-    for name in ["by-name", "by-its-label", "all", "served"] {
+    for name in ["by-name", "by-its-label", "all", "maps", "served"] {
         namespace.job_set(name).await?;
     }
     Ok(())

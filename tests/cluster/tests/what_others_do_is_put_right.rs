@@ -292,6 +292,44 @@ async fn a_warning_survives_a_status_that_is_not_written(shared: &Disturbed) -> 
     controller.kill().map(drop)
 }
 
+/// Its status said that it was suspended when its JobSet went, and a pass that fails does not take that back.
+async fn what_went_while_it_was_suspended_comes_back_though_a_call_fails(
+    shared: &Disturbed,
+) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let controller = shared.controller().await?;
+    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let case = Case::Resumed;
+    case.prepare(&place).await?;
+    controller.kill()?;
+    let job_sets = place.api(&place.job_sets);
+    job_sets.delete(case.name()).await?.accepted()?;
+    job_sets
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await?;
+    case.happen(&place).await?;
+    let (path, failed) = (
+        format!("/namespaces/{}/configmaps/", place.name),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let seen = failed.clone();
+    let rule = move |call: &Call| {
+        let is_snapshot = call.method == Method::GET && call.path.contains(&path);
+        if is_snapshot && !seen.swap(true, Ordering::Relaxed) {
+            return Act::conflict();
+        }
+        Act::Forward
+    };
+    shared.proxy.set_rule(rule).await;
+    let controller = shared.controller().await?;
+    place.until(case, "it runs", is_running).await?;
+    ensure!(failed.load(Ordering::Relaxed), "no call failed");
+    shared.proxy.forget().await;
+    controller.until_idle().await?;
+    place.seen.made_once().await?;
+    controller.kill().map(drop)
+}
+
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
         Test::new("what_is_made_twice_is_seen", what_is_made_twice_is_seen),
@@ -310,6 +348,10 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
         Test::new(
             "what_ended_and_went_while_nobody_watched_never_runs_again",
             what_ended_and_went_while_nobody_watched_never_runs_again,
+        ),
+        Test::new(
+            "what_went_while_it_was_suspended_comes_back_though_a_call_fails",
+            what_went_while_it_was_suspended_comes_back_though_a_call_fails,
         ),
         Test::new(
             "what_goes_by_itself_is_known_to_have_run",

@@ -266,7 +266,13 @@ impl Reconciler {
         } else {
             self.interests.settle(key);
         }
-        let told = self.tell(key, state, now).await;
+        let suspend = if made.is_err() && self.is_gone_after_a_run(key, state) {
+            // Whether its JobSet was suspended when it went tells whether it may have ended: the next pass has to know that, too.
+            state.status.is_true(status::SUSPENDED).is_some()
+        } else {
+            wishes.suspend
+        };
+        let told = self.tell(key, state, suspend, now).await;
         match made {
             Ok(warnings) => (warnings, told),
             Err(error) => (Vec::new(), told.and(Err(error))),
@@ -278,9 +284,10 @@ impl Reconciler {
         &self,
         key: &Key,
         state: &TrainJobState,
+        suspend: bool,
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
-        let status = self.status(key, state, now);
+        let status = self.status_if(key, state, suspend, now);
         self.write_status(key, state, &status).await?;
         if status::end(&status).is_some() {
             self.departed.forget(key);
@@ -294,18 +301,34 @@ impl Reconciler {
         (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
     }
 
+    /// Whether a JobSet of the TrainJob has run, and there is none now.
+    fn is_gone_after_a_run(&self, key: &Key, state: &TrainJobState) -> bool {
+        status::has_run(&state.status) && self.job_set(key, state).is_none()
+    }
+
     fn status(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> TrainJobStatus {
+        self.status_if(key, state, state.wishes.suspend, now)
+    }
+
+    /// The status of a TrainJob that counts as suspended or not.
+    fn status_if(
+        &self,
+        key: &Key,
+        state: &TrainJobState,
+        suspend: bool,
+        now: Timestamp,
+    ) -> TrainJobStatus {
         let wishes = &state.wishes;
         let job_set = self.job_set(key, state);
         let job_set = job_set.or_else(|| self.departed.ended(key, &state.uid));
-        let status = status::next(&state.status, wishes.suspend, job_set.as_deref(), now);
+        let status = status::next(&state.status, suspend, job_set.as_deref(), now);
         if status::end(&status).is_some() {
             return status;
         }
         if let Some(message) = &wishes.not_supported {
             return status::not_supported(&status, message, now);
         }
-        match status::deadline(wishes.deadline, wishes.suspend, state.created, &status) {
+        match status::deadline(wishes.deadline, suspend, state.created, &status) {
             Some(deadline) if deadline <= now => status::deadline_exceeded(&status, now),
             _ => status,
         }

@@ -120,8 +120,9 @@ pub struct Snapshot {
     config: Value,
     /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
     pub objects: Vec<Listed>,
-    /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone.
-    pub(crate) placement: Entries,
+    /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone. `None` in
+    /// a snapshot of a controller that did not note it.
+    pub(crate) placement: Option<Entries>,
     /// Whether the JobSet has run.
     pub started: bool,
     /// Whether the JobSet was deleted before it ended, and is to be made again.
@@ -174,7 +175,7 @@ impl Snapshot {
             lookups: Arc::default(),
             config: Value::Null,
             objects: Vec::new(),
-            placement: Entries::default(),
+            placement: None,
             started: false,
             recreate: false,
             written: None,
@@ -224,17 +225,18 @@ impl Snapshot {
     pub(crate) fn place(&mut self, rendered: &Rendered) -> bool {
         let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
         let placement = Entries::changes(rendered.patched(), spec);
-        let same = self.placement == placement;
-        self.placement = placement;
+        let same = self.placement.as_ref() == Some(&placement);
+        self.placement = Some(placement);
         same
     }
 
     /// How the pods are placed by the runtime as it was, the TrainJob's patches as they are, and the plugins as they were: what an
-    /// earlier admission added is in none of them.
-    pub(crate) fn placed(&self, job: &TrainJob) -> Value {
+    /// earlier admission added is in none of them. `None` if it is not known what the plugins did.
+    pub(crate) fn placed(&self, job: &TrainJob) -> Option<Value> {
+        let by_plugins = self.placement.as_ref()?;
         let mut spec = placement::patched(job, &self.runtime.template.spec);
-        self.placement.write(&mut spec);
-        spec
+        by_plugins.write(&mut spec);
+        Some(spec)
     }
 
     /// The ConfigMap that holds it. Its data can change until its JobSet has run: it is renewed by one write, so that there is
@@ -248,7 +250,9 @@ impl Snapshot {
         if let Some(plan) = &self.plan {
             data.insert(PLAN.to_owned(), json!(plan).to_string());
             data.insert(OBJECTS.to_owned(), json!(self.objects).to_string());
-            data.insert(PLACEMENT.to_owned(), json!(self.placement).to_string());
+        }
+        if let Some(placement) = &self.placement {
+            data.insert(PLACEMENT.to_owned(), json!(placement).to_string());
         }
         let mark = || BTreeMap::from([(STARTED.to_owned(), "true".to_owned())]);
         ConfigMap {
@@ -333,8 +337,9 @@ impl Snapshot {
                 .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
         if let Some(text) = data(PLACEMENT) {
-            snapshot.placement = serde_json::from_str(text)
+            let placement = serde_json::from_str(text)
                 .map_err(|error| unreadable(PLACEMENT, error.to_string()))?;
+            snapshot.placement = Some(placement);
         }
         snapshot.objects = Self::listed(map)?;
         snapshot.started = is_started(&map.metadata);

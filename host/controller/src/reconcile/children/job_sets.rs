@@ -325,7 +325,10 @@ impl Pass<'_> {
         if !self.job.suspend {
             let spec =
                 rendered.and_then(|mut rendered| Some(rendered.job_set.get_mut("spec")?.take()));
-            let wanted = spec.unwrap_or_else(|| snapshot.placed(&self.job));
+            // Without either, what plugins did can't be told from what an earlier admission asked for: all of it stays.
+            let wanted = spec
+                .or_else(|| snapshot.placed(&self.job))
+                .unwrap_or_else(|| placement::patched(&self.job, &live.spec));
             warnings.extend(self.let_go(found, live, &wanted).await?);
         }
         Ok(Placed {
