@@ -266,7 +266,7 @@ impl Reconciler {
         } else {
             self.interests.settle(key);
         }
-        let suspend = if made.is_err() && self.is_gone_after_a_run(key, state) {
+        let suspend = if made.is_err() && self.has_lost_its_job_set(key, state) {
             // Whether its JobSet was suspended when it went tells whether it may have ended: the next pass has to know that, too.
             state.status.is_true(status::SUSPENDED).is_some()
         } else {
@@ -301,9 +301,9 @@ impl Reconciler {
         (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
     }
 
-    /// Whether a JobSet of the TrainJob has run, and there is none now.
-    fn is_gone_after_a_run(&self, key: &Key, state: &TrainJobState) -> bool {
-        status::has_run(&state.status) && self.job_set(key, state).is_none()
+    /// Whether the TrainJob had a JobSet, which may have run, and has none now.
+    fn has_lost_its_job_set(&self, key: &Key, state: &TrainJobState) -> bool {
+        !state.status.jobs_status.is_empty() && self.job_set(key, state).is_none()
     }
 
     fn status(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> TrainJobStatus {
