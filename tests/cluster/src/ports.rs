@@ -43,7 +43,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use socket2::SockRef;
+    use std::net::{Shutdown, TcpListener, TcpStream};
 
     #[test]
     fn it_is_free_again_for_whoever_knows_it() {
@@ -54,6 +55,8 @@ mod tests {
             let listener = TcpListener::bind(address).unwrap();
             let stream = TcpStream::connect(address).unwrap();
             drop((listener.accept().unwrap(), stream));
+            // A child that another test has just forked may hold a copy of the listener, which would go on listening.
+            SockRef::from(&listener).shutdown(Shutdown::Both).unwrap();
         }
     }
 }
