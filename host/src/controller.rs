@@ -13,6 +13,7 @@ use trainyard_controller::{
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{self, LogFormat, LogLevel, Overrides, Settings},
+    threads::{Sizes, Threads},
 };
 
 use crate::{
@@ -71,7 +72,7 @@ fn qps(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
     report::log_as_controller(settings.logging);
-    let queue = Queue::new(Backoff::default());
+    let queue = Queue::new(Backoff::default()).with_share(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     tracing::info!("loading plugins");
     let plugins = plugins(args, &settings, &metrics)?;
     loaded.cancel();
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let options = Options {
             cluster: args.cluster.config().await?,
             settings,
@@ -95,7 +96,10 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
         trainyard_controller::run(options, stop)
             .await
             .map_err(|error| Failure::from_iter([error]))
-    })
+    });
+    // The process ends whatever its threads are busy with.
+    runtime.shutdown_background();
+    ended
 }
 
 /// Loads the plugins. What is refused is told, counted and left out.
@@ -109,8 +113,10 @@ fn plugins(
         None => PolicyFile::default(),
     };
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
-    let observe = |policy| trainyard_controller::observed(policy, metrics);
-    let fitting = Fitting::load(&files, &policy, &args.load.cache, observe)?;
+    let wrap = |policy| trainyard_controller::guarded(policy, metrics);
+    let wrap = |policy| trainyard_controller::observed(wrap(policy), metrics);
+    let sizes = Sizes::for_cores(load::cores());
+    let fitting = Fitting::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
     for plugin in fitting.renderer.generation().plugins() {
         metrics.plugin_loaded(&plugin.id);
         tracing::info!(plugin = %plugin.id, "loaded");
@@ -122,7 +128,11 @@ fn plugins(
     let loader = Arc::new(fitting.loader);
     Ok(Plugins {
         renderer: Arc::new(fitting.renderer),
-        spawn: Arc::new(move |call| loader.pool().spawn(call)),
+        threads: Threads::new(
+            Arc::new(move |call| loader.pool().spawn(call)),
+            sizes,
+            settings.render_timeout,
+        ),
     })
 }
 

@@ -1,7 +1,9 @@
 //! The path in a cluster: TrainJobs are reconciled into JobSets.
 
+mod breaker;
 pub mod client;
 pub mod events;
+mod guard;
 pub mod lease;
 pub mod metrics;
 mod observe;
@@ -12,9 +14,13 @@ pub mod reconcile;
 mod run;
 pub mod serve;
 pub mod settings;
+pub mod threads;
+mod turns;
 pub mod watch;
 mod wire;
 mod work;
+mod workers;
 
+pub use guard::guarded;
 pub use observe::observed;
 pub use run::{ControllerError, Options, run};

@@ -1,18 +1,21 @@
 //! Which TrainJob is reconciled next.
 //!
 //! Namespaces take turns, so that 5,000 TrainJobs of one delay those of another by one reconcile each, not by
-//! 5,000. A key that is added many times runs once; one that is added while it runs runs once more
+//! 5,000; and each has a share of the keys that may run at once, so that one whose reconciles are slow holds no more. A key that is added many times runs once; one that is added while it runs runs once more
 //! afterwards. No key ever runs twice at once.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
+    collections::{BTreeSet, HashMap, hash_map::Entry},
     fmt,
+    num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use tokio::{sync::Notify, time::Instant};
+
+use crate::turns::Turns;
 
 /// The longest delay; whatever is further away is looked at again by then.
 const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -129,16 +132,14 @@ struct Shared {
     turn: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     keys: HashMap<Key, Stage>,
-    /// Ready keys by namespace, and the namespaces in the order of their turns.
-    ready: HashMap<Arc<str>, VecDeque<Key>>,
-    turns: VecDeque<Arc<str>>,
+    /// The keys that could run now.
+    ready: Turns<Key>,
     delayed: BTreeSet<(Instant, Key)>,
     failures: HashMap<Key, Delays>,
     retries: u64,
-    load: Load,
     closed: bool,
 }
 
@@ -172,12 +173,25 @@ impl Queue {
     pub fn new(backoff: Backoff) -> Self {
         Self {
             shared: Arc::new(Shared {
-                state: Mutex::default(),
+                state: Mutex::new(State {
+                    keys: HashMap::new(),
+                    ready: Turns::new(NonZeroUsize::MAX),
+                    delayed: BTreeSet::new(),
+                    failures: HashMap::new(),
+                    closed: false,
+                }),
                 backoff,
                 changed: Notify::new(),
                 turn: tokio::sync::Mutex::default(),
             }),
         }
+    }
+
+    /// The same queue, which lets at most `share` keys of a namespace run at once. Without it there is no such limit.
+    #[must_use]
+    pub fn with_share(self, share: NonZeroUsize) -> Self {
+        self.shared.state().ready.set_share(share);
+        self
     }
 
     /// Has a key run as soon as it is its turn, even while it waits after a failure.
@@ -220,7 +234,11 @@ impl Queue {
     /// What waits and what runs. Both are counted at the same moment, so a key that goes from one to the other is never missed.
     #[must_use]
     pub fn load(&self) -> Load {
-        self.shared.state().load
+        let state = self.shared.state();
+        Load {
+            waiting: state.ready.len(),
+            running: state.ready.in_progress(),
+        }
     }
 
     /// How many keys have failed and were to run again.
@@ -311,11 +329,11 @@ impl Running {
         self.finished = true;
         let now = Instant::now();
         let mut state = self.shared.state();
+        state.ready.done(&self.key.namespace);
         let asked = match state.keys.remove(&self.key) {
             Some(Stage::Running { again }) => again,
             _ => None,
         };
-        state.load.running -= 1;
         let again = asked.into_iter().chain(delay.map(|delay| now + delay));
         if let Some(at) = again.min() {
             state.add_at(self.key.clone(), at, now);
@@ -379,12 +397,8 @@ impl State {
     /// Puts a key behind those of its namespace.
     fn ready(&mut self, key: Key) {
         self.keys.insert(key.clone(), Stage::Ready);
-        self.load.waiting += 1;
-        let queue = self.ready.entry(Arc::clone(&key.namespace)).or_default();
-        if queue.is_empty() {
-            self.turns.push_back(Arc::clone(&key.namespace));
-        }
-        queue.push_back(key);
+        let namespace = Arc::clone(&key.namespace);
+        self.ready.push(&namespace, key);
     }
 
     fn next(&mut self, now: Instant) -> Next {
@@ -398,28 +412,13 @@ impl State {
             }
             self.ready(key);
         }
-        match self.take() {
-            Some(key) => {
+        match self.ready.take() {
+            Some((_, key)) => {
                 self.keys
                     .insert(key.clone(), Stage::Running { again: None });
                 Next::Key(key)
             }
             None => Next::Wait(self.delayed.first().map(|(at, _)| *at)),
         }
-    }
-
-    /// The first key of the namespace whose turn it is, which goes behind the others.
-    fn take(&mut self) -> Option<Key> {
-        let namespace = self.turns.pop_front()?;
-        let queue = self.ready.get_mut(&namespace)?;
-        let key = queue.pop_front()?;
-        if queue.is_empty() {
-            self.ready.remove(&namespace);
-        } else {
-            self.turns.push_back(namespace);
-        }
-        self.load.waiting -= 1;
-        self.load.running += 1;
-        Some(key)
     }
 }

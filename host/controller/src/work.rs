@@ -23,6 +23,7 @@ use crate::watch::{
     ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches, RuntimeKey,
     RuntimeObject, Store, TrainJobObject, follow,
 };
+use crate::workers::{Worker, Workers};
 
 /// For how long changes of a JobSet are gathered before its TrainJob follows: each would be a write of its status.
 const GATHER: Duration = Duration::from_millis(250);
@@ -68,6 +69,7 @@ impl Work {
             client: self.client.clone(),
             kinds: self.reconciler.kinds.clone(),
             interests: self.reconciler.interests.clone(),
+            lists: self.reconciler.lists.clone(),
             queue: self.queue.clone(),
         };
         let watches: [BoxFuture<'_, ()>; 5] = [
@@ -128,39 +130,40 @@ impl Work {
         // In this order: what a watch brings in between is in its store before it is left out here.
         self.leads.store(true, Ordering::SeqCst);
         self.add_all();
-        let mut tasks = JoinSet::new();
-        for _ in 0..workers.max(1) {
-            let (work, stop) = (Arc::clone(self), stop.clone());
-            tasks.spawn(async move {
-                while let Some(running) = work.next(&stop).await {
-                    work.reconcile(running).await;
-                }
-            });
+        let (mut tasks, workers) = (JoinSet::new(), Workers::new(workers));
+        while let Some((running, worker)) = self.next(&workers, stop).await {
+            let work = Arc::clone(self);
+            tasks.spawn(async move { work.reconcile(running, &worker).await });
+            // Those that have ended are not kept.
+            while tasks.try_join_next().is_some() {}
         }
-        let overdue = async {
-            stop.cancelled().await;
-            tokio::time::sleep(DRAIN).await;
-        };
+        self.reconciler.end();
         tokio::select! {
             () = async { while tasks.join_next().await.is_some() {} } => {}
-            () = overdue => tracing::warn!(running = tasks.len(), "reconciles are ended that did not come to their end"),
+            () = tokio::time::sleep(DRAIN) => tracing::warn!(running = tasks.len(), "reconciles are ended that did not come to their end"),
         }
     }
 
-    async fn next(&self, stop: &CancellationToken) -> Option<Running> {
+    /// The next TrainJob, once there is a worker for it.
+    async fn next(&self, workers: &Workers, stop: &CancellationToken) -> Option<(Running, Worker)> {
+        let next = async {
+            let running = self.queue.next().await?;
+            // In this order: a worker that waits for a key would be missed by those that come back from a thread.
+            Some((running, workers.free().await))
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            running = self.queue.next() => running,
+            next = next => next,
         }
     }
 
-    async fn reconcile(&self, running: Running) {
+    async fn reconcile(&self, running: Running, worker: &Worker) {
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
         // What a reconciler keeps between reconciles is written in one step each, so that a panic leaves it whole.
-        let result = AssertUnwindSafe(self.reconciler.reconcile(&key))
+        let result = AssertUnwindSafe(self.reconciler.reconcile(&key, worker))
             .catch_unwind()
             .instrument(span.clone())
             .await;

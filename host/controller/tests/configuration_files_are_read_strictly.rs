@@ -115,7 +115,7 @@ leaderElection:
   resourceNamespace: system
 metrics: {bindAddress: \"0\"}
 health: {healthProbeBindAddress: \"[::1]:9\"}
-controller: {concurrency: 32}
+controller: {concurrency: 32, renderTimeout: 5s}
 clientConnection: {qps: 0.5, burst: 7}
 jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
@@ -146,6 +146,7 @@ logging: {format: text, level: debug}
                 port: 9
             },
             concurrency: count(32),
+            render_timeout: Duration::from_secs(5),
             qps: Some(0.5),
             burst: Some(7),
             write_job_set_defaults: true,
@@ -273,7 +274,7 @@ fn all_that_is_wrong_is_told_at_once() {
 leaderElection: {{leaderElect: sometimes, leaseDuration: 5, renewDeadline: 1s, retryPeriod: 1s}}
 metrics: {{bindAddress: 8080}}
 health: {{healthProbeBindAddress: nowhere}}
-controller: {{concurrency: 0, groupKindConcurrency: {{}}}}
+controller: {{concurrency: 0, groupKindConcurrency: {{}}, renderTimeout: 999ms}}
 clientConnection: {{qps: -1, burst: 1.5}}
 jobSet: {{writeDefaults: 1}}
 logging: {{level: loud}}
@@ -288,6 +289,7 @@ pluginsDir: /plugins
             "clientConnection.qps",
             "controller",
             "controller.concurrency",
+            "controller.renderTimeout",
             "health.healthProbeBindAddress",
             "jobSet.writeDefaults",
             "leaderElection.leaderElect",
@@ -306,6 +308,7 @@ pluginsDir: /plugins
             "c.yaml: clientConnection.burst: is 1.5; it must be a whole number",
             "c.yaml: clientConnection.qps: is -1; it must be at least 0",
             "c.yaml: controller.concurrency: is 0; it must be at least 1",
+            "c.yaml: controller.renderTimeout: is shorter than a second",
             "c.yaml: controller: has the unknown key `groupKindConcurrency`",
             "c.yaml: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
             "c.yaml: jobSet.writeDefaults: is 1; it must be true or false",
@@ -501,7 +504,7 @@ fn the_manual_names_every_key_and_its_example_is_read() {
             None => keys.push(key.clone()),
         }
     }
-    assert_eq!(keys.len(), 19, "{keys:?}");
+    assert_eq!(keys.len(), 20, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

@@ -3,9 +3,12 @@
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_read_strictly;
 mod events_are_counted_and_limited;
+mod lists_are_asked_for_once;
 mod metrics_are_what_dashboards_read;
 mod one_candidate_leads;
 mod plugin_calls_have_spans;
+mod plugins_that_exhaust_their_limits_are_left_alone;
 mod probes_and_metrics_are_served;
+mod slow_plugins_delay_nobody_else;
 mod stub;
 mod the_queue_is_fair;

@@ -127,13 +127,32 @@ impl Ended {
         matches!(self, Self::Busy(_))
     }
 
+    /// Whether the same call may go well at once. Not where calls are refused for a while.
+    #[must_use]
+    pub const fn is_worth_another_call(&self) -> bool {
+        matches!(self, Self::Busy(Busy::WallClock(_) | Busy::Pool))
+    }
+
+    /// Whether the call used up its time or its instructions: a thread was held for as long as may be.
+    #[must_use]
+    pub const fn is_exhausted(&self) -> bool {
+        matches!(
+            self,
+            Self::Busy(Busy::WallClock(_))
+                | Self::Limit {
+                    limit: Limit::Fuel(_),
+                    ..
+                }
+        )
+    }
+
     /// Whether the same call is going to be made again: nothing that it said counts.
     #[must_use]
     pub const fn is_made_again(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Missing(_))
     }
 
-    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `limit`, `missing` or `busy`.
+    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `limit`, `missing`, `busy` or `open`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -142,6 +161,7 @@ impl Ended {
             Self::Trap { .. } => "trap",
             Self::Limit { .. } => "limit",
             Self::Missing(_) => "missing",
+            Self::Busy(Busy::Open { .. }) => "open",
             Self::Busy(_) => "busy",
         }
     }
@@ -231,4 +251,16 @@ pub enum Busy {
     /// No instance was free.
     #[error("no sandbox instance is free")]
     Pool,
+    /// The plugin used up its time or instructions again and again, and is not called for a while.
+    #[error(
+        "is not called for TrainJobs of this namespace for another {seconds} s: {calls} of its calls used up their time or instructions within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
+    )]
+    Open {
+        /// Until it is called again.
+        seconds: u64,
+        /// How many calls used them up.
+        calls: usize,
+        /// Within how many seconds.
+        within: u64,
+    },
 }

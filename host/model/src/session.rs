@@ -11,7 +11,7 @@ pub use self::clash::{Contested, EmittedTwice};
 use crate::{
     call::{Call, CallInputs, CallResult, LogLine},
     job::Job,
-    lookup::{LookupAnswer, LookupKey, Lookups},
+    lookup::{LookupAnswer, LookupKey, Lookups, Reads},
     object::Object,
     plugin::PluginId,
     policy::{Ended, Finished, Phase, Policy},
@@ -96,6 +96,7 @@ pub struct Session {
     warnings: Vec<Said>,
     errors: Vec<Said>,
     log: Vec<Logged>,
+    reads: Reads,
 }
 
 impl Session {
@@ -112,6 +113,7 @@ impl Session {
             warnings: Vec::new(),
             errors: Vec::new(),
             log: Vec::new(),
+            reads: Reads::new(),
         }
     }
 
@@ -165,6 +167,9 @@ impl Session {
                 phase,
                 line,
             }));
+        }
+        for (key, pointers) in result.reads {
+            self.reads.entry(key).or_default().extend(pointers);
         }
         if let Err(cause) = end {
             result.record.undo(result.changes);
@@ -249,6 +254,12 @@ impl Session {
     #[must_use]
     pub fn log(&self) -> &[Logged] {
         &self.log
+    }
+
+    /// What was read of what was asked of the cluster: with it, the same calls can be made again.
+    #[must_use]
+    pub fn read_lookups(&self) -> Lookups {
+        self.lookups.keeping(&self.reads)
     }
 
     /// What was asked of the cluster.

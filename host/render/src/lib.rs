@@ -19,6 +19,7 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
+    deadline::Deadline,
     lookup::Lookups,
     object::ApplyMode,
     plan::{Generation, PlanError},
@@ -31,7 +32,7 @@ use trainyard_model::{
 use self::{
     assemble::InitOrder,
     explain::{Defaults, Origins},
-    pipeline::Step,
+    pipeline::{Calls, Step},
     resolve::{PatchChanges, Resolved},
 };
 pub use self::{
@@ -77,6 +78,13 @@ impl Rendered {
     #[must_use]
     pub fn provenance(&self) -> Vec<Provenance> {
         self.origins.provenance(&self.job_set)
+    }
+
+    /// What plugins read of the objects that they looked up: with it in the place of the lookups, the same TrainJob becomes the
+    /// same.
+    #[must_use]
+    pub fn read_lookups(&self) -> Lookups {
+        self.origins.session.read_lookups()
     }
 
     /// Who set a field and all below it, as the JobSet spells it (`spec.replicatedJobs[0].replicas`, or with names in
@@ -161,7 +169,7 @@ impl Renderer {
     /// # Errors
     /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
     pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
-        let loaded = resolve::load(job, runtime, &self.facts)?;
+        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
         self.planned(job, runtime, &loaded.record)
     }
 
@@ -175,7 +183,7 @@ impl Renderer {
         runtime: &Runtime,
         namespace: &str,
     ) -> Result<Session, Vec<Problem>> {
-        let loaded = resolve::load(job, runtime, &self.facts)?;
+        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
         let active = self.planned(job, runtime, &loaded.record)?;
         let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
         Ok(Session::new(resolved.job, resolved.record))
@@ -193,43 +201,67 @@ impl Renderer {
         namespace: &str,
         lookups: &Arc<Lookups>,
     ) -> Result<Rendered, Vec<Problem>> {
-        let loaded = resolve::load(job, runtime, &self.facts)?;
+        self.render_within(job, runtime, namespace, lookups, &Deadline::none())
+    }
+
+    /// The same within a time, which is checked between steps: reading, each patch, each plugin call, assembling.
+    ///
+    /// # Errors
+    /// As of [`Self::render`], and [`Problem::Overdue`] if it takes too long.
+    pub fn render_within(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+        lookups: &Arc<Lookups>,
+        deadline: &Deadline,
+    ) -> Result<Rendered, Vec<Problem>> {
+        let step = |step: &str| Problem::in_time(deadline, || step.to_owned());
+        let loaded = resolve::load(job, runtime, &self.facts, deadline)?;
         let active = self.planned(job, runtime, &loaded.record)?;
+        step("the plugins were put in order")?;
         let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
+        step("the TrainJob's overrides were applied")?;
         let plan = self.steps(&active);
         let mut session =
             Session::new(resolved.job.clone(), resolved.record.clone()).knowing(lookups.clone());
-        let outcome = self.run(&mut session, &plan, &resolved.patches, namespace);
-        let again = |problems: &Vec<Problem>| problems.iter().any(|p| p.missing().is_some());
+        let calls = Calls {
+            plan: &plan,
+            generation: &self.generation,
+            namespace,
+            deadline,
+        };
+        let outcome = self.run(&mut session, &calls, &resolved.patches);
+        let again = |problems: &Vec<Problem>| problems.iter().any(Problem::is_made_again);
         if !outcome.as_ref().is_err_and(again) {
             pipeline::log(&session, namespace);
         }
-        Ok(finish(
+        let init_order = outcome?;
+        let rendered = finish(
             (job, runtime),
             namespace,
             resolved,
             session,
             &active,
-            &outcome?,
-        ))
+            &init_order,
+        );
+        step("the JobSet was assembled")?;
+        Ok(rendered)
     }
 
     /// All phases of the plan's plugins.
     fn run(
         &self,
         session: &mut Session,
-        plan: &[Step<'_>],
+        calls: &Calls<'_>,
         patches: &[PatchChanges],
-        namespace: &str,
     ) -> Result<InitOrder, Vec<Problem>> {
-        let run = |session: &mut Session, phase| {
-            pipeline::run(session, phase, plan, &self.generation, namespace)
-        };
-        run(session, Phase::Transform)?;
-        let init_order = self.freeze(session, plan, patches)?;
-        run(session, Phase::Build)?;
+        pipeline::run(session, Phase::Transform, calls)?;
+        let init_order = self.freeze(session, calls.plan, patches)?;
+        Problem::in_time(calls.deadline, || "the record was checked".to_owned())?;
+        pipeline::run(session, Phase::Build, calls)?;
         invariants::emitted_once(session)?;
-        run(session, Phase::Check)?;
+        pipeline::run(session, Phase::Check, calls)?;
         Ok(init_order)
     }
 

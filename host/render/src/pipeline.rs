@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::Value;
 use trainyard_model::{
+    deadline::Deadline,
     plan::Generation,
     plugin::{Plugin, PluginId},
     policy::{Ended, Phase, Policy},
@@ -35,6 +36,17 @@ impl Step<'_> {
     }
 }
 
+/// What the plugins of one TrainJob are called with.
+pub(crate) struct Calls<'a> {
+    /// The plugins in their order.
+    pub(crate) plan: &'a [Step<'a>],
+    /// Where their order comes from.
+    pub(crate) generation: &'a Generation,
+    pub(crate) namespace: &'a str,
+    /// By when all of it has to be done.
+    pub(crate) deadline: &'a Deadline,
+}
+
 /// The ranks of plugins: their places among themselves sorted by name.
 pub(crate) fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc<str>, u16> {
     let mut names: Vec<_> = ids.map(|id| id.name.clone()).collect();
@@ -51,22 +63,21 @@ pub(crate) fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc
 pub(crate) fn run(
     session: &mut Session,
     phase: Phase,
-    plan: &[Step<'_>],
-    generation: &Generation,
-    namespace: &str,
+    calls: &Calls<'_>,
 ) -> Result<(), Vec<Problem>> {
     let mut problems: Vec<(Arc<str>, Problem)> = Vec::new();
     let mut failed: BTreeSet<&str> = BTreeSet::new();
-    for step in plan.iter().filter(|step| step.plugin().manifest.has(phase)) {
+    let steps = calls.plan.iter();
+    for step in steps.filter(|step| step.plugin().manifest.has(phase)) {
         let name = &step.plugin().id.name;
-        if phase == Phase::Transform && generation.is_after_any(name, &failed) {
+        if phase == Phase::Transform && calls.generation.is_after_any(name, &failed) {
             failed.insert(name);
             continue;
         }
-        let Err(problem) = call(session, phase, step, namespace) else {
+        let Err(problem) = call(session, phase, step, calls) else {
             continue;
         };
-        let is_busy = matches!(&*problem, Problem::Call(error) if error.cause.is_transient());
+        let is_busy = problem.is_transient();
         problems.push((name.clone(), *problem));
         failed.insert(name);
         if is_busy {
@@ -89,15 +100,22 @@ fn call(
     session: &mut Session,
     phase: Phase,
     step: &Step<'_>,
-    namespace: &str,
+    calls: &Calls<'_>,
 ) -> Result<(), Box<Problem>> {
     let mut busy = 0;
     loop {
+        if let Err(overdue) = calls.deadline.check() {
+            let step = format!(
+                "plugin {} was about to be called in {phase}",
+                step.plugin().id
+            );
+            return Err(Box::new(Problem::Overdue { overdue, step }));
+        }
         let error = match session.call(step.policy, phase, step.rank, step.config.clone()) {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        if error.cause.is_transient() && busy + 1 < MAX_BUSY_TRIES {
+        if error.cause.is_worth_another_call() && busy + 1 < MAX_BUSY_TRIES {
             busy += 1;
             continue;
         }
@@ -117,7 +135,7 @@ fn call(
                 plugin,
                 phase,
                 key,
-                namespace: namespace.to_owned(),
+                namespace: calls.namespace.to_owned(),
             }
         } else {
             Problem::TooManyLookups {

@@ -5,6 +5,7 @@ use std::{borrow::Cow, fmt};
 use thiserror::Error;
 use trainyard_api::FieldPath;
 use trainyard_model::{
+    deadline::{Deadline, Overdue},
     lookup::LookupKey,
     plan::PlanError,
     plugin::PluginId,
@@ -87,6 +88,16 @@ pub enum Problem {
     /// The active plugins have no order for this TrainJob.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Rendering took too long; the same may be done in time when the machine is less busy.
+    #[error(
+        "rendering {overdue}: {step} when the time was up; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration"
+    )]
+    Overdue {
+        /// How long it may take.
+        overdue: Overdue,
+        /// What was done last.
+        step: String,
+    },
     /// Plugins together made a pod that can't be.
     #[error("{place}: {message}")]
     Invariant {
@@ -137,6 +148,33 @@ impl Problem {
         }
     }
 
+    /// Fails if the time is up once a step is done.
+    pub(crate) fn in_time(
+        deadline: &Deadline,
+        step: impl FnOnce() -> String,
+    ) -> Result<(), Vec<Self>> {
+        let overdue = |overdue| {
+            let step = step();
+            vec![Self::Overdue { overdue, step }]
+        };
+        deadline.check().map_err(overdue)
+    }
+
+    /// Whether the same TrainJob may become a JobSet later, although nothing of it changes.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Overdue { .. } => true,
+            Self::Call(error) => error.cause.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// Whether rendering begins anew, so that nothing that plugins said of it counts.
+    pub(crate) fn is_made_again(&self) -> bool {
+        self.missing().is_some() || self.is_transient()
+    }
+
     /// The plugin that it is about.
     #[must_use]
     pub fn plugin(&self) -> Option<&PluginId> {
@@ -149,6 +187,7 @@ impl Problem {
             | Self::NotLoaded { .. }
             | Self::LeftOut(_)
             | Self::Plan(_)
+            | Self::Overdue { .. }
             | Self::Invariant { .. } => None,
         }
     }

@@ -7,5 +7,6 @@ mod every_legal_order_gives_the_same_bytes;
 mod missing_runtimes_take_little;
 mod no_plugin_overwrites_another;
 mod patches_say_who_set_what;
+mod rendering_ends_in_time;
 mod what_is_gone_or_new_is_explained;
 mod what_is_left_out_is_missed_by_those_that_need_it;

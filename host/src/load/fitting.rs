@@ -1,6 +1,6 @@
 //! Plugins for a process that goes on without those that are refused.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
@@ -18,14 +18,16 @@ pub(crate) struct Fitting {
 }
 
 impl Fitting {
-    /// Loads the built-in plugins and those files. One that can't run beside the others is left out as one that does not load.
+    /// Loads the built-in plugins and those files, for so many calls at once. One that can't run beside the others is left out as one
+    /// that does not load.
     pub(crate) fn load(
         files: &[PathBuf],
         policy: &PolicyFile,
         cache: &CacheArgs,
+        calls: NonZeroUsize,
         wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
     ) -> Result<Self, Failure> {
-        let loader = loader(cache)?;
+        let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy);
         Failure::from_iter(plugins.unknown_plugins(policy)).or_ok(())?;
         let renderer = loop {

@@ -5,6 +5,7 @@ mod refused;
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -39,7 +40,7 @@ impl Loaded {
             Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
             None => PolicyFile::default(),
         };
-        let loader = loader(&args.cache)?;
+        let loader = loader(&args.cache, cores())?;
         let files = files(&args.plugin, args.plugin_dir.as_deref())?;
         let plugins = load(&loader, &files, &policy);
         let mut failure = Failure::from_iter(plugins.unknown_plugins(&policy));
@@ -198,8 +199,8 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// What loads plugins, with the compiled cache in the user's folders or in the one that is given.
-pub(crate) fn loader(cache: &CacheArgs) -> Result<Loader, Failure> {
+/// What loads plugins, with the compiled cache in the user's folders or in the one that is given; so many calls run at once.
+pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, Failure> {
     let options = LoaderOptions {
         compiler: compiler()?,
         cache: CachePaths::of_user(cache.cache_dir.as_deref()),
@@ -207,7 +208,12 @@ pub(crate) fn loader(cache: &CacheArgs) -> Result<Loader, Failure> {
             cache_bytes: cache.cache_size,
             ..LoadLimits::default()
         },
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: calls.get(),
     };
     Loader::new(options).map_err(|error| Failure::from_iter([error]))
+}
+
+/// How many processors this process may use.
+pub(crate) fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }

@@ -55,6 +55,7 @@ pub struct Metrics {
     plugin_fuel: Family<CallLabels, Counter>,
     plugin_writes: Family<CallLabels, Counter>,
     plugin_errors: Family<ErrorLabels, Counter>,
+    plugin_breakers: Family<NameLabels, Gauge>,
     plugins_loaded: Family<PluginLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
@@ -135,6 +136,11 @@ struct PluginLabels {
     plugin: Label,
     version: Label,
     digest: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabels {
+    plugin: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -234,6 +240,7 @@ impl Metrics {
             plugin_fuel: Family::default(),
             plugin_writes: Family::default(),
             plugin_errors: Family::default(),
+            plugin_breakers: Family::default(),
             plugins_loaded: Family::default(),
             plugins_refused: Family::default(),
             api_calls: Family::default(),
@@ -307,8 +314,13 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_errors",
-            "Plugin calls that count for nothing, by why: refused, broke, trap, limit, missing, busy",
+            "Plugin calls that count for nothing, by why: refused, broke, trap, limit, missing, busy, open",
             self.plugin_errors.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_breakers_open",
+            "Namespaces for which the plugin is not called for a while, as its calls used up their limits again and again",
+            self.plugin_breakers.clone(),
         );
         registry.register(
             "trainyard_plugin_loaded",
@@ -397,8 +409,17 @@ impl Metrics {
         }
     }
 
+    /// For so many namespaces a plugin is not called for a while.
+    pub(crate) fn breakers_open(&self, id: &PluginId, namespaces: usize) {
+        let plugin = id.name.to_string();
+        self.plugin_breakers
+            .get_or_create(&NameLabels { plugin })
+            .set(i64::try_from(namespaces).unwrap_or(i64::MAX));
+    }
+
     /// A plugin is loaded.
     pub fn plugin_loaded(&self, id: &PluginId) {
+        self.breakers_open(id, 0);
         self.plugins_loaded
             .get_or_create(&PluginLabels {
                 plugin: Label::new(&id.name),

@@ -7,6 +7,7 @@ use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
 use crate::client::{is_transient, without_content};
+use crate::threads::NotDone;
 
 /// Why a reconcile did not get to its end. It is tried again.
 #[derive(Debug, Error)]
@@ -47,6 +48,9 @@ pub enum ReconcileError {
     /// The TrainJob and its runtime do not become a JobSet.
     #[error("{}", sentences(.0))]
     Render(Vec<Problem>),
+    /// A plugin or the whole rendering took too long, which says nothing of the TrainJob: it may be in time later.
+    #[error("{}", sentences(.0))]
+    Busy(Vec<Problem>),
     /// A plugin asks for an object that does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
     NoObject(Box<Problem>),
@@ -161,6 +165,7 @@ impl ReconcileError {
             Self::NoRuntime { .. } => "no_runtime",
             Self::Runtime { .. } => "runtime",
             Self::Render(_) => "render",
+            Self::Busy(_) => "busy",
             Self::NoObject(_) => "no_object",
             Self::Secret(_) => "secret",
             Self::Snapshot(_) => "snapshot",
@@ -228,6 +233,15 @@ impl ReconcileError {
         )
     }
 
+    /// Why a rendering has no result.
+    pub(crate) fn render(problems: Vec<Problem>) -> Self {
+        if problems.iter().any(Problem::is_transient) {
+            Self::Busy(problems)
+        } else {
+            Self::Render(problems)
+        }
+    }
+
     /// An answer of the API server to what was to be done.
     pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
         let what = what.into();
@@ -237,6 +251,15 @@ impl ReconcileError {
                 what,
                 problem: Box::new(without_content(problem)),
             },
+        }
+    }
+}
+
+impl From<NotDone> for ReconcileError {
+    fn from(why: NotDone) -> Self {
+        match why {
+            NotDone::Panicked(words) => Self::Panicked(words),
+            NotDone::Abandoned => Self::Abandoned,
         }
     }
 }

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use kube::api::{DynamicObject, ListParams, TypeMeta};
+use kube::api::{ApiResource, DynamicObject, GetParams};
+use kube::core::Request;
 use kube::discovery::Scope;
-use kube::{Api, Client};
+use kube::{Client, Resource as _};
 use serde_json::Value;
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
-use super::error::ReconcileError;
-use crate::watch::{Kind, Kinds, Seen, Version};
+use super::error::{ReconcileError, unless_gone};
+use crate::watch::{Content, Feed, Kind, Kinds, Lists, News, Read, Seen};
 
 /// Asks the API server.
 pub(crate) struct Fetcher {
     client: Client,
     kinds: Arc<Kinds>,
+    lists: Arc<Lists>,
 }
 
 /// What the API server said.
@@ -26,14 +28,19 @@ pub(crate) struct Fetched {
 }
 
 impl Fetcher {
-    pub(crate) fn new(client: Client, kinds: Arc<Kinds>) -> Self {
-        Self { client, kinds }
+    /// One that asks for each list once for all TrainJobs.
+    pub(crate) fn new(client: Client, kinds: Arc<Kinds>, lists: Arc<Lists>) -> Self {
+        Self {
+            client,
+            kinds,
+            lists,
+        }
     }
 
     /// The answer for a TrainJob of the namespace.
     pub(crate) async fn fetch(
         &self,
-        namespace: &str,
+        namespace: &Arc<str>,
         asker: Asker<'_>,
         key: &LookupKey,
     ) -> Result<Fetched, ReconcileError> {
@@ -59,10 +66,7 @@ impl Fetcher {
             let seen = Seen::NotServed;
             return Ok(Fetched { answer, seen });
         };
-        let api: Api<DynamicObject> = match scope {
-            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-        };
+        let namespace = matches!(scope, Scope::Namespaced).then_some(namespace);
         let failed = |error| ReconcileError::api(format!("reading {key}"), error);
         match key {
             LookupKey::Served { .. } => Ok(Fetched {
@@ -70,36 +74,67 @@ impl Fetcher {
                 seen: Seen::NOTHING,
             }),
             LookupKey::Object { name, .. } => {
-                let found = api.get_opt(name).await.map_err(failed)?;
-                let seen = Seen::of(found.iter().map(version));
-                let answer = found.map(|object| LookupAnswer::Object(plain(object)));
-                Ok(Fetched { answer, seen })
+                let found = self.object(namespace, &resource, name).await;
+                let found = unless_gone(found).map_err(failed)?.flatten();
+                let found = found.map(|read| Content::of(read, &Kind::of(key)));
+                Ok(Fetched {
+                    seen: Seen::of(found.iter().map(Content::version)),
+                    answer: found
+                        .and_then(|content| content.value)
+                        .map(LookupAnswer::Object),
+                })
             }
             LookupKey::All { .. } => {
-                let found = api.list(&ListParams::default()).await.map_err(failed)?;
-                let seen = Seen::of(found.items.iter().map(version));
-                let objects = found.items.into_iter().map(|mut object| {
-                    // A list names the type once, for all of its items.
-                    object.types.get_or_insert_with(|| TypeMeta {
-                        api_version: api_version.to_string(),
-                        kind: kind.to_string(),
-                    });
-                    plain(object)
-                });
-                let answer = Some(LookupAnswer::all(objects.collect(), asker));
+                let kind = &Kind::of(key);
+                let list = self.list(kind, namespace, &resource).await;
+                let (objects, seen) = list.map_err(failed)?;
+                let answer = Some(LookupAnswer::all(objects, asker));
                 Ok(Fetched { answer, seen })
             }
         }
     }
+
+    /// A list that is held, or is asked for by the first one that needs it.
+    async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&Arc<str>>,
+        resource: &ApiResource,
+    ) -> Result<(Vec<Arc<Value>>, Seen), kube::Error> {
+        let asking = self.lists.asking(kind);
+        let _asks = asking.lock().await;
+        if let Some(held) = self.lists.get(kind, namespace) {
+            return Ok(held);
+        }
+        let path = path(namespace, resource);
+        let mut feed = Feed::new(self.client.clone(), path, None, Read::of);
+        let mut objects = Vec::new();
+        loop {
+            match feed.next().await {
+                Ok(News::Listed(page)) => {
+                    let page = page.into_iter().flatten();
+                    objects.extend(page.map(|read| Content::of(read, kind)));
+                }
+                Ok(News::ListEnds) => return Ok(self.lists.hold(kind, namespace, objects)),
+                Ok(_) => {}
+                Err(error) => return Err(error.into_call()),
+            }
+        }
+    }
+
+    async fn object(
+        &self,
+        namespace: Option<&Arc<str>>,
+        resource: &ApiResource,
+        name: &str,
+    ) -> Result<Option<Read>, kube::Error> {
+        let request = Request::new(path(namespace, resource)).get(name, &GetParams::default());
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = self.client.request_text(request).await?;
+        Ok(Read::of(&text))
+    }
 }
 
-fn version(object: &DynamicObject) -> Version<'_> {
-    Version::of(&object.metadata)
-}
-
-/// The object without what only the API server needs, and what changes without meaning anything.
-fn plain(mut object: DynamicObject) -> Arc<Value> {
-    object.metadata.managed_fields = None;
-    object.metadata.resource_version = None;
-    Arc::new(serde_json::to_value(&object).unwrap_or_default())
+fn path(namespace: Option<&Arc<str>>, resource: &ApiResource) -> String {
+    DynamicObject::url_path(resource, namespace.map(|namespace| &**namespace))
 }

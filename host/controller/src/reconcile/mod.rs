@@ -45,9 +45,10 @@ use crate::plugins::Plugins;
 use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
-    Gone, Interests, JobSetObject, JobSetState, Kinds, RuntimeKey, RuntimeState, State, Store,
-    TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
+    Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, State,
+    Store, TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
 };
+use crate::workers::Worker;
 
 /// The field manager of everything that is written.
 const MANAGER: &str = "trainer";
@@ -82,6 +83,8 @@ pub struct Reconciler {
     plugins: Plugins,
     lookups: lookups::Fetcher,
     pub(crate) kinds: Arc<Kinds>,
+    /// The lists that plugins look up.
+    pub(crate) lists: Arc<Lists>,
     /// What the TrainJobs that have not started were made of, or wait for.
     pub(crate) interests: Arc<Interests>,
     write_defaults: bool,
@@ -152,11 +155,13 @@ impl Reconciler {
         write_defaults: bool,
     ) -> Self {
         let kinds = Arc::new(Kinds::new(client.clone()));
+        let lists = Arc::new(Lists::default());
         let loaded = plugins.renderer.generation().plugins();
         let reach = Reach::of(loaded.map(|plugin| &plugin.manifest.claims));
         Self {
-            lookups: lookups::Fetcher::new(client.clone(), kinds.clone()),
+            lookups: lookups::Fetcher::new(client.clone(), kinds.clone(), lists.clone()),
             kinds,
+            lists,
             interests: Arc::new(Interests::new(reach)),
             common: inputs::Common::new(&plugins, write_defaults),
             client,
@@ -166,6 +171,11 @@ impl Reconciler {
             known: Mutex::default(),
             departed: departed::Departed::default(),
         }
+    }
+
+    /// Renders nothing any more, as the process ends. What was rendered is still written.
+    pub(crate) fn end(&self) {
+        self.plugins.threads.end();
     }
 
     /// Keeps what is known of a JobSet that is gone, until its TrainJob says its end.
@@ -188,7 +198,7 @@ impl Reconciler {
     }
 
     /// Brings a TrainJob to where it should be. Whatever keeps it from there, its status is written.
-    pub async fn reconcile(&self, key: &Key) -> Reconciled {
+    pub(crate) async fn reconcile(&self, key: &Key, worker: &Worker) -> Reconciled {
         let nothing = Reconciled {
             again: None,
             warnings: Vec::new(),
@@ -213,7 +223,7 @@ impl Reconciler {
             return error.into();
         }
         let now = Timestamp::now();
-        let (warnings, result) = self.pass_over(key, &state, now).await;
+        let (warnings, result) = self.pass_over(key, &state, worker, now).await;
         let again = self.deadline(key, &state, now);
         Reconciled {
             again,
@@ -245,7 +255,8 @@ impl Reconciler {
     async fn pass_over(
         &self,
         key: &Key,
-        state: &TrainJobState,
+        state: &Arc<TrainJobState>,
+        worker: &Worker,
         now: Timestamp,
     ) -> (Vec<Warning>, Result<(), ReconcileError>) {
         let wishes = &state.wishes;
@@ -258,7 +269,7 @@ impl Reconciler {
             // Somebody's finalizer may keep it for long, and its JobSet with it.
             self.suspend_what_runs(key, state).await
         } else {
-            self.children(key, state, wishes.suspend).await
+            self.children(key, state, worker).await
         };
         let has_started = |job_set: Arc<JobSetState>| !job_set.suspended;
         if has_ended || state.deleting || self.job_set(key, state).is_some_and(has_started) {

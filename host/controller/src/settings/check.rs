@@ -11,6 +11,8 @@ use crate::serve::BindAddress;
 /// How much longer than a retry period, jitter included, the renew deadline has to be.
 const JITTER: f64 = 1.2;
 
+const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
+
 /// A JSON pointer, and what is wrong there.
 pub(super) type Wrong = (String, String);
 
@@ -25,7 +27,23 @@ pub(super) fn check(value: &Value, found: &[Wrong]) -> Vec<Wrong> {
         }
     }
     leader_election(value, found, &mut wrong);
+    let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
+    if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
+        let text = "is shorter than a second".to_owned();
+        wrong.push((RENDER_TIMEOUT.to_owned(), text));
+    }
     wrong
+}
+
+/// The duration at a pointer, or the default. None where the schema refuses it: it may be no duration, or more than one can hold.
+fn duration(value: &Value, found: &[Wrong], pointer: &str, default: Duration) -> Option<Duration> {
+    match value.pointer(pointer) {
+        None => Some(default),
+        Some(_) if found.iter().any(|(there, _)| there == pointer) => None,
+        Some(value) => kube::core::Duration::deserialize(value)
+            .ok()
+            .map(Into::into),
+    }
 }
 
 fn leader_election(value: &Value, found: &[Wrong], wrong: &mut Vec<Wrong>) {
@@ -33,17 +51,10 @@ fn leader_election(value: &Value, found: &[Wrong], wrong: &mut Vec<Wrong>) {
     const RENEW: &str = "/leaderElection/renewDeadline";
     const RETRY: &str = "/leaderElection/retryPeriod";
     let default = LeaderElection::default();
-    // A text that the schema refuses may be no duration, or more than one can hold.
-    let duration = |pointer: &str, default| match value.pointer(pointer) {
-        None => Some(default),
-        Some(_) if found.iter().any(|(there, _)| there == pointer) => None,
-        Some(value) => kube::core::Duration::deserialize(value)
-            .ok()
-            .map(Into::into),
-    };
-    let lease: Option<Duration> = duration(LEASE, default.lease_duration);
-    let renew: Option<Duration> = duration(RENEW, default.renew_deadline);
-    let retry: Option<Duration> = duration(RETRY, default.retry_period);
+    let duration = |pointer: &str, default| duration(value, found, pointer, default);
+    let lease = duration(LEASE, default.lease_duration);
+    let renew = duration(RENEW, default.renew_deadline);
+    let retry = duration(RETRY, default.retry_period);
     let mut push = |pointer: &str, text: String| wrong.push((pointer.to_owned(), text));
     if lease.is_some_and(|lease| lease < Duration::from_secs(1)) {
         push(LEASE, "is shorter than a second".to_owned());

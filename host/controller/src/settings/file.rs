@@ -105,6 +105,9 @@ struct Controller {
     /// How many TrainJobs are reconciled at once. Default 16.
     #[schemars(range(min = 1, max = 1024))]
     concurrency: Option<NonZeroUsize>,
+    /// How long reading or rendering one TrainJob may take before it is tried again later. Default `30s`.
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    render_timeout: Option<Duration>,
 }
 
 /// The limit of API calls. Shared with the reference's file.
@@ -168,6 +171,10 @@ impl ControllerConfiguration {
                 .health_probe_bind_address
                 .unwrap_or(default.health_probe_bind_address),
             concurrency: self.controller.concurrency.unwrap_or(default.concurrency),
+            render_timeout: self
+                .controller
+                .render_timeout
+                .map_or(default.render_timeout, Into::into),
             qps: self.client_connection.qps,
             burst: self.client_connection.burst,
             write_job_set_defaults: self.job_set.write_defaults,

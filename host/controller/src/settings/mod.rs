@@ -30,6 +30,9 @@ pub use read::{Loaded, SettingsError, Warning};
 /// How many TrainJobs are reconciled at once unless told otherwise.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
 
+/// How long reading or rendering one TrainJob may take unless told otherwise: a large one takes milliseconds.
+const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// What the process runs by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -41,6 +44,8 @@ pub struct Settings {
     pub health_probe_bind_address: BindAddress,
     /// How many TrainJobs are reconciled at once. Default 16.
     pub concurrency: NonZeroUsize,
+    /// How long reading or rendering one TrainJob may take. Default 30 s.
+    pub render_timeout: Duration,
     /// API calls a second; none by default.
     pub qps: Option<f64>,
     /// API calls at once after a pause; twice `qps` by default.
@@ -168,6 +173,7 @@ impl Default for Settings {
             metrics_bind_address: BindAddress::all_interfaces(8080),
             health_probe_bind_address: BindAddress::all_interfaces(8081),
             concurrency: CONCURRENCY,
+            render_timeout: RENDER_TIMEOUT,
             qps: None,
             burst: None,
             write_job_set_defaults: false,

@@ -96,6 +96,14 @@ impl FeedError {
         self.code() == Some(404)
     }
 
+    /// The same as an error of the client.
+    pub(crate) fn into_call(self) -> kube::Error {
+        match self {
+            Self::Call(error) => error,
+            error => kube::Error::Service(Box::new(error)),
+        }
+    }
+
     fn code(&self) -> Option<u16> {
         match self {
             Self::Call(kube::Error::Api(status)) | Self::Ended(status) => Some(status.code),

@@ -8,25 +8,30 @@ use std::time::Duration;
 use kube::api::DynamicObject;
 use kube::discovery::Scope;
 use kube::{Client, Resource as _};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::content::{Content, Read};
 use super::feed::{Feed, News};
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
-use super::subject::{Kind, Listing, Source, Version};
+use super::lists::Lists;
+use super::subject::{Kind, Listing, Source};
 use crate::queue::Queue;
 use crate::rbac::Watched;
-use crate::wire::Identity;
 
 /// The longest pause before discovery is asked again whether a kind is (still) served.
 const ASK_EVERY: Duration = Duration::from_secs(30);
+
+/// How often lists that nobody uses any more are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Follows what TrainJobs are interested in.
 pub(crate) struct LookupWatches {
     pub(crate) client: Client,
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) interests: Arc<Interests>,
+    pub(crate) lists: Arc<Lists>,
     pub(crate) queue: Queue,
 }
 
@@ -42,7 +47,9 @@ impl LookupWatches {
                     || AbortOnDropHandle::new(tokio::spawn(self.clone().follow(source.clone())));
                 running.entry(source.clone()).or_insert_with(start);
             }
-            self.interests.need_changed().await;
+            let changed = timeout(SWEEP_EVERY, self.interests.need_changed());
+            let _either = changed.await;
+            self.lists.sweep();
         }
     }
 
@@ -56,10 +63,15 @@ impl LookupWatches {
             match &source {
                 Source::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
-                    let feed =
-                        Feed::new(self.client.clone(), path, selector(watched), Identity::of);
+                    let feed = Feed::new(self.client.clone(), path, selector(watched), Read::of);
                     let namespaced = matches!(scope, Scope::Namespaced);
-                    if self.watch(&source, feed, namespaced).await {
+                    let follows = Follows {
+                        source: &source,
+                        kind,
+                        watched,
+                        namespaced,
+                    };
+                    if self.watch(feed, follows).await {
                         pauses = waits(ASK_EVERY);
                     }
                 }
@@ -111,32 +123,43 @@ impl LookupWatches {
     }
 
     /// Watches until the kind is gone. Says whether it was ever there.
-    async fn watch(
-        &self,
-        source: &Source,
-        mut feed: Feed<Option<Identity>>,
-        namespaced: bool,
-    ) -> bool {
+    async fn watch(&self, mut feed: Feed<Option<Read>>, follows: Follows<'_>) -> bool {
+        let Follows { source, kind, .. } = follows;
+        let _unfollowed = Unfollowed {
+            lists: &self.lists,
+            follows,
+        };
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
         loop {
             let woken = match feed.next().await {
                 Ok(News::ListBegins) => {
+                    follows.end(&self.lists);
                     listing = Listing::default();
                     continue;
                 }
                 Ok(News::Listed(objects)) => {
-                    for object in objects.iter().flatten() {
-                        listing.add(version(object));
+                    for object in objects.into_iter().flatten() {
+                        listing.add(Content::of(object, kind).version());
                     }
                     continue;
                 }
                 Ok(News::ListEnds) => {
                     (was_there, failing) = (true, false);
-                    self.interests
-                        .listed(source, namespaced, &std::mem::take(&mut listing))
+                    let listing = std::mem::take(&mut listing);
+                    let woken = self.interests.listed(source, follows.namespaced, &listing);
+                    follows.begin(&self.lists, listing);
+                    woken
                 }
-                Ok(News::Changed(Some(object))) => self.interests.changed(source, version(&object)),
-                Ok(News::Deleted(Some(object))) => self.interests.deleted(source, version(&object)),
+                Ok(News::Changed(Some(object))) => {
+                    self.changed(follows, &Content::of(object, kind))
+                }
+                Ok(News::Deleted(Some(object))) => {
+                    let content = Content::of(object, kind);
+                    if follows.is_whole() {
+                        self.lists.deleted(kind, content.version());
+                    }
+                    self.interests.deleted(source, content.version())
+                }
                 // No API server sends an object without metadata.
                 Ok(News::Watching | News::Changed(None) | News::Deleted(None)) => continue,
                 Err(error) if error.is_not_served() => break,
@@ -158,10 +181,61 @@ impl LookupWatches {
         was_there
     }
 
+    fn changed(&self, follows: Follows<'_>, content: &Content) -> Vec<Woken> {
+        // Of one object alone, those who asked for it know what they saw.
+        let counts = !follows.is_whole() || self.lists.changed(follows.kind, content);
+        if counts {
+            self.interests.changed(follows.source, content.version())
+        } else {
+            Vec::new()
+        }
+    }
+
     fn wake(&self, woken: Vec<Woken>) {
         for Woken { key, after } in woken {
             self.queue.add_after(key, after);
         }
+    }
+}
+
+/// What one watch follows.
+#[derive(Clone, Copy)]
+struct Follows<'a> {
+    source: &'a Source,
+    kind: &'a Kind,
+    watched: &'a Watched,
+    /// Whether its objects have namespaces.
+    namespaced: bool,
+}
+
+impl Follows<'_> {
+    /// Whether it sees all objects of the kind, and so keeps lists of it up to date.
+    const fn is_whole(self) -> bool {
+        matches!(self.watched, Watched::Kind)
+    }
+
+    fn begin(self, lists: &Lists, listing: Listing) {
+        if self.is_whole() {
+            lists.followed(self.kind, listing);
+        }
+    }
+
+    fn end(self, lists: &Lists) {
+        if self.is_whole() {
+            lists.unfollowed(self.kind);
+        }
+    }
+}
+
+/// Says that nothing follows a kind any more, however the watch ends.
+struct Unfollowed<'a> {
+    lists: &'a Lists,
+    follows: Follows<'a>,
+}
+
+impl Drop for Unfollowed<'_> {
+    fn drop(&mut self) {
+        self.follows.end(self.lists);
     }
 }
 
@@ -170,13 +244,5 @@ fn selector(watched: &Watched) -> Option<String> {
     match watched {
         Watched::Kind => None,
         Watched::Named(name) => Some(format!("metadata.name={name}")),
-    }
-}
-
-fn version(object: &Identity) -> Version<'_> {
-    Version {
-        namespace: object.namespace.as_deref(),
-        name: object.name.as_deref().unwrap_or_default(),
-        version: object.resource_version.as_deref(),
     }
 }

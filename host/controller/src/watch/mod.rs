@@ -1,8 +1,10 @@
 //! What the controller knows of the cluster without asking: slim copies of what it watches.
 
+mod content;
 mod feed;
 mod interests;
 mod kinds;
+mod lists;
 mod lookups;
 mod objects;
 #[cfg(test)]
@@ -12,8 +14,11 @@ mod store;
 mod stream;
 mod subject;
 
+pub(crate) use content::{Content, Read};
+pub(crate) use feed::{Feed, News};
 pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
+pub(crate) use lists::Lists;
 pub(crate) use lookups::LookupWatches;
 pub use objects::Watched;
 #[cfg(test)]
@@ -24,4 +29,4 @@ pub(crate) use objects::{
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store, Unreadable};
 pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};
-pub(crate) use subject::{Kind, Seen, Version};
+pub(crate) use subject::{Kind, Seen};

@@ -176,6 +176,11 @@ pub struct RuntimeState {
 }
 
 impl RuntimeState {
+    /// The same where it was asked for before; reading it may take long.
+    pub(crate) fn known_snapshot(&self) -> Option<Result<Snapshot, String>> {
+        self.snapshot.get().cloned()
+    }
+
     /// The snapshot of it that a TrainJob which comes now gets.
     ///
     /// # Errors

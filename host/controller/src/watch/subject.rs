@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use kube::api::ObjectMeta;
 use kube::core::GroupVersionKind;
 use trainyard_model::lookup::LookupKey;
 
@@ -119,22 +118,18 @@ impl Subject {
     }
 }
 
-/// An object's place and version.
+/// An object's place, and what of it counts as a change.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Version<'o> {
     pub(crate) namespace: Option<&'o str>,
     pub(crate) name: &'o str,
-    pub(crate) version: Option<&'o str>,
+    /// Another number for other content.
+    pub(crate) content: u64,
 }
 
-impl<'o> Version<'o> {
-    /// That of the object with this metadata.
-    pub(crate) fn of(metadata: &'o ObjectMeta) -> Self {
-        Self {
-            namespace: metadata.namespace.as_deref(),
-            name: metadata.name.as_deref().unwrap_or_default(),
-            version: metadata.resource_version.as_deref(),
-        }
+impl Version<'_> {
+    fn place(&self) -> u64 {
+        hash(&(self.namespace, self.name))
     }
 
     /// Never 0.
@@ -174,13 +169,21 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// One more object.
-    pub(crate) fn add(&mut self, object: Version<'_>) {
-        let print = object.print();
+    /// One more object, or another version of one. Says whether that is another content.
+    pub(crate) fn add(&mut self, object: Version<'_>) -> bool {
+        let (place, print) = (object.place(), object.print());
+        let before = self.objects.insert(place, print);
         let total = self.totals.entry(hash(&object.namespace)).or_default();
-        *total = total.wrapping_add(print);
-        let place = hash(&(object.namespace, object.name));
-        self.objects.insert(place, print);
+        *total = total.wrapping_sub(before.unwrap_or(0)).wrapping_add(print);
+        before != Some(print)
+    }
+
+    /// An object less. Says whether it was there.
+    pub(crate) fn remove(&mut self, object: Version<'_>) -> bool {
+        let before = self.objects.remove(&object.place());
+        let total = self.totals.entry(hash(&object.namespace)).or_default();
+        *total = total.wrapping_sub(before.unwrap_or(0));
+        before.is_some()
     }
 
     /// What it shows of a part; objects have namespaces or not.
@@ -198,7 +201,7 @@ impl Listing {
     }
 }
 
-fn hash(value: &impl Hash) -> u64 {
+pub(super) fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()

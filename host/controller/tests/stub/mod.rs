@@ -1,6 +1,10 @@
 //! An API server of a few lines.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod cluster;
+pub(crate) mod controller;
+pub(crate) mod policy;
+
 use std::sync::Arc;
 
 use axum::{Router, extract::Request, response::Response};

@@ -1,11 +1,15 @@
 //! `types.document`: opaque JSON by pointer.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
 use super::{Call, Fault, PlaceScope, wrong};
-use crate::{claims::Touch, record::Field};
+use crate::{
+    claims::Touch,
+    lookup::{LookupKey, is_known},
+    record::Field,
+};
 
 /// JSON that a guest holds a handle to.
 #[derive(Debug)]
@@ -13,6 +17,8 @@ pub(super) struct Document {
     value: Arc<Value>,
     /// Whether each pointer needs a claim `job[POINTER]`.
     is_job_spec: bool,
+    /// The lookup that it is from.
+    looked_up: Option<Arc<LookupKey>>,
 }
 
 impl Call {
@@ -23,8 +29,42 @@ impl Call {
     ) -> Result<u32, Fault> {
         self.meter.add_handles(1)?;
         let handle = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
-        self.documents.push(Document { value, is_job_spec });
+        self.documents.push(Document {
+            value,
+            is_job_spec,
+            looked_up: None,
+        });
         Ok(handle)
+    }
+
+    /// A handle to an object that was looked up: what is read of it is noted.
+    pub(super) fn new_looked_up(
+        &mut self,
+        value: Arc<Value>,
+        key: &Arc<LookupKey>,
+    ) -> Result<u32, Fault> {
+        let handle = self.new_document(value, false)?;
+        if let Some(document) = self.documents.last_mut() {
+            document.looked_up = Some(Arc::clone(key));
+        }
+        Ok(handle)
+    }
+
+    /// Notes that a looked-up object is read at a pointer. Fails where that is not known of it.
+    fn note_read(&mut self, key: &LookupKey, at: &str) -> Result<(), Fault> {
+        let known = self.inputs.lookups.known(key);
+        if known.is_some_and(|known| !is_known(known, at)) {
+            return Err(Fault::Missing(key.clone()));
+        }
+        match self.reads.get_mut(key) {
+            Some(pointers) if pointers.contains(at) => {}
+            Some(pointers) => _ = pointers.insert(at.to_owned()),
+            None => {
+                let pointers = BTreeSet::from([at.to_owned()]);
+                self.reads.insert(key.clone(), pointers);
+            }
+        }
+        Ok(())
     }
 
     fn with_document<T>(
@@ -44,7 +84,7 @@ impl Call {
             .documents
             .get(handle as usize)
             .ok_or(Fault::DeadHandle { what: "document" })?;
-        let value = document.value.clone();
+        let (value, looked_up) = (document.value.clone(), document.looked_up.clone());
         if document.is_job_spec
             && self
                 .access
@@ -58,6 +98,9 @@ impl Call {
                 .is_none()
         {
             return Err(self.not_claimed(Touch::Read, PlaceScope::Job, Field::JobSpec, at));
+        }
+        if let Some(key) = looked_up {
+            self.note_read(&key, at)?;
         }
         Ok(find(&value, at).and_then(read))
     }

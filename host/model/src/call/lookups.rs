@@ -93,8 +93,8 @@ impl Call {
             kind: kind.into(),
             name: name.into(),
         };
-        match self.answer(key)? {
-            LookupAnswer::Object(value) => self.new_document(value, false).map(Some),
+        match self.answer(key.clone())? {
+            LookupAnswer::Object(value) => self.new_looked_up(value, &key.into()).map(Some),
             _ => Ok(None),
         }
     }
@@ -106,13 +106,15 @@ impl Call {
         api_version: &str,
         kind: &str,
     ) -> Result<Vec<u32>, Fault> {
-        match self.answer(LookupKey::All {
+        let key = LookupKey::All {
             api_version: api_version.into(),
             kind: kind.into(),
-        })? {
+        };
+        let of = Arc::new(key.clone());
+        match self.answer(key)? {
             LookupAnswer::All(values) => values
                 .into_iter()
-                .map(|value| self.new_document(Arc::clone(&value), false))
+                .map(|value| self.new_looked_up(value, &of))
                 .collect(),
             _ => Ok(Vec::new()),
         }

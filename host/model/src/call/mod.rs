@@ -27,7 +27,7 @@ pub use self::{
 use crate::{
     claims::{Access, Variables},
     job::Job,
-    lookup::Lookups,
+    lookup::{Lookups, Reads},
     object::Object,
     plugin::Plugin,
     policy::Phase,
@@ -75,6 +75,7 @@ pub struct Call {
     changes: Vec<Change>,
     containers_before: u32,
     documents: Vec<document::Document>,
+    reads: Reads,
     objects: Vec<Object>,
     warnings: Vec<Failure>,
     errors: Vec<Failure>,
@@ -99,6 +100,8 @@ pub struct CallResult {
     pub errors: Vec<Failure>,
     /// What it logged.
     pub log: Vec<LogLine>,
+    /// What it read of looked-up objects.
+    pub reads: Reads,
 }
 
 /// A pod set or container, of the record or of its base.
@@ -128,12 +131,19 @@ impl Call {
             record,
             changes: Vec::new(),
             documents: Vec::new(),
+            reads: Reads::new(),
             objects: Vec::new(),
             warnings: Vec::new(),
             errors: Vec::new(),
             log: Vec::new(),
             reason: None,
         }
+    }
+
+    /// The TrainJob.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.inputs.job
     }
 
     /// The plugin that is called.
@@ -171,6 +181,7 @@ impl Call {
             warnings: self.warnings,
             errors: self.errors,
             log: self.log,
+            reads: self.reads,
         }
     }
 

@@ -14,6 +14,7 @@ use std::{
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
 use trainyard_model::{
+    deadline::Deadline,
     job::{Job, RuntimeRef},
     names::short_hash,
     plugin::PluginId,
@@ -71,15 +72,17 @@ pub(crate) fn load(
     job: &TrainJob,
     runtime: &Runtime,
     facts: &ClusterFacts,
+    deadline: &Deadline,
 ) -> Result<Loaded, Vec<Problem>> {
     let read = |spec: &Value| read(&job.metadata.name, spec, facts);
     let (mut record, problems) = read(&runtime.template.spec);
     if !problems.is_empty() {
         return Err(problems);
     }
+    Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = patches::apply(job, &template.spec, &mut record, &read)?;
+    let patched = patches::apply(job, &template.spec, &mut record, &read, deadline)?;
     Ok(Loaded { record, patched })
 }
 

@@ -15,7 +15,8 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
 use serde_json::{Value, json};
 use trainyard_api::TrainJob;
-use trainyard_render::{About, Warning};
+use trainyard_model::deadline::Deadline;
+use trainyard_render::{About, Renderer, Warning};
 
 use beside::Held;
 
@@ -27,6 +28,7 @@ use crate::queue::Key;
 use crate::watch::{
     JobSetObject, JobSetState, State, TrainJobObject, TrainJobState, answer, objects,
 };
+use crate::workers::Worker;
 
 pub(super) use read::read;
 pub(super) use running::Known;
@@ -35,6 +37,7 @@ pub(super) use running::Known;
 struct Pass<'a> {
     reconciler: &'a Reconciler,
     key: &'a Key,
+    worker: &'a Worker,
     job: Arc<TrainJob>,
     /// Whether its status says that a JobSet of it has run.
     has_run: bool,
@@ -59,9 +62,10 @@ impl Reconciler {
     pub(super) async fn children(
         &self,
         key: &Key,
-        state: &TrainJobState,
-        suspend: bool,
+        state: &Arc<TrainJobState>,
+        worker: &Worker,
     ) -> Result<Vec<Warning>, ReconcileError> {
+        let suspend = state.wishes.suspend;
         let job_set = self.stores.job_sets.get(key);
         // Asked after it was looked up, so that one that can't be decoded since is not taken for a missing one.
         self.readable_job_set(key)?;
@@ -73,7 +77,7 @@ impl Reconciler {
             Some(found) if found.deleting => Ok(Vec::new()),
             Some(found) if !found.suspended && suspend => self.suspend(key, state, found).await,
             Some(found) if !found.suspended => {
-                self.keep_beside(key, state, found).await?;
+                self.keep_beside(key, state, found, worker).await?;
                 Ok(Vec::new())
             }
             found => {
@@ -88,7 +92,7 @@ impl Reconciler {
                 self.interests.begin(key);
                 // Should this pass fail, the next one has to make it anew, whatever the last one knew.
                 self.known().remove(key);
-                let pass = self.pass(key, state)?;
+                let pass = self.pass(key, state, worker).await?;
                 let placed = match found {
                     Some(found) => pass.change(found).await?,
                     None => {
@@ -162,11 +166,21 @@ impl Reconciler {
         }
     }
 
-    fn pass<'a>(&'a self, key: &'a Key, state: &TrainJobState) -> Result<Pass<'a>, ReconcileError> {
+    /// Reads the TrainJob.
+    async fn pass<'a>(
+        &'a self,
+        key: &'a Key,
+        state: &Arc<TrainJobState>,
+        worker: &'a Worker,
+    ) -> Result<Pass<'a>, ReconcileError> {
+        let text = state.clone();
+        let read = move |_: &Renderer, _: &Deadline| read(&text);
+        let job = self.plugins.run(worker, &key.namespace, read).await??;
         Ok(Pass {
             reconciler: self,
             key,
-            job: Arc::new(read(state)?),
+            worker,
+            job: Arc::new(job),
             has_run: status::has_run(&state.status),
             is_suspended: state.status.is_true(status::SUSPENDED).is_some(),
             was_deleted: self.departed.was_deleted(key, &state.uid),
@@ -241,6 +255,15 @@ fn warning(error: &ReconcileError) -> Warning {
 }
 
 impl Pass<'_> {
+    /// Does something on a thread that may be blocked: reading, rendering and writing may take long.
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
+    ) -> Result<T, ReconcileError> {
+        let plugins = &self.reconciler.plugins;
+        Ok(plugins.run(self.worker, &self.key.namespace, work).await?)
+    }
+
     /// The object with its owner.
     fn owned(&self, mut object: Value) -> Value {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use trainyard_api::TrainJob;
 use trainyard_api::runtime::RuntimeKind;
+use trainyard_model::deadline::Deadline;
 use trainyard_model::lookup::{Asker, Lookups};
-use trainyard_render::{Problem, Rendered};
+use trainyard_render::{Problem, Rendered, Renderer};
 
 use super::Pass;
-use crate::plugins::NotRendered;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::plan::{Plan, Planned};
 use crate::reconcile::snapshot::Snapshot;
-use crate::watch::RuntimeKey;
+use crate::watch::{RuntimeKey, RuntimeState};
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
 pub(super) struct Made {
@@ -49,7 +50,7 @@ impl Pass<'_> {
 
     /// A TrainJob that comes now, or whose snapshot is gone.
     async fn made_now(&self) -> Result<Made, ReconcileError> {
-        let snapshot = self.fresh_snapshot()?;
+        let snapshot = self.fresh_snapshot().await?;
         self.render(if self.has_run {
             snapshot.of_a_started_job()
         } else {
@@ -60,7 +61,7 @@ impl Pass<'_> {
 
     /// The snapshot of a JobSet that is there, and may have run, made again of the runtime as it is now.
     pub(super) async fn snapshot_again(&self) -> Result<Snapshot, ReconcileError> {
-        let snapshot = self.fresh_snapshot()?.of_a_started_job();
+        let snapshot = self.fresh_snapshot().await?.of_a_started_job();
         let mut made = self.render(snapshot).await?;
         self.post_snapshot(&mut made.snapshot).await?;
         Ok(made.snapshot)
@@ -76,7 +77,7 @@ impl Pass<'_> {
     }
 
     /// A snapshot of the runtime as it is now.
-    pub(super) fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
+    pub(super) async fn fresh_snapshot(&self) -> Result<Snapshot, ReconcileError> {
         let reference = &self.job.runtime_ref;
         let stores = &self.reconciler.stores;
         let (runtimes, namespace) = match reference.kind {
@@ -87,14 +88,13 @@ impl Pass<'_> {
             namespace,
             name: reference.name.as_str().into(),
         };
-        let snapshot = || runtimes.get(&runtime).map(|runtime| runtime.snapshot());
-        if let Some(Ok(snapshot)) = snapshot() {
+        if let Some(Ok(snapshot)) = self.read_runtime(runtimes.get(&runtime)).await? {
             return Ok(snapshot);
         }
         // Noted before it is looked at again, so that one which comes in between is not missed.
         self.reconciler.interests.waits_for(self.key, &runtime);
         let (kind, name) = (reference.kind.to_string(), reference.name.clone());
-        match snapshot() {
+        match self.read_runtime(runtimes.get(&runtime)).await? {
             Some(Ok(snapshot)) => Ok(snapshot),
             None => Err(ReconcileError::NoRuntime { kind, name }),
             Some(Err(problem)) => Err(ReconcileError::Runtime {
@@ -105,11 +105,26 @@ impl Pass<'_> {
         }
     }
 
+    /// The snapshot of a runtime, which is read once for all TrainJobs.
+    async fn read_runtime(
+        &self,
+        runtime: Option<Arc<RuntimeState>>,
+    ) -> Result<Option<Result<Snapshot, String>>, ReconcileError> {
+        let Some(runtime) = runtime else {
+            return Ok(None);
+        };
+        let read = match runtime.known_snapshot() {
+            Some(known) => known,
+            None => self.on_thread(move |_, _| runtime.snapshot()).await?,
+        };
+        Ok(Some(read))
+    }
+
     /// Renders the TrainJob on the snapshot's runtime.
     ///
     /// Of a started TrainJob plan and lookups are pinned, and another result is an error; a plan that nobody knows, of a snapshot
     /// that the reference made, pins nothing. For any other TrainJob all is asked for anew.
-    pub(super) async fn render(&self, mut snapshot: Snapshot) -> Result<Made, ReconcileError> {
+    pub(super) async fn render(&self, snapshot: Snapshot) -> Result<Made, ReconcileError> {
         let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
         if let Some(plan) = &pinned {
             self.still_loaded(plan)?;
@@ -119,45 +134,27 @@ impl Pass<'_> {
         } else {
             Arc::new(Lookups::default())
         };
-        let plugins = &self.reconciler.plugins;
-        let mut rendered = loop {
-            let namespace = self.key.namespace.clone();
-            let runtime = snapshot.runtime.clone();
-            let rendered = plugins.render(self.job.clone(), runtime, namespace, lookups.clone());
-            match rendered.await {
-                Ok(rendered) => break rendered,
-                // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan.
-                Err(NotRendered::Problems(problems)) if pinned.is_some() => {
-                    return Err(ReconcileError::Render(problems));
-                }
-                Err(NotRendered::Problems(problems)) => {
+        loop {
+            let rendering = Rendering {
+                job: self.job.clone(),
+                namespace: self.key.namespace.clone(),
+                snapshot: snapshot.clone(),
+                pinned: pinned.clone(),
+                lookups: lookups.clone(),
+                write_defaults: self.reconciler.write_defaults,
+            };
+            let made = self.on_thread(move |renderer, deadline| rendering.run(renderer, deadline));
+            match made.await? {
+                // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too
+                // large for a snapshot only a digest is: it is looked up again, and has to be what it was.
+                Err(ReconcileError::Render(problems))
+                    if pinned.is_none() || asks_for_digests(&problems, &snapshot.lookups) =>
+                {
                     self.look_up(problems, &mut lookups).await?;
                 }
-                Err(NotRendered::Panicked(words)) => return Err(ReconcileError::Panicked(words)),
-                Err(NotRendered::Abandoned) => return Err(ReconcileError::Abandoned),
+                made => return made,
             }
-        };
-        let plan = Plan::of(&rendered);
-        let same = snapshot.renew(plan.clone(), lookups, plugins.renderer.facts());
-        if let (Some(pinned), false) = (&pinned, same) {
-            return Err(pinned.pinned_against(&plan));
         }
-        let same = match &pinned {
-            Some(_) => same,
-            None => {
-                let placed = snapshot.place(&rendered);
-                snapshot.list(&rendered.objects) && placed && same
-            }
-        };
-        let renewed = !same && !snapshot.started;
-        if self.reconciler.write_defaults {
-            defaults::fill(&mut rendered.job_set);
-        }
-        Ok(Made {
-            rendered,
-            snapshot,
-            renewed,
-        })
     }
 
     /// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started
@@ -216,4 +213,63 @@ impl Pass<'_> {
         }
         Ok(())
     }
+}
+
+/// One rendering, with all that it needs.
+struct Rendering {
+    job: Arc<TrainJob>,
+    namespace: Arc<str>,
+    snapshot: Snapshot,
+    /// The plan that must be its own.
+    pinned: Option<Plan>,
+    lookups: Arc<Lookups>,
+    write_defaults: bool,
+}
+
+impl Rendering {
+    fn run(self, renderer: &Renderer, deadline: &Deadline) -> Result<Made, ReconcileError> {
+        let Self {
+            mut snapshot,
+            pinned,
+            lookups,
+            ..
+        } = self;
+        let runtime = snapshot.runtime.clone();
+        let mut rendered = renderer
+            .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
+            .map_err(ReconcileError::render)?;
+        let plan = Plan::of(&rendered);
+        let read = rendered.read_lookups();
+        // What is pinned was read by the very same calls, so that there is nothing to renew.
+        let lookups = match pinned {
+            Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
+            _ => Arc::new(read),
+        };
+        let same = snapshot.renew(plan.clone(), lookups, renderer.facts());
+        if let (Some(pinned), false) = (&pinned, same) {
+            return Err(pinned.pinned_against(&plan));
+        }
+        let same = match &pinned {
+            Some(_) => same,
+            None => {
+                let placed = snapshot.place(&rendered);
+                snapshot.list(&rendered.objects) && placed && same
+            }
+        };
+        let renewed = !same && !snapshot.started;
+        if self.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        Ok(Made {
+            rendered,
+            snapshot,
+            renewed,
+        })
+    }
+}
+
+/// Whether plugins ask for nothing but what a snapshot holds digests of.
+fn asks_for_digests(problems: &[Problem], lookups: &Lookups) -> bool {
+    let is_known = |problem: &Problem| problem.missing().is_some_and(|key| lookups.is_digest(key));
+    problems.iter().all(is_known)
 }

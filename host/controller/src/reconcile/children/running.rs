@@ -16,6 +16,7 @@ use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::{Listed, Snapshot};
 use crate::reconcile::{Reconciler, owner};
 use crate::watch::{JobSetState, State as _, TrainJobState};
+use crate::workers::Worker;
 
 /// What was seen of a TrainJob when all was as it should be.
 #[derive(Clone, Debug)]
@@ -84,8 +85,9 @@ impl Reconciler {
     pub(super) async fn keep_beside(
         &self,
         key: &Key,
-        state: &TrainJobState,
+        state: &Arc<TrainJobState>,
         job_set: &JobSetState,
+        worker: &Worker,
     ) -> Result<(), ReconcileError> {
         let fingerprint = state.fingerprint();
         let mut now = Known {
@@ -105,7 +107,9 @@ impl Reconciler {
                 Some(held) => held,
                 None => self.listed(key, &state.uid).await?,
             };
-            let held = self.look_after(key, state, held, job_changed).await?;
+            let held = self
+                .look_after(key, state, worker, held, job_changed)
+                .await?;
             now.objects = Some(held);
         }
         self.known().insert(key.clone(), now);
@@ -126,7 +130,8 @@ impl Reconciler {
     async fn look_after(
         &self,
         key: &Key,
-        state: &TrainJobState,
+        state: &Arc<TrainJobState>,
+        worker: &Worker,
         held: Arc<[Held]>,
         job_changed: bool,
     ) -> Result<Arc<[Held]>, ReconcileError> {
@@ -154,7 +159,8 @@ impl Reconciler {
         let held = if needs.iter().all(|need| *need == Need::Nothing) {
             held
         } else {
-            self.pass(key, state)?.put_right(held, needs).await?
+            let pass = self.pass(key, state, worker).await?;
+            pass.put_right(held, needs).await?
         };
         refused.map_or(Ok(held), Err)
     }

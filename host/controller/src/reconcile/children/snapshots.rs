@@ -4,7 +4,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::Patch;
 use serde_json::{Value, json};
-use trainyard_render::Warning;
+use trainyard_model::deadline::Deadline;
+use trainyard_render::{Renderer, Warning};
 
 use super::{Pass, warning};
 use crate::queue::Key;
@@ -81,7 +82,7 @@ impl Pass<'_> {
         &self,
         snapshot: &mut Snapshot,
     ) -> Result<(), ReconcileError> {
-        let map = snapshot.to_config_map(&self.job, &self.key.namespace);
+        let map = self.config_map(snapshot).await?;
         let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
         let created = self.config_maps().create(&creating(), &map).await;
         let created = created.map_err(|error| ReconcileError::api(what(), error))?;
@@ -113,7 +114,7 @@ impl Pass<'_> {
             Ok(None) => self.snapshot_again().await,
             Err(error @ (ReconcileError::Snapshot(_) | ReconcileError::Foreign { .. })) => {
                 warnings.push(warning(&error));
-                let fresh = self.fresh_snapshot();
+                let fresh = self.fresh_snapshot().await;
                 fresh.map(Snapshot::of_a_started_job)
             }
             Err(error) => return Err(error),
@@ -142,7 +143,9 @@ impl Pass<'_> {
                 &map.metadata,
             ));
         }
-        Ok(Some(Snapshot::from_config_map(&map, &self.job)?))
+        let job = self.job.clone();
+        let read = move |_: &Renderer, _: &Deadline| Snapshot::from_config_map(&map, &job);
+        Ok(Some(self.on_thread(read).await??))
     }
 
     /// Puts a snapshot in the place of the one that it was made from.
@@ -152,7 +155,7 @@ impl Pass<'_> {
     ) -> Result<(), ReconcileError> {
         let name = Snapshot::name(&self.key.name);
         let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
-        let mut map = snapshot.to_config_map(&self.job, &self.key.namespace);
+        let mut map = self.config_map(snapshot).await?;
         if let Some(written) = &snapshot.written {
             map.metadata.uid.clone_from(&written.uid);
             map.metadata.resource_version.clone_from(&written.version);
@@ -229,6 +232,14 @@ impl Pass<'_> {
             self.reconciler.seal(self.key, written, false).await?;
         }
         Ok(())
+    }
+
+    /// The ConfigMap of a snapshot.
+    async fn config_map(&self, snapshot: &Snapshot) -> Result<ConfigMap, ReconcileError> {
+        let (snapshot, job) = (snapshot.clone(), self.job.clone());
+        let namespace = self.key.namespace.clone();
+        self.on_thread(move |_, _| snapshot.to_config_map(&job, &namespace))
+            .await
     }
 
     fn config_maps(&self) -> Api<ConfigMap> {

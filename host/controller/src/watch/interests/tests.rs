@@ -52,7 +52,7 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ve
     Version {
         namespace,
         name,
-        version: Some(version),
+        content: version.parse().unwrap(),
     }
 }
 
@@ -129,7 +129,9 @@ fn a_list_wakes_those_who_saw_something_else() {
     let gone = Seen::of([object(None, "o", "1")]);
     made(&interests, &jobs[2], &[(one(NODE, "o"), gone)]);
     let mut listing = Listing::default();
-    found.into_iter().for_each(|object| listing.add(object));
+    for object in found {
+        listing.add(object);
+    }
     let mut told = interests.listed(&nodes, false, &listing);
     told.sort();
     assert_eq!(
@@ -306,22 +308,20 @@ impl World {
     }
 
     fn seen(object: usize, version: Option<u64>) -> Seen {
-        let version = version.map(|version| version.to_string());
         let found = version.iter().map(|version| Version {
             namespace: Some(NAMESPACES[object]),
             name: "n",
-            version: Some(version),
+            content: *version,
         });
         Seen::of(found)
     }
 
     fn tell(&mut self) {
         if let Some((object, version, there)) = self.events.pop_front() {
-            let version = version.to_string();
             let told = Version {
                 namespace: Some(NAMESPACES[object]),
                 name: "n",
-                version: Some(&version),
+                content: version,
             };
             let nodes = source(NODE, None);
             if there {
@@ -337,11 +337,10 @@ impl World {
         let mut listing = Listing::default();
         for (object, version) in self.objects.iter().enumerate() {
             if let Some(version) = version {
-                let version = version.to_string();
                 listing.add(Version {
                     namespace: Some(NAMESPACES[object]),
                     name: "n",
-                    version: Some(&version),
+                    content: *version,
                 });
             }
         }

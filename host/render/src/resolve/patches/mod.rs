@@ -11,6 +11,7 @@ use trainyard_api::{
     merge::{self, JOB_SET_SPEC, MergeError, Names, Side},
     names,
 };
+use trainyard_model::deadline::Deadline;
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
 
 pub(crate) use self::beyond::Beyond;
@@ -43,12 +44,13 @@ pub(super) type Read<'a> = &'a dyn Fn(&Value) -> (Record, Vec<Problem>);
 /// Merges the patches into the template, and writes into the record, as a patch's, what they change.
 ///
 /// # Errors
-/// Everything that is wrong with the patches, as far as each can be merged.
+/// Everything that is wrong with the patches, as far as each can be merged; or the time is up before all are.
 pub(super) fn apply(
     job: &TrainJob,
     template: &Value,
     record: &mut Record,
     read: Read<'_>,
+    deadline: &Deadline,
 ) -> Result<Patched, Vec<Problem>> {
     let mut patched = Patched::default();
     let mut problems = Vec::new();
@@ -86,6 +88,7 @@ pub(super) fn apply(
             }
         }
         patched.patches.push(changes);
+        Problem::in_time(deadline, || format!("{} was merged", patch.path))?;
     }
     if problems.is_empty() {
         Ok(patched)

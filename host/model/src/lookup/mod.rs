@@ -1,10 +1,19 @@
 //! Objects of the cluster that plugins ask for.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+mod kept;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::kept::Held;
+pub use self::kept::Reads;
+pub(crate) use self::kept::is_known;
 use crate::{job::Job, reserved::is_runtime_snapshot};
 
 /// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
@@ -93,26 +102,27 @@ impl Asker<'_> {
     /// Whether an object can be an answer: it is not a snapshot, and this TrainJob does not control it.
     #[must_use]
     pub fn may_see(&self, object: &Value) -> bool {
-        let text = |object: &Value, pointer: &str| {
-            let text = object.pointer(pointer).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let [api_version, kind, name] =
-            ["/apiVersion", "/kind", "/metadata/name"].map(|pointer| text(object, pointer));
-        if is_runtime_snapshot(&api_version, &kind, &name) {
+        let metadata = object.get("metadata");
+        let name = metadata.map_or("", |metadata| text(metadata, "name"));
+        if is_runtime_snapshot(text(object, "apiVersion"), text(object, "kind"), name) {
             return false;
         }
-        let owners = object.pointer("/metadata/ownerReferences");
+        let owners = metadata.and_then(|metadata| metadata.get("ownerReferences"));
         let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
         let controls = |owner: &Value| owner.get("controller") == Some(&Value::Bool(true));
         // An object of an earlier TrainJob of this name is about to be collected.
         let is_this = |owner: &Value| {
-            text(owner, "/kind") == "TrainJob"
-                && (text(owner, "/name") == self.name
-                    || self.uid.is_some_and(|uid| text(owner, "/uid") == uid))
+            text(owner, "kind") == "TrainJob"
+                && (text(owner, "name") == self.name
+                    || self.uid.is_some_and(|uid| text(owner, "uid") == uid))
         };
         !owners.any(|owner| controls(owner) && is_this(owner))
     }
+}
+
+/// A member that is text; empty if there is none.
+fn text<'v>(object: &'v Value, name: &str) -> &'v str {
+    object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// What the host holds for a key.
@@ -137,8 +147,7 @@ impl LookupAnswer {
     pub fn all(mut objects: Vec<Arc<Value>>, asker: Asker<'_>) -> Self {
         objects.retain(|object| asker.may_see(object));
         fn key(object: &Value) -> [Option<&str>; 2] {
-            ["/metadata/name", "/metadata/namespace"]
-                .map(|pointer| object.pointer(pointer).and_then(Value::as_str))
+            ["name", "namespace"].map(|name| object.get("metadata")?.get(name)?.as_str())
         }
         objects.sort_by(|a, b| key(a).cmp(&key(b)));
         Self::All(objects)
@@ -147,34 +156,71 @@ impl LookupAnswer {
 
 /// The answers that the host holds for one TrainJob. As JSON, a list of pairs in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(
-    from = "Vec<(LookupKey, LookupAnswer)>",
-    into = "Vec<(LookupKey, LookupAnswer)>"
-)]
-pub struct Lookups(BTreeMap<LookupKey, LookupAnswer>);
+#[serde(from = "Vec<(LookupKey, Held)>", into = "Vec<(LookupKey, Held)>")]
+pub struct Lookups(BTreeMap<LookupKey, Held>);
 
-impl From<Vec<(LookupKey, LookupAnswer)>> for Lookups {
-    fn from(answers: Vec<(LookupKey, LookupAnswer)>) -> Self {
+impl From<Vec<(LookupKey, Held)>> for Lookups {
+    fn from(answers: Vec<(LookupKey, Held)>) -> Self {
         Self(answers.into_iter().collect())
     }
 }
 
-impl From<Lookups> for Vec<(LookupKey, LookupAnswer)> {
+impl From<Lookups> for Vec<(LookupKey, Held)> {
     fn from(lookups: Lookups) -> Self {
         lookups.0.into_iter().collect()
     }
 }
 
 impl Lookups {
-    /// The answer, if the host holds it.
+    /// The answer, if the host holds it, whole or in part.
     #[must_use]
     pub fn get(&self, key: &LookupKey) -> Option<&LookupAnswer> {
-        self.0.get(key)
+        match self.0.get(key)? {
+            Held::Whole(answer) | Held::Part { answer, .. } => Some(answer),
+            Held::Digest(_) => None,
+        }
+    }
+
+    /// The only pointers whose content is known of an answer; none if all is.
+    pub(crate) fn known(&self, key: &LookupKey) -> Option<&BTreeSet<String>> {
+        match self.0.get(key)? {
+            Held::Part { pointers, .. } => Some(pointers),
+            Held::Whole(_) | Held::Digest(_) => None,
+        }
     }
 
     /// Adds an answer.
     pub fn insert(&mut self, key: LookupKey, answer: LookupAnswer) {
-        self.0.insert(key, answer);
+        self.0.insert(key, Held::Whole(answer));
+    }
+
+    /// Whether only the digest of what was read is kept of an answer: it has to be looked up again.
+    #[must_use]
+    pub fn is_digest(&self, key: &LookupKey) -> bool {
+        matches!(self.0.get(key), Some(Held::Digest(_)))
+    }
+
+    /// Whether others, which were kept as these were, have all digests that these have.
+    #[must_use]
+    pub fn has_digests_of(&self, others: &Self) -> bool {
+        let mut held = self.0.iter();
+        held.all(|(key, held)| !matches!(held, Held::Digest(_)) || others.0.get(key) == Some(held))
+    }
+
+    /// What has to be kept of them, so that calls which read no more than this can be made again: what was read, or its digest
+    /// if that is too large.
+    #[must_use]
+    pub fn keeping(&self, reads: &Reads) -> Self {
+        let nothing = BTreeSet::new();
+        let kept = |(key, held): (&LookupKey, &Held)| {
+            let pointers = reads.get(key).unwrap_or(&nothing);
+            let held = match held {
+                Held::Whole(answer) => Held::part(answer, pointers),
+                Held::Part { .. } | Held::Digest(_) => held.clone(),
+            };
+            (key.clone(), held)
+        };
+        Self(self.0.iter().map(kept).collect())
     }
 
     /// How many answers there are.

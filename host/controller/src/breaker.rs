@@ -1,0 +1,246 @@
+//! Whether a plugin that used up its limits again and again is called. Pure: every time is given.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// So many calls that use up their limits open the breaker,
+const CALLS: usize = 5;
+/// within this time.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// How long no call is made: the first time, and at most when the calls that try again fail as well.
+const PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// The breaker of one plugin for one namespace.
+#[derive(Debug)]
+pub(crate) struct Breaker(State);
+
+#[derive(Debug)]
+enum State {
+    /// Calls are made. When those were that used up their limits of late.
+    Closed(VecDeque<Instant>),
+    /// No call is made before `until`; then one is.
+    Open { until: Instant, pause: Duration },
+    /// One call is made to try. Should its end never be told, another one is made after `until`.
+    Trying { until: Instant, pause: Duration },
+}
+
+/// A call that is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// For how long none is made.
+    pub(crate) wait: Duration,
+    /// How many calls used up their limits,
+    pub(crate) calls: usize,
+    /// within this time.
+    pub(crate) within: Duration,
+}
+
+/// What the end of a call says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The call used up its time or its instructions.
+    Exhausted,
+    /// It did not.
+    InTime,
+    /// Nothing: it ended early, to be made again with what it asked for.
+    Early,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self(State::Closed(VecDeque::new()))
+    }
+}
+
+impl Breaker {
+    /// Says whether a call may be made. One that may has to be followed by [`Self::ended`].
+    pub(crate) fn admit(&mut self, now: Instant) -> Result<(), Open> {
+        match self.0 {
+            State::Closed(_) => Ok(()),
+            State::Open { until, .. } | State::Trying { until, .. } if now < until => Err(Open {
+                wait: until.duration_since(now),
+                calls: CALLS,
+                within: WITHIN,
+            }),
+            State::Open { pause, .. } | State::Trying { pause, .. } => {
+                let until = now + pause;
+                self.0 = State::Trying { until, pause };
+                Ok(())
+            }
+        }
+    }
+
+    /// A call has ended. Says whether that opened the breaker.
+    pub(crate) fn ended(&mut self, end: End, now: Instant) -> bool {
+        match (&mut self.0, end) {
+            (State::Closed(calls), End::Exhausted) => {
+                calls.push_back(now);
+                if calls.len() > CALLS {
+                    calls.pop_front();
+                }
+                let first = calls.front().copied();
+                let is_full = calls.len() == CALLS;
+                if is_full && first.is_some_and(|first| now.duration_since(first) <= WITHIN) {
+                    self.open(now, PAUSE);
+                    return true;
+                }
+                false
+            }
+            (State::Trying { pause, .. }, End::Exhausted) => {
+                let pause = (*pause * 2).min(LONGEST_PAUSE);
+                self.open(now, pause);
+                true
+            }
+            (State::Trying { .. }, End::InTime) => {
+                *self = Self::default();
+                false
+            }
+            (State::Trying { pause, .. }, End::Early) => {
+                let pause = *pause;
+                self.0 = State::Open { until: now, pause };
+                false
+            }
+            // The last one is of a call that began before others opened it.
+            (State::Closed(_), End::InTime | End::Early) | (State::Open { .. }, _) => false,
+        }
+    }
+
+    /// Whether nothing has to be remembered of it.
+    pub(crate) fn is_idle(&self, now: Instant) -> bool {
+        match &self.0 {
+            State::Closed(calls) => calls
+                .back()
+                .is_none_or(|last| now.duration_since(*last) > WITHIN),
+            State::Open { .. } | State::Trying { .. } => false,
+        }
+    }
+
+    /// Whether calls are refused, but for those that try.
+    pub(crate) const fn is_open(&self) -> bool {
+        !matches!(self.0, State::Closed(_))
+    }
+
+    fn open(&mut self, now: Instant, pause: Duration) {
+        let until = now + pause;
+        self.0 = State::Open { until, pause };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A breaker that opened at `now`.
+    fn opened(now: Instant) -> Breaker {
+        let mut breaker = Breaker::default();
+        for call in 1..=CALLS {
+            breaker.admit(now).unwrap();
+            assert_eq!(breaker.ended(End::Exhausted, now), call == CALLS);
+        }
+        breaker
+    }
+
+    #[test]
+    fn calls_that_use_up_their_limits_open_it_for_a_while() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        let open = |wait| Open {
+            wait,
+            calls: CALLS,
+            within: WITHIN,
+        };
+        assert_eq!(breaker.admit(now), Err(open(PAUSE)));
+        let almost = now + PAUSE - SECOND;
+        assert_eq!(breaker.admit(almost), Err(open(SECOND)));
+        assert!(breaker.is_open() && !breaker.is_idle(almost));
+    }
+
+    #[test]
+    fn calls_that_end_well_in_between_do_not_hide_those_that_do_not() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        let mut opened = false;
+        for call in 0..CALLS as u32 {
+            breaker.admit(now + SECOND * call).unwrap();
+            assert!(!breaker.ended(End::InTime, now + SECOND * call));
+            opened = breaker.ended(End::Exhausted, now + SECOND * call);
+        }
+        assert!(opened);
+    }
+
+    #[test]
+    fn calls_that_use_up_their_limits_rarely_never_open_it() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        let pause = WITHIN / (CALLS as u32 - 1) + SECOND;
+        for call in 0..1_000 {
+            let now = now + pause * call;
+            breaker.admit(now).unwrap();
+            assert!(!breaker.ended(End::Exhausted, now));
+        }
+        assert!(matches!(&breaker.0, State::Closed(calls) if calls.len() <= CALLS));
+    }
+
+    #[test]
+    fn one_call_tries_again_and_closes_it_when_it_ends_well() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        let later = now + PAUSE;
+        breaker.admit(later).unwrap();
+        assert!(breaker.admit(later).is_err(), "a second one has to wait");
+        assert!(!breaker.ended(End::InTime, later + SECOND));
+        assert!(!breaker.is_open() && breaker.is_idle(later));
+        breaker.admit(later).unwrap();
+    }
+
+    #[test]
+    fn each_call_that_tries_in_vain_doubles_the_pause_up_to_a_most() {
+        let mut now = Instant::now();
+        let mut breaker = opened(now);
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            let wait = breaker.admit(now).unwrap_err().wait;
+            pauses.push(wait.as_secs());
+            now += wait;
+            breaker.admit(now).unwrap();
+            assert!(breaker.ended(End::Exhausted, now));
+        }
+        assert_eq!(pauses, [30, 60, 120, 240, 300, 300]);
+    }
+
+    #[test]
+    fn a_try_whose_end_nobody_tells_is_followed_by_another() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        breaker.admit(now + PAUSE).unwrap();
+        breaker.admit(now + PAUSE * 2).unwrap();
+        assert!(breaker.admit(now + PAUSE * 2).is_err());
+    }
+
+    #[test]
+    fn a_call_that_began_before_it_opened_changes_nothing() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        let open = breaker.admit(now).unwrap_err();
+        assert!(!breaker.ended(End::Exhausted, now) && !breaker.ended(End::InTime, now));
+        assert_eq!(breaker.admit(now), Err(open));
+    }
+
+    #[test]
+    fn a_try_that_only_asks_for_an_object_is_made_again_at_once() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        let later = now + PAUSE;
+        breaker.admit(later).unwrap();
+        assert!(!breaker.ended(End::Early, later));
+        breaker.admit(later).unwrap();
+        assert!(breaker.ended(End::Exhausted, later));
+        assert_eq!(breaker.admit(later).unwrap_err().wait, PAUSE * 2);
+    }
+}

@@ -1,0 +1,280 @@
+//! The threads on which TrainJobs and runtimes are read and rendered. They may be blocked for as long as plugins may run:
+//! nothing of it happens where API calls, probes and watches do.
+
+use std::any::Any;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use trainyard_model::deadline::Deadline;
+use trainyard_model::text::clean;
+
+use crate::turns::Turns;
+use crate::workers::Worker;
+
+/// Runs something on a thread that may be blocked for as long as a plugin may run.
+pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// How many threads there are, and what a namespace may take of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// All threads.
+    pub threads: NonZeroUsize,
+    /// The most that work for one namespace at once.
+    pub share: NonZeroUsize,
+}
+
+impl Sizes {
+    /// The sizes for so many cores. One namespace may keep all cores busy; a quarter as many threads, and at least one, are
+    /// beyond any one's share.
+    #[must_use]
+    pub fn for_cores(cores: NonZeroUsize) -> Self {
+        Self {
+            threads: cores.saturating_add((cores.get() / 4).max(1)),
+            share: cores,
+        }
+    }
+}
+
+/// The threads, which namespaces take in turns.
+#[derive(Clone)]
+pub struct Threads {
+    shared: Arc<Shared>,
+    limit: Duration,
+    ends: CancellationToken,
+}
+
+struct Shared {
+    spawn: Spawn,
+    size: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    waiting: Turns<Task>,
+    busy: usize,
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Why something that was to be done on a thread has no result.
+#[derive(Debug)]
+pub(crate) enum NotDone {
+    /// The host panicked, with these words.
+    Panicked(String),
+    /// The threads end, as the process does.
+    Abandoned,
+}
+
+impl Threads {
+    /// Threads that `spawn` gives. What runs on one has to end within `limit`, as far as it asks.
+    #[must_use]
+    pub fn new(spawn: Spawn, sizes: Sizes, limit: Duration) -> Self {
+        let state = State {
+            waiting: Turns::new(sizes.share),
+            busy: 0,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                spawn,
+                size: sizes.threads.get(),
+                state: Mutex::new(state),
+            }),
+            limit,
+            ends: CancellationToken::new(),
+        }
+    }
+
+    /// Waits for no thread any more, as the process ends: what is rendered is abandoned.
+    pub(crate) fn end(&self) {
+        self.ends.cancel();
+    }
+
+    /// Does something on a thread once it is the namespace's turn. The worker is lent to others meanwhile.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        worker: &Worker,
+        namespace: &Arc<str>,
+        work: impl FnOnce(&Deadline) -> T + Send + 'static,
+    ) -> Result<T, NotDone> {
+        let (done, wait) = oneshot::channel();
+        let (limit, span) = (self.limit, tracing::Span::current());
+        let task = move || {
+            // Nobody waits where the reconcile was canceled.
+            if done.is_closed() {
+                return;
+            }
+            let work = || work(&Deadline::after(limit));
+            // Unwind-safe: what the work shares with others is never written, and what it writes to is its own and gone.
+            let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
+            let _ = done.send(result);
+        };
+        self.shared.add(namespace, Box::new(task));
+        let done = worker.lend_while(self.ends.run_until_cancelled(wait));
+        match done.await {
+            Some(Ok(Ok(result))) => Ok(result),
+            Some(Ok(Err(panic))) => Err(NotDone::Panicked(words(&*panic))),
+            Some(Err(_)) | None => Err(NotDone::Abandoned),
+        }
+    }
+}
+
+impl Shared {
+    /// Adds a task, and takes one more thread if there is one.
+    fn add(self: &Arc<Self>, namespace: &Arc<str>, task: Task) {
+        let mut state = self.state();
+        state.waiting.push(namespace, task);
+        let takes_one_more = state.busy < self.size;
+        state.busy += usize::from(takes_one_more);
+        drop(state);
+        if takes_one_more {
+            let thread = Thread(Some(self.clone()));
+            (self.spawn)(Box::new(move || thread.run()));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that was asked for. One that is dropped without having run says that there are none any more.
+struct Thread(Option<Arc<Shared>>);
+
+impl Thread {
+    /// Works for as long as anything may be worked on.
+    fn run(mut self) {
+        let Some(shared) = self.0.take() else {
+            return;
+        };
+        loop {
+            let mut state = shared.state();
+            let Some((namespace, task)) = state.waiting.take() else {
+                state.busy -= 1;
+                return;
+            };
+            drop(state);
+            task();
+            shared.state().waiting.done(&namespace);
+        }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let Some(shared) = self.0.take() else {
+            return;
+        };
+        let mut state = shared.state();
+        state.busy -= 1;
+        let abandoned: Vec<_> = std::iter::from_fn(|| {
+            let (namespace, task) = state.waiting.take()?;
+            state.waiting.done(&namespace);
+            Some(task)
+        })
+        .collect();
+        // Whoever waits for one is woken by its end: not while the state is held.
+        drop(state);
+        drop(abandoned);
+    }
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    clean(text.unwrap_or("it says nothing"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::workers::Workers;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn threads(spawn: Spawn, threads: usize, share: usize) -> Threads {
+        let [threads, share] = [threads, share].map(|count| NonZeroUsize::new(count).unwrap());
+        Threads::new(spawn, Sizes { threads, share }, LIMIT)
+    }
+
+    fn spawned() -> Spawn {
+        Arc::new(|task| drop(std::thread::spawn(task)))
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_the_result_of_its_own_work_and_says_what_it_said() {
+        let threads = threads(spawned(), 1, 1);
+        let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
+        let bad = threads.run(&worker, &team, |_| panic!("a bug")).await;
+        assert!(
+            matches!(&bad, Err(NotDone::Panicked(text)) if text == "a bug"),
+            "{:?}",
+            bad.map(|()| ())
+        );
+        assert_eq!(threads.run(&worker, &team, |_| 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn work_that_no_thread_takes_is_abandoned() {
+        let threads = threads(Arc::new(drop), 1, 1);
+        let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
+        for _ in 0..3 {
+            let result = threads.run(&worker, &team, |_| ()).await;
+            assert!(matches!(result, Err(NotDone::Abandoned)), "{result:?}");
+        }
+    }
+
+    /// Sixteen of one namespace that never end leave a thread, and every worker, for another one.
+    #[tokio::test]
+    async fn slow_work_of_one_namespace_does_not_delay_another() {
+        let threads = threads(spawned(), 3, 2);
+        let workers = Workers::new(1);
+        let (end, ended) = mpsc::channel::<()>();
+        let (ended, running) = (Arc::new(Mutex::new(ended)), Arc::new(Mutex::new(0)));
+        let slow = (0..16).map(async |_| {
+            let worker = workers.free().await;
+            let (ended, running) = (ended.clone(), running.clone());
+            let work = move |_: &Deadline| {
+                *running.lock().unwrap() += 1;
+                let _ = ended.lock().unwrap().recv();
+            };
+            threads.run(&worker, &Arc::from("slow"), work).await
+        });
+        let slow = join_all(slow);
+        tokio::pin!(slow);
+        assert!(slow.as_mut().now_or_never().is_none());
+        // More than the share of threads are never taken, and nobody holds the only worker.
+        let other = async {
+            let (worker, running) = (workers.free().await, running.clone());
+            let work = move |_: &Deadline| *running.lock().unwrap();
+            threads.run(&worker, &Arc::from("other"), work).await
+        };
+        tokio::select! {
+            running = other => assert!(running.unwrap() <= 2),
+            _ = &mut slow => panic!("nothing has ended it"),
+        }
+        drop(end);
+        assert!(slow.await.iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn one_namespace_may_keep_all_cores_busy_and_never_all_threads() {
+        for cores in 1..=128 {
+            let cores = NonZeroUsize::new(cores).unwrap();
+            let sizes = Sizes::for_cores(cores);
+            assert_eq!(sizes.share, cores);
+            assert!(sizes.threads > sizes.share && sizes.threads.get() <= cores.get() * 2);
+        }
+    }
+}

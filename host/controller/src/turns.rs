@@ -1,0 +1,141 @@
+//! Whose turn it is. Pure.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+/// Items that wait, by namespace. Namespaces take turns, and each has at most its share of items in progress at once.
+#[derive(Debug)]
+pub(crate) struct Turns<T> {
+    share: NonZeroUsize,
+    waiting: HashMap<Arc<str>, VecDeque<T>>,
+    /// The namespaces that have an item waiting and room in their share, in the order of their turns.
+    order: VecDeque<Arc<str>>,
+    in_progress: HashMap<Arc<str>, usize>,
+    len: usize,
+}
+
+impl<T> Turns<T> {
+    /// Nothing waits. Each namespace may have `share` items in progress.
+    pub(crate) fn new(share: NonZeroUsize) -> Self {
+        Self {
+            share,
+            waiting: HashMap::new(),
+            order: VecDeque::new(),
+            in_progress: HashMap::new(),
+            len: 0,
+        }
+    }
+
+    /// Adds an item behind the others of its namespace.
+    pub(crate) fn push(&mut self, namespace: &Arc<str>, item: T) {
+        self.len += 1;
+        let waiting = self.waiting.entry(Arc::clone(namespace)).or_default();
+        waiting.push_back(item);
+        if waiting.len() == 1 && self.has_room(namespace) {
+            self.order.push_back(Arc::clone(namespace));
+        }
+    }
+
+    /// Takes the first item of the namespace whose turn it is. It is in progress until [`Self::done`].
+    pub(crate) fn take(&mut self) -> Option<(Arc<str>, T)> {
+        let namespace = self.order.pop_front()?;
+        let waiting = self.waiting.get_mut(&namespace)?;
+        let item = waiting.pop_front()?;
+        let is_last = waiting.is_empty();
+        if is_last {
+            self.waiting.remove(&namespace);
+        }
+        self.len -= 1;
+        *self.in_progress.entry(Arc::clone(&namespace)).or_default() += 1;
+        if !is_last && self.has_room(&namespace) {
+            self.order.push_back(Arc::clone(&namespace));
+        }
+        Some((namespace, item))
+    }
+
+    /// An item of the namespace is no longer in progress.
+    pub(crate) fn done(&mut self, namespace: &Arc<str>) {
+        let had_room = self.has_room(namespace);
+        if let Some(count) = self.in_progress.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_progress.remove(namespace);
+            }
+        }
+        if !had_room && self.waiting.contains_key(namespace) {
+            self.order.push_back(Arc::clone(namespace));
+        }
+    }
+
+    /// How many items wait, including those whose namespace has no room in its share.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many items are in progress.
+    pub(crate) fn in_progress(&self) -> usize {
+        self.in_progress.values().sum()
+    }
+
+    /// Sets how many items a namespace may have in progress from now on. Call it before anything is added.
+    pub(crate) const fn set_share(&mut self, share: NonZeroUsize) {
+        self.share = share;
+    }
+
+    fn has_room(&self, namespace: &Arc<str>) -> bool {
+        let in_progress = self.in_progress.get(namespace).copied();
+        in_progress.unwrap_or(0) < self.share.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn turns(share: usize) -> Turns<u32> {
+        Turns::new(NonZeroUsize::new(share).unwrap())
+    }
+
+    fn take(turns: &mut Turns<u32>) -> Option<(String, u32)> {
+        let (namespace, item) = turns.take()?;
+        Some((namespace.to_string(), item))
+    }
+
+    #[test]
+    fn a_namespace_with_a_full_share_is_passed_over_until_an_item_is_done() {
+        let (busy, quiet) = (Arc::from("busy"), Arc::from("quiet"));
+        let mut turns = turns(2);
+        (1..=4).for_each(|item| turns.push(&busy, item));
+        turns.push(&quiet, 9);
+        assert_eq!(take(&mut turns), Some(("busy".to_owned(), 1)));
+        assert_eq!(take(&mut turns), Some(("quiet".to_owned(), 9)));
+        assert_eq!(take(&mut turns), Some(("busy".to_owned(), 2)));
+        assert_eq!((take(&mut turns), turns.len()), (None, 2));
+        turns.push(&busy, 5);
+        assert_eq!(take(&mut turns), None);
+        turns.done(&busy);
+        assert_eq!(take(&mut turns), Some(("busy".to_owned(), 3)));
+        assert_eq!(take(&mut turns), None);
+        turns.done(&busy);
+        turns.done(&busy);
+        turns.done(&quiet);
+        let rest = [take(&mut turns), take(&mut turns), take(&mut turns)];
+        let expected = [4, 5].map(|item| Some(("busy".to_owned(), item)));
+        assert_eq!(rest[..2], expected);
+        assert_eq!((&rest[2], turns.len()), (&None, 0));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_namespace_that_is_done() {
+        let one = Arc::from("one");
+        let mut turns = turns(1);
+        turns.push(&one, 1);
+        turns.take().unwrap();
+        turns.done(&one);
+        assert!(turns.waiting.is_empty() && turns.in_progress.is_empty());
+        assert!(turns.order.is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+//! What plugins get of an object, and what of it counts as a change.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::subject::{Kind, Version, hash};
+use crate::wire::{Identity, decode, without_managed_fields};
+
+/// Members of `metadata` that only the API server and those who write need. Plugins never get them.
+const OF_THE_SERVER: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
+
+/// An object as it was read from its text.
+#[derive(Debug)]
+pub(crate) struct Read {
+    identity: Identity,
+    /// None of an object that can't be decoded.
+    members: Option<Map<String, Value>>,
+}
+
+impl Read {
+    /// Reads an object; none that has no metadata.
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        let identity = Identity::of(text)?;
+        let text: Cow<'_, str> = without_managed_fields(text);
+        let members = decode(&text).inspect_err(|why| {
+            let (namespace, name) = (&identity.namespace, &identity.name);
+            tracing::warn!(?namespace, ?name, %why, "plugins do not get an object that can't be decoded");
+        });
+        let members = members.ok();
+        Some(Self { identity, members })
+    }
+}
+
+/// An object as plugins get it.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    identity: Arc<Identity>,
+    /// The object; none that can't be decoded.
+    pub(crate) value: Option<Arc<Value>>,
+    /// A number that differs where objects differ in what counts.
+    print: u64,
+}
+
+impl Content {
+    /// That of an object of this kind. A list names the kind once, for all of its items.
+    ///
+    /// Of a Node, the status does not count: heartbeats, images and conditions would make every TrainJob that looked at nodes
+    /// anew for ever. What a TrainJob starts with is looked up when it starts, so that it has today's status all the same.
+    pub(crate) fn of(read: Read, kind: &Kind) -> Self {
+        let identity = Arc::new(read.identity);
+        let Some(mut members) = read.members else {
+            let print = hash(&identity.resource_version);
+            return Self {
+                identity,
+                value: None,
+                print,
+            };
+        };
+        members.insert("apiVersion".to_owned(), (*kind.api_version).into());
+        members.insert("kind".to_owned(), (*kind.kind).into());
+        if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+            for member in OF_THE_SERVER {
+                metadata.remove(member);
+            }
+        }
+        let is_node = (&*kind.api_version, &*kind.kind) == ("v1", "Node");
+        let print = if is_node {
+            let status = members.remove("status");
+            let print = hash(&members);
+            members.extend(status.map(|status| ("status".to_owned(), of_node(status))));
+            print
+        } else {
+            hash(&members)
+        };
+        Self {
+            identity,
+            value: Some(Arc::new(Value::Object(members))),
+            print,
+        }
+    }
+
+    /// Its place, and what counts of it.
+    pub(crate) fn version(&self) -> Version<'_> {
+        Version {
+            namespace: self.identity.namespace.as_deref(),
+            name: self.identity.name.as_deref().unwrap_or_default(),
+            content: self.print,
+        }
+    }
+}
+
+/// A Node's status without what changes all the time, or is large, and says nothing of what may run there.
+fn of_node(mut status: Value) -> Value {
+    if let Some(status) = status.as_object_mut() {
+        for member in ["images", "volumesAttached", "volumesInUse"] {
+            status.remove(member);
+        }
+    }
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    let conditions = conditions.into_iter().flatten();
+    for condition in conditions.filter_map(Value::as_object_mut) {
+        condition.remove("lastHeartbeatTime");
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn content(object: &Value) -> Content {
+        let kind = Kind {
+            api_version: object["apiVersion"].as_str().unwrap().into(),
+            kind: object["kind"].as_str().unwrap().into(),
+        };
+        Content::of(Read::of(&object.to_string()).unwrap(), &kind)
+    }
+
+    fn with(object: &Value, pointer: &str, value: Value) -> Value {
+        let mut object = object.clone();
+        *object.pointer_mut(pointer).unwrap() = value;
+        object
+    }
+
+    fn object(kind: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": kind,
+            "metadata": {
+                "name": "n", "labels": {"a": "b"}, "resourceVersion": "1", "generation": 1,
+                "managedFields": [{"manager": "kubelet"}],
+            },
+            "spec": {"taints": []},
+            "status": {
+                "allocatable": {"cpu": "8"}, "images": [{"names": ["large"]}],
+                "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
+            },
+        })
+    }
+
+    #[test]
+    fn what_the_server_counts_is_no_change() {
+        let claim = object("PersistentVolumeClaim");
+        let print = content(&claim).print;
+        for (pointer, value) in [
+            ("/metadata/resourceVersion", json!("2")),
+            ("/metadata/generation", json!(2)),
+            ("/metadata/managedFields", json!([{"manager": "other"}])),
+        ] {
+            assert_eq!(
+                content(&with(&claim, pointer, value)).print,
+                print,
+                "{pointer}"
+            );
+        }
+        for (pointer, value) in [
+            ("/metadata/labels", json!({"a": "c"})),
+            ("/spec", json!({})),
+            ("/status", json!({"phase": "Bound"})),
+        ] {
+            assert_ne!(
+                content(&with(&claim, pointer, value)).print,
+                print,
+                "{pointer}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_status_of_a_node_is_there_and_is_no_change() {
+        let node = object("Node");
+        let print = content(&node).print;
+        let beat = with(
+            &node,
+            "/status/conditions/0/lastHeartbeatTime",
+            json!("2026-01-02T00:00:00Z"),
+        );
+        let full = with(&node, "/status/allocatable/cpu", json!("4"));
+        for changed in [beat, full] {
+            assert_eq!(content(&changed).print, print);
+        }
+        let taints = json!([{"key": "gone", "effect": "NoSchedule"}]);
+        assert_ne!(content(&with(&node, "/spec/taints", taints)).print, print);
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": []},
+            "status": {"allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        assert_eq!(content(&node).value.as_deref(), Some(&expected));
+    }
+
+    #[test]
+    fn an_object_that_does_not_decode_has_a_place_and_a_version() {
+        let deep = |version: u32| {
+            let (open, close) = ("[".repeat(300), "]".repeat(300));
+            let metadata =
+                format!(r#"{{"namespace": "ml", "name": "n", "resourceVersion": "{version}"}}"#);
+            let text = format!(r#"{{"metadata": {metadata}, "spec": {open}{close}}}"#);
+            let kind = Kind {
+                api_version: "v1".into(),
+                kind: "PersistentVolumeClaim".into(),
+            };
+            Content::of(Read::of(&text).unwrap(), &kind)
+        };
+        let (first, second) = (deep(1), deep(2));
+        assert!(first.value.is_none());
+        assert_eq!(
+            (first.version().namespace, first.version().name),
+            (Some("ml"), "n")
+        );
+        assert_eq!(first.print, deep(1).print);
+        assert_ne!(first.print, second.print);
+    }
+}

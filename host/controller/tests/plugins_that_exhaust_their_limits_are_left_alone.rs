@@ -1,0 +1,90 @@
+//! A plugin that uses up its time or instructions again and again is not called for a while, for TrainJobs of that namespace
+//! alone; what needs it fails at once, and says why.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use trainyard_api::{Admitted, Inputs};
+use trainyard_controller::{guarded, metrics::Metrics, observed};
+use trainyard_model::call::Call;
+use trainyard_model::policy::{Busy, Ended, Limit};
+use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
+
+use crate::stub::controller::{job, runtime};
+use crate::stub::{metrics, policy::policy};
+
+/// A renderer with a plugin whose calls end so for TrainJobs of the namespace `bad`, and the number of its calls.
+fn renderer(end: fn() -> Ended, metrics: &Arc<Metrics>) -> (Renderer, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let run = move |call: &mut Call| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        if &*call.job().namespace == "bad" {
+            return Err(end());
+        }
+        Ok(())
+    };
+    let policy = observed(guarded(policy("loops", &[], run), metrics), metrics);
+    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+    (renderer, calls)
+}
+
+fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>> {
+    let text = format!(
+        "{}\n---\n{}",
+        runtime("runtime", &["loops"]),
+        job(namespace, "job", "runtime", false)
+    );
+    let objects = Inputs::read_text("input.yaml", &text).objects.into_iter();
+    let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, namespace)));
+    assert!(errors.is_empty(), "{}", errors[0]);
+    let job = &catalog.jobs[0];
+    renderer.render(&job.job, &job.runtime, namespace, &Arc::default())
+}
+
+#[test]
+fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
+    for end in [
+        || Ended::Busy(Busy::WallClock(2_000)),
+        || Ended::limit(Limit::Fuel(100_000_000)),
+    ] {
+        let metrics = metrics();
+        let (renderer, calls) = renderer(end, &metrics);
+        for _ in 0..20 {
+            let problems = render(&renderer, "bad").unwrap_err();
+            assert_eq!(problems.len(), 1);
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 5);
+        let problem = render(&renderer, "bad").unwrap_err().remove(0);
+        assert!(problem.is_transient());
+        let said = problem.to_string();
+        let begins = "plugin loops 1.0.0 (native) in transform: is not called for TrainJobs of this namespace for another ";
+        assert!(said.starts_with(begins), "{said}");
+        let text = metrics.text().unwrap();
+        for line in [
+            r#"trainyard_plugin_errors_total{plugin="loops",phase="transform",kind="open"} "#,
+            r#"trainyard_plugin_breakers_open{plugin="loops"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        render(&renderer, "good").unwrap();
+        assert_eq!(calls.load(Ordering::Relaxed), 6);
+    }
+}
+
+#[test]
+fn a_plugin_that_refuses_or_crashes_is_called_every_time() {
+    let trap = || Ended::Trap {
+        kind: "unreachable".to_owned(),
+        message: None,
+    };
+    for end in [trap, || Ended::limit(Limit::Writes(1))] {
+        let (renderer, calls) = renderer(end, &metrics());
+        for _ in 0..20 {
+            let problems = render(&renderer, "bad").unwrap_err();
+            assert!(!problems[0].is_transient());
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 20);
+    }
+}

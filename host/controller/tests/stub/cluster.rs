@@ -1,0 +1,466 @@
+//! An API server that holds objects: enough of one to run a whole controller against, and to count what it is asked.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::{extract::Request, response::Response};
+use futures_util::{FutureExt as _, stream};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use super::{answer, serve, status};
+
+/// Kind, plural, `apiVersion`, and whether its objects have namespaces.
+const KINDS: [(&str, &str, &str, bool); 8] = [
+    (
+        "TrainJob",
+        "trainjobs",
+        "trainer.kubeflow.org/v1alpha1",
+        true,
+    ),
+    (
+        "TrainingRuntime",
+        "trainingruntimes",
+        "trainer.kubeflow.org/v1alpha1",
+        true,
+    ),
+    (
+        "ClusterTrainingRuntime",
+        "clustertrainingruntimes",
+        "trainer.kubeflow.org/v1alpha1",
+        false,
+    ),
+    ("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", true),
+    ("ConfigMap", "configmaps", "v1", true),
+    ("Event", "events", "v1", true),
+    ("Node", "nodes", "v1", false),
+    (
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        "v1",
+        true,
+    ),
+];
+
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Plural, namespace and name.
+type Id = (String, String, String);
+
+/// How often something was asked, and how many bytes of bodies were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<Id, Value>,
+    /// Every change, first one first: its number is the version of its object.
+    log: Vec<(Id, &'static str, Value)>,
+    asked: BTreeMap<(String, String), Asked>,
+}
+
+/// The API server.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    state: Arc<Mutex<State>>,
+    changed: watch::Sender<usize>,
+}
+
+/// The address of objects, as a path spells it.
+struct Place {
+    plural: String,
+    namespace: Option<String>,
+    name: Option<String>,
+    query: BTreeMap<String, String>,
+}
+
+impl Place {
+    fn of(uri: &http::Uri) -> Option<Self> {
+        let mut parts = uri
+            .path()
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .peekable();
+        let versions = if parts.next()? == "api" { 1 } else { 2 };
+        let mut parts = parts.skip(versions).peekable();
+        let namespace = if parts.peek() == Some(&"namespaces") {
+            parts.next();
+            parts.next().map(str::to_owned)
+        } else {
+            None
+        };
+        let query = uri.query().unwrap_or_default().split('&');
+        let query = query.filter_map(|pair| pair.split_once('='));
+        Some(Self {
+            plural: parts.next()?.to_owned(),
+            namespace,
+            name: parts.next().map(str::to_owned),
+            query: query
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        })
+    }
+
+    fn has(&self, (plural, namespace, name): &Id) -> bool {
+        let selector = self.query.get("fieldSelector");
+        let wanted = selector.and_then(|selector| selector.strip_prefix("metadata.name%3D"));
+        *plural == self.plural
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|wanted| wanted == namespace)
+            && wanted.is_none_or(|wanted| wanted == name)
+    }
+
+    fn id(&self, name: &str) -> Id {
+        let namespace = self.namespace.clone().unwrap_or_default();
+        (self.plural.clone(), namespace, name.to_owned())
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Arc::default(),
+            changed: watch::Sender::new(0),
+        }
+    }
+
+    /// Serves on a free port for as long as the test lasts.
+    pub(crate) async fn serve(&self) -> kube::Config {
+        let cluster = self.clone();
+        serve(move |request| {
+            let cluster = cluster.clone();
+            async move { cluster.answer(request).await }.boxed()
+        })
+        .await
+    }
+
+    /// Creates or replaces an object.
+    pub(crate) fn put(&self, object: Value) {
+        let kind = object["kind"].as_str().unwrap();
+        let (_, plural, ..) = KINDS.iter().find(|(of, ..)| *of == kind).unwrap();
+        let text = |key: &str| {
+            object["metadata"][key]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let id = (String::from(*plural), text("namespace"), text("name"));
+        self.write(id, object);
+    }
+
+    /// Merges into an object as a merge patch does.
+    pub(crate) fn merge(&self, plural: &str, namespace: &str, name: &str, patch: &Value) {
+        let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        let mut object = self.state.lock().unwrap().objects[&id].clone();
+        merge(&mut object, patch);
+        self.write(id, object);
+    }
+
+    /// The object, if there is one.
+    pub(crate) fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        self.state.lock().unwrap().objects.get(&id).cloned()
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn all(&self, plural: &str) -> Vec<Value> {
+        let state = self.state.lock().unwrap();
+        let objects = state.objects.iter().filter(|((of, ..), _)| of == plural);
+        objects.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// How many objects of a kind there are.
+    pub(crate) fn count(&self, plural: &str) -> usize {
+        let state = self.state.lock().unwrap();
+        state.objects.keys().filter(|(of, ..)| of == plural).count()
+    }
+
+    /// How many bytes a list of all objects of a kind has.
+    pub(crate) fn list_bytes(&self, plural: &str) -> u64 {
+        let place = Place {
+            plural: plural.to_owned(),
+            namespace: None,
+            name: None,
+            query: BTreeMap::new(),
+        };
+        self.list(&place, false).to_string().len() as u64
+    }
+
+    /// How often a verb was asked of a kind.
+    pub(crate) fn asked(&self, verb: &str, plural: &str) -> Asked {
+        let state = self.state.lock().unwrap();
+        let asked = state.asked.get(&(verb.to_owned(), plural.to_owned()));
+        asked.copied().unwrap_or_default()
+    }
+
+    /// Waits until something holds of the cluster.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        waited.unwrap_or_else(|_| panic!("still not: {what}"));
+    }
+
+    fn write(&self, id: Id, mut object: Value) -> Value {
+        let mut state = self.state.lock().unwrap();
+        let version = state.log.len() + 1;
+        let event = if state.objects.contains_key(&id) {
+            "MODIFIED"
+        } else {
+            "ADDED"
+        };
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.insert("resourceVersion".to_owned(), version.to_string().into());
+        let default = |metadata: &mut Map<String, Value>, key: &str, value: Value| {
+            metadata.entry(key).or_insert(value);
+        };
+        default(metadata, "uid", format!("uid-{version}").into());
+        default(metadata, "creationTimestamp", "2026-01-01T00:00:00Z".into());
+        state.objects.insert(id.clone(), object.clone());
+        state.log.push((id, event, object.clone()));
+        drop(state);
+        self.changed.send_replace(version);
+        object
+    }
+
+    fn remove(&self, id: &Id) -> bool {
+        let mut state = self.state.lock().unwrap();
+        let Some(mut object) = state.objects.remove(id) else {
+            return false;
+        };
+        let version = state.log.len() + 1;
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        state.log.push((id.clone(), "DELETED", object));
+        drop(state);
+        self.changed.send_replace(version);
+        true
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let place = Place::of(request.uri());
+        let partial = request.headers().get("accept").is_some_and(|accept| {
+            accept
+                .to_str()
+                .unwrap()
+                .contains("as=PartialObjectMetadata")
+        });
+        let method = request.method().clone();
+        let Some(place) = place else {
+            return discovery(request.uri().path());
+        };
+        let is_apply = request
+            .headers()
+            .get("content-type")
+            .is_some_and(|of| of == "application/apply-patch+yaml");
+        let body = axum::body::to_bytes(request.into_body(), 64 << 20)
+            .await
+            .unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let is_watch = place.query.contains_key("watch");
+        let verb = match (method.as_str(), &place.name) {
+            ("GET", Some(_)) => "get",
+            ("GET", None) if is_watch => "watch",
+            ("GET", None) => "list",
+            ("POST", _) => "create",
+            ("PATCH", _) => "patch",
+            _ => "delete",
+        };
+        let (code, value) = match verb {
+            "watch" => return self.watch(place, partial),
+            "list" => (200, self.list(&place, partial)),
+            "get" => self.found(&place, partial),
+            "create" => self.create(&place, body),
+            "patch" => self.patch(&place, &body, is_apply),
+            _ => match self.remove(&place.id(place.name.as_deref().unwrap())) {
+                true => (
+                    200,
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
+                ),
+                false => (404, Value::Null),
+            },
+        };
+        let text = value.to_string();
+        self.note(verb, &place.plural, text.len());
+        match code {
+            404 => status(404, "NotFound"),
+            409 => status(
+                409,
+                if verb == "create" {
+                    "AlreadyExists"
+                } else {
+                    "Conflict"
+                },
+            ),
+            code => answer(code, &value),
+        }
+    }
+
+    fn note(&self, verb: &str, plural: &str, bytes: usize) {
+        let mut state = self.state.lock().unwrap();
+        let asked = state
+            .asked
+            .entry((verb.to_owned(), plural.to_owned()))
+            .or_default();
+        asked.calls += 1;
+        asked.bytes += bytes as u64;
+    }
+
+    fn list(&self, place: &Place, partial: bool) -> Value {
+        let state = self.state.lock().unwrap();
+        let items = state.objects.iter().filter(|(id, _)| place.has(id));
+        let items: Vec<_> = items.map(|(_, object)| shown(object, partial)).collect();
+        let (kind, _, version, _) = KINDS
+            .iter()
+            .find(|(_, of, ..)| *of == place.plural)
+            .unwrap();
+        json!({
+            "kind": format!("{kind}List"), "apiVersion": version,
+            "metadata": {"resourceVersion": state.log.len().to_string()},
+            "items": items,
+        })
+    }
+
+    fn found(&self, place: &Place, partial: bool) -> (u16, Value) {
+        let state = self.state.lock().unwrap();
+        let id = place.id(place.name.as_deref().unwrap());
+        match state.objects.get(&id) {
+            Some(object) => (200, shown(object, partial)),
+            None => (404, Value::Null),
+        }
+    }
+
+    fn create(&self, place: &Place, mut object: Value) -> (u16, Value) {
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        if let Some(namespace) = &place.namespace {
+            metadata.insert("namespace".to_owned(), namespace.as_str().into());
+        }
+        let name = metadata["name"].as_str().unwrap().to_owned();
+        let id = place.id(&name);
+        if self.state.lock().unwrap().objects.contains_key(&id) {
+            return (409, Value::Null);
+        }
+        (201, self.write(id, object))
+    }
+
+    fn patch(&self, place: &Place, patch: &Value, is_apply: bool) -> (u16, Value) {
+        let id = place.id(place.name.as_deref().unwrap());
+        let found = self.state.lock().unwrap().objects.get(&id).cloned();
+        let Some(mut object) = found else {
+            return if is_apply {
+                self.create(place, patch.clone())
+            } else {
+                (404, Value::Null)
+            };
+        };
+        for key in ["uid", "resourceVersion"] {
+            let wanted = &patch["metadata"][key];
+            if !wanted.is_null() && *wanted != object["metadata"][key] {
+                return (409, Value::Null);
+            }
+        }
+        merge(&mut object, patch);
+        (200, self.write(id, object))
+    }
+
+    /// The changes since the version that is asked for, and all that come.
+    fn watch(&self, place: Place, partial: bool) -> Response {
+        self.note("watch", &place.plural, 0);
+        let version = place
+            .query
+            .get("resourceVersion")
+            .and_then(|text| text.parse().ok());
+        let start = (
+            self.clone(),
+            self.changed.subscribe(),
+            place,
+            version.unwrap_or(0),
+        );
+        let events = stream::unfold(
+            start,
+            move |(cluster, mut changed, place, mut at): (Self, _, _, usize)| async move {
+                loop {
+                    let mut lines = String::new();
+                    {
+                        let state = cluster.state.lock().unwrap();
+                        for (id, event, object) in &state.log[at..] {
+                            if place.has(id) {
+                                let line = json!({"type": event, "object": shown(object, partial)});
+                                lines.push_str(&line.to_string());
+                                lines.push('\n');
+                            }
+                        }
+                        at = state.log.len();
+                    }
+                    if !lines.is_empty() {
+                        cluster.note("event", &place.plural, lines.len());
+                        let lines = Ok::<_, std::convert::Infallible>(Bytes::from(lines));
+                        return Some((lines, (cluster, changed, place, at)));
+                    }
+                    changed.changed().await.ok()?;
+                }
+            },
+        );
+        Response::builder()
+            .header("content-type", "application/json")
+            .body(Body::from_stream(events))
+            .unwrap()
+    }
+}
+
+/// The object as it is answered.
+fn shown(object: &Value, partial: bool) -> Value {
+    if partial {
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
+    } else {
+        object.clone()
+    }
+}
+
+fn discovery(path: &str) -> Response {
+    let version = path
+        .trim_start_matches("/apis/")
+        .trim_start_matches("/api/");
+    let kinds = KINDS.iter().filter(|(_, _, of, _)| *of == version);
+    let resources: Vec<_> = kinds
+        .map(|(kind, plural, _, namespaced)| {
+            json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind,
+                "verbs": ["create", "delete", "get", "list", "patch", "watch"]})
+        })
+        .collect();
+    if resources.is_empty() {
+        return status(404, "NotFound");
+    }
+    answer(
+        200,
+        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}),
+    )
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else {
+        *object = patch.clone();
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    let members = object.as_object_mut().unwrap();
+    for (key, value) in patch {
+        if value.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A whole controller in this process, against the API server of [`super::cluster`].
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use trainyard_controller::plugins::Plugins;
+use trainyard_controller::queue::{Backoff, Queue};
+use trainyard_controller::serve::BindAddress;
+use trainyard_controller::settings::Settings;
+use trainyard_controller::threads::{Sizes, Threads};
+use trainyard_controller::{ControllerError, Options, metrics::Metrics};
+use trainyard_model::policy::Policy;
+use trainyard_render::{ClusterFacts, Renderer};
+
+use super::cluster::Cluster;
+
+/// Threads of the controller; one namespace may take all but one.
+const THREADS: usize = 3;
+
+/// A controller that runs until it is stopped.
+pub(crate) struct Controller {
+    stop: CancellationToken,
+    runs: JoinHandle<Result<(), ControllerError>>,
+}
+
+fn count(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap()
+}
+
+impl Controller {
+    /// Starts it with those plugins.
+    pub(crate) async fn start(
+        cluster: &Cluster,
+        metrics: fn(&Queue) -> Arc<Metrics>,
+        policies: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Policy>>,
+    ) -> Self {
+        let settings = Settings {
+            metrics_bind_address: BindAddress::Off,
+            health_probe_bind_address: BindAddress::Off,
+            ..Settings::default()
+        };
+        let queue = Queue::new(Backoff::default()).with_share(settings.concurrency);
+        let metrics = metrics(&queue);
+        let renderer = Renderer::new(policies(&metrics), ClusterFacts::default());
+        let sizes = Sizes {
+            threads: count(THREADS),
+            share: count(THREADS - 1),
+        };
+        let spawn = Arc::new(|task| drop(std::thread::spawn(task)));
+        let options = Options {
+            cluster: cluster.serve().await,
+            plugins: Plugins {
+                renderer: Arc::new(renderer.unwrap()),
+                threads: Threads::new(spawn, sizes, settings.render_timeout),
+            },
+            settings,
+            instance: "test".to_owned(),
+            queue,
+            metrics,
+        };
+        let stop = CancellationToken::new();
+        let runs = tokio::spawn(trainyard_controller::run(options, stop.clone()));
+        Self { stop, runs }
+    }
+
+    /// Stops it, and waits until it has ended; a minute is more than it may take.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.runs).await;
+        ended.expect("the controller ends").unwrap().unwrap();
+    }
+}
+
+/// A runtime of the cluster that switches plugins on.
+pub(crate) fn runtime(name: &str, plugins: &[&str]) -> Value {
+    let plugins: Vec<_> = plugins.iter().map(|name| json!({"name": name})).collect();
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": name},
+        "spec": {"plugins": plugins, "template": {"spec": {"replicatedJobs": [{
+            "name": "node",
+            "template": {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "image"}]}}}},
+        }]}}},
+    })
+}
+
+/// A TrainJob of a runtime of the cluster.
+pub(crate) fn job(namespace: &str, name: &str, runtime: &str, suspend: bool) -> Value {
+    json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"runtimeRef": {"name": runtime}, "suspend": suspend},
+    })
+}

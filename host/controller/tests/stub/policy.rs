@@ -1,0 +1,45 @@
+//! Plugins that are functions of a test.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trainyard_model::call::Call;
+use trainyard_model::manifest::{CONTRACT, Manifest};
+use trainyard_model::plugin::{Plugin, Settings};
+use trainyard_model::policy::{Ended, Finished, Phase, Policy};
+
+struct Native<F> {
+    plugin: Arc<Plugin>,
+    run: F,
+}
+
+impl<F: Fn(&mut Call) -> Result<(), Ended> + Send + Sync> Policy for Native<F> {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, _: Phase, mut call: Box<Call>) -> Finished {
+        let end = (self.run)(&mut call);
+        Finished {
+            call,
+            end,
+            fuel: None,
+        }
+    }
+}
+
+/// A plugin of `plugins` with the phase `transform`, which reads those paths.
+pub(crate) fn policy(
+    name: &str,
+    reads: &[&str],
+    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+) -> Arc<dyn Policy> {
+    let manifest = json!({
+        "name": name, "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins", "phases": ["transform"],
+        "claims": {"reads": reads},
+    });
+    let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+    let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
+    let plugin = Arc::new(plugin);
+    Arc::new(Native { plugin, run })
+}
