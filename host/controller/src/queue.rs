@@ -178,6 +178,7 @@ impl Queue {
                     ready: Turns::new(NonZeroUsize::MAX),
                     delayed: BTreeSet::new(),
                     failures: HashMap::new(),
+                    retries: 0,
                     closed: false,
                 }),
                 backoff,

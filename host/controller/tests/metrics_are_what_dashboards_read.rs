@@ -253,7 +253,7 @@ fn the_process_is_measured_under_the_usual_names() {
     }
     let cpu = rise("process_cpu_seconds_total", &after);
     assert!((0.01..600.0).contains(&cpu), "{cpu}");
-    // Other tests of this process give memory and files back meanwhile.
+    // Other tests of this process take memory and files, and give them back, meanwhile.
     for memory in [
         "process_resident_memory_bytes",
         "process_virtual_memory_bytes",

@@ -140,7 +140,7 @@ struct PluginLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NameLabels {
-    plugin: String,
+    plugin: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -411,7 +411,7 @@ impl Metrics {
 
     /// For so many namespaces a plugin is not called for a while.
     pub(crate) fn breakers_open(&self, id: &PluginId, namespaces: usize) {
-        let plugin = id.name.to_string();
+        let plugin = Label::new(&id.name);
         self.plugin_breakers
             .get_or_create(&NameLabels { plugin })
             .set(i64::try_from(namespaces).unwrap_or(i64::MAX));
