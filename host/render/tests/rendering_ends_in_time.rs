@@ -97,7 +97,7 @@ fn each_patch_is_a_step() {
 
 #[test]
 fn the_message_says_what_ran_out_and_what_to_do() {
-    let problem = &render(1, SECOND * 0).0.unwrap_err()[0];
+    let problem = &render(1, Duration::ZERO).0.unwrap_err()[0];
     let said = "rendering did not end within 0 ms: the runtime's template was read when the time was up; make the TrainJob and its \
                 runtime smaller, or raise `controller.renderTimeout` in the controller's configuration";
     assert_eq!(problem.to_string(), said);

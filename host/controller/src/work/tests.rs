@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::num::NonZeroUsize;
+
 use kube::core::Status;
 use kube::core::response::StatusSummary;
 use serde_json::json;
@@ -9,6 +11,7 @@ use super::*;
 use crate::events::{EventWriter, Reporter, recorder};
 use crate::plugins::Plugins;
 use crate::queue::Backoff;
+use crate::threads::{Sizes, Threads};
 use crate::watch::script::{Answer, Script};
 
 fn work(client: &Client) -> (Work, EventWriter) {
@@ -17,7 +20,11 @@ fn work(client: &Client) -> (Work, EventWriter) {
     let stores = Arc::new(Stores::default());
     let plugins = Plugins {
         renderer: Arc::new(Renderer::new([], ClusterFacts::default()).unwrap()),
-        spawn: Arc::new(drop),
+        threads: Threads::new(
+            Arc::new(drop),
+            Sizes::for_cores(NonZeroUsize::MIN),
+            Duration::ZERO,
+        ),
     };
     let reporter = Reporter {
         component: "trainjob_controller".to_owned(),

@@ -1,5 +1,11 @@
 //! An API server of a few lines.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 pub(crate) mod cluster;
 pub(crate) mod controller;
