@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kube::api::{ApiResource, DynamicObject, GetParams};
+use kube::api::{ApiResource, DynamicObject, GetParams, ListParams};
 use kube::core::Request;
 use kube::discovery::Scope;
 use kube::{Client, Resource as _};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
 use super::error::{ReconcileError, unless_gone};
-use crate::watch::{Content, Feed, Kind, Kinds, Lists, News, Read, Seen};
+use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Read, Seen};
 
 /// Asks the API server.
 pub(crate) struct Fetcher {
@@ -107,19 +107,12 @@ impl Fetcher {
             return Ok(held);
         }
         let path = path(namespace, resource);
-        let mut feed = Feed::new(self.client.clone(), path, None, Read::of);
-        let mut objects = Vec::new();
-        loop {
-            match feed.next().await {
-                Ok(News::Listed(page)) => {
-                    let page = page.into_iter().flatten();
-                    objects.extend(page.map(|read| Content::of(read, kind)));
-                }
-                Ok(News::ListEnds) => return Ok(self.lists.hold(kind, namespace, objects)),
-                Ok(_) => {}
-                Err(error) => return Err(error.into_call()),
-            }
-        }
+        let params = ListParams::default();
+        let feed = Feed::new(self.client.clone(), path, params, Read::of);
+        let found = feed.all().await.map_err(FeedError::into_call)?;
+        let found = found.into_iter().flatten();
+        let objects = found.map(|read| Content::of(read, kind)).collect();
+        Ok(self.lists.hold(kind, namespace, objects))
     }
 
     async fn object(

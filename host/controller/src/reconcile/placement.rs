@@ -18,6 +18,15 @@ const FIELDS: [&str; 5] = [
 /// Where a replicated job has its pod template.
 const PODS: &str = "/template/spec/template";
 
+/// What places pods, of a pod template.
+pub(crate) fn of(pods: &Value) -> Value {
+    let mut of = Value::Object(Map::new());
+    for field in FIELDS {
+        put(&mut of, field, pods.pointer(field).cloned());
+    }
+    of
+}
+
 /// The live spec's replicated jobs, with their pods placed as in the wanted spec. `None` if they are already.
 pub(crate) fn placed(live: &Value, wanted: &Value) -> Option<Value> {
     let mut jobs = live.get("replicatedJobs")?.clone();

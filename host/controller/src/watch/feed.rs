@@ -126,7 +126,7 @@ impl FeedError {
 pub(crate) struct Feed<T> {
     client: Client,
     request: Request,
-    selector: Option<String>,
+    params: ListParams,
     read: fn(&str) -> T,
     state: State,
     pauses: ExponentialBackoff,
@@ -168,21 +168,36 @@ struct Event {
 }
 
 impl<T: Send + 'static> Feed<T> {
-    /// Of the objects at that path of the API server, all or those that the field selector names.
+    /// Of the objects at that path of the API server, those that the selectors name.
     pub(crate) fn new(
         client: Client,
         path: impl Into<String>,
-        selector: Option<String>,
+        params: ListParams,
         read: fn(&str) -> T,
     ) -> Self {
         Self {
             client,
             request: Request::new(path),
-            selector,
+            params,
             read,
             state: State::Start,
             pauses: waits(AGAIN),
             pause: None,
+        }
+    }
+
+    /// The objects of one list.
+    ///
+    /// # Errors
+    /// A page failed, however often it was asked for.
+    pub(crate) async fn all(mut self) -> Result<Vec<T>, FeedError> {
+        let mut objects = Vec::new();
+        loop {
+            match self.next().await? {
+                News::Listed(page) => objects.extend(page),
+                News::ListEnds => return Ok(objects),
+                _ => {}
+            }
         }
     }
 
@@ -259,10 +274,9 @@ impl<T: Send + 'static> Feed<T> {
         let mut tries = 1;
         loop {
             let params = ListParams {
-                field_selector: self.selector.clone(),
                 limit: Some(paging.limit),
                 continue_token: paging.next.clone(),
-                ..ListParams::default()
+                ..self.params.clone()
             };
             let request = self.request.list(&params);
             let request = request.map_err(kube::Error::BuildRequest)?;
@@ -281,7 +295,8 @@ impl<T: Send + 'static> Feed<T> {
 
     async fn watch(&mut self, version: &str) -> Result<Watching, FeedError> {
         let params = WatchParams {
-            field_selector: self.selector.clone(),
+            label_selector: self.params.label_selector.clone(),
+            field_selector: self.params.field_selector.clone(),
             timeout: Some(WATCH_SECONDS),
             bookmarks: true,
             ..WatchParams::default()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ListParams};
 use kube::discovery::Scope;
 use kube::{Client, Resource as _};
 use tokio::time::{sleep, timeout};
@@ -63,7 +63,7 @@ impl LookupWatches {
             match &source {
                 Source::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
-                    let feed = Feed::new(self.client.clone(), path, selector(watched), Read::of);
+                    let feed = Feed::new(self.client.clone(), path, params(watched), Read::of);
                     let namespaced = matches!(scope, Scope::Namespaced);
                     let follows = Follows {
                         source: &source,
@@ -239,10 +239,10 @@ impl Drop for Unfollowed<'_> {
     }
 }
 
-/// The field selector of what is watched; none for all.
-fn selector(watched: &Watched) -> Option<String> {
+/// What is watched of a kind.
+fn params(watched: &Watched) -> ListParams {
     match watched {
-        Watched::Kind => None,
-        Watched::Named(name) => Some(format!("metadata.name={name}")),
+        Watched::Kind => ListParams::default(),
+        Watched::Named(name) => ListParams::default().fields(&format!("metadata.name={name}")),
     }
 }

@@ -15,7 +15,7 @@ mod stream;
 mod subject;
 
 pub(crate) use content::{Content, Read};
-pub(crate) use feed::{Feed, News};
+pub(crate) use feed::{Feed, FeedError};
 pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lists::Lists;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use kube::api::ListParams;
 use kube::core::{GroupVersionKind, Request};
 use tokio::time::{Instant, sleep};
 
@@ -161,7 +162,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     /// Watches until the kind is gone.
     async fn while_served(&mut self, client: &Client) {
         let path = W::url_path(&(), None);
-        let mut feed = Feed::new(client.clone(), path, None, read::<W>);
+        let mut feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
         let (mut listed, mut before) = (Vec::new(), 0);
         loop {
             match feed.next().await {

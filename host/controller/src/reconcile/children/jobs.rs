@@ -1,15 +1,18 @@
 //! The Jobs of a suspended JobSet, which keep what an earlier admission added to the placement of their pods.
 
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Preconditions};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Preconditions};
+use kube::{Api, Resource as _};
+use serde::Deserialize;
 use serde_json::Value;
 use trainyard_render::Warning;
 
 use super::job_sets::Suspended;
 use super::{Pass, warning};
 use crate::reconcile::error::{ReconcileError, unless_gone};
-use crate::reconcile::owner;
-use crate::reconcile::placement::Entries;
+use crate::reconcile::placement::{self, Entries};
+use crate::reconcile::{kind_of, owner};
+use crate::watch::{Feed, FeedError};
+use crate::wire::{self, without_managed_fields};
 
 /// The label of a Job with the name of its JobSet.
 const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
@@ -17,6 +20,16 @@ const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
 impl Pass<'_> {
+    /// The Jobs of the JobSet's name.
+    async fn jobs(&self) -> Result<Vec<Job>, kube::Error> {
+        let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
+        let path = DynamicObject::url_path(&resource, Some(&self.key.namespace));
+        let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", self.key.name));
+        let feed = Feed::new(self.reconciler.client.clone(), path, params, Job::read);
+        let found = feed.all().await.map_err(FeedError::into_call)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
     /// Makes sure that no Job of a suspended JobSet has what was taken from the placement of its pods. One that has is deleted, so that
     /// JobSet creates it again from its template; that is waited for.
     ///
@@ -31,20 +44,17 @@ impl Pass<'_> {
             return Ok(None);
         }
         let name = &self.key.name;
-        let jobs: Api<DynamicObject> = self.reconciler.dynamic(self.key, "batch/v1", "Job");
-        let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
         let failed = |what: String| move |error| ReconcileError::api(what, error);
-        let found = jobs.list(&params).await;
+        let found = self.jobs().await;
         let found = match found.map_err(failed(format!("listing the Jobs of JobSet `{name}`"))) {
             Ok(found) => found,
             // Without the right to see them it goes on as JobSet lets it.
             Err(error) if error.is_refusal() => return Ok(Some(warning(&error))),
             Err(error) => return Err(error),
         };
-        let is_old = |job: &DynamicObject| {
-            owner::is_of(&live.uid, &job.metadata) && !has_ended(job) && has(job, &taken)
-        };
-        let old: Vec<_> = found.items.into_iter().filter(is_old).collect();
+        let is_old =
+            |job: &Job| owner::is_of(&live.uid, &job.metadata) && !job.has_ended && job.has(&taken);
+        let old: Vec<_> = found.into_iter().filter(is_old).collect();
         if old.is_empty() {
             return Ok(None);
         }
@@ -52,6 +62,7 @@ impl Pass<'_> {
         let to_delete = old
             .iter()
             .filter(|job| !live.is_active && job.metadata.deletion_timestamp.is_none());
+        let jobs: Api<DynamicObject> = self.reconciler.dynamic(self.key, "batch/v1", "Job");
         for job in to_delete {
             let name = job.metadata.name.as_deref().unwrap_or_default();
             let params = DeleteParams {
@@ -70,22 +81,66 @@ impl Pass<'_> {
     }
 }
 
-/// Whether the pod template of the Job has one of the entries.
-fn has(job: &DynamicObject, taken: &Entries) -> bool {
-    let labels = job.metadata.labels.as_ref();
-    let name = labels.and_then(|labels| labels.get(REPLICATED_JOB_NAME));
-    let pods = job.data.pointer("/spec/template");
-    name.zip(pods)
-        .is_some_and(|(name, pods)| taken.are_in(name, pods))
+/// A Job, as far as it says how its pods are placed.
+#[derive(Debug)]
+struct Job {
+    metadata: ObjectMeta,
+    /// What places the pods in its template.
+    pods: Value,
+    has_ended: bool,
 }
 
-fn has_ended(job: &DynamicObject) -> bool {
-    let conditions = job.data.pointer("/status/conditions");
-    let mut conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-    conditions.any(|condition| {
-        let is = |field: &str, text: &str| condition.get(field).is_some_and(|value| value == text);
-        (is("type", "Complete") || is("type", "Failed")) && is("status", "True")
-    })
+/// A Job as it is sent.
+#[derive(Deserialize)]
+struct Sent {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    template: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+impl Job {
+    /// That of the text. One that can't be decoded is none that JobSet made: the JobSet could not be decoded either.
+    fn read(text: &str) -> Option<Self> {
+        let sent: Sent = wire::decode(&without_managed_fields(text))
+            .inspect_err(|why| tracing::warn!(%why, "a Job is left as it is"))
+            .ok()?;
+        let mut conditions = sent.status.conditions.iter();
+        Some(Self {
+            pods: placement::of(&sent.spec.template),
+            has_ended: conditions.any(|condition| {
+                matches!(condition.r#type.as_str(), "Complete" | "Failed")
+                    && condition.status == "True"
+            }),
+            metadata: sent.metadata,
+        })
+    }
+
+    /// Whether its pod template has one of the entries.
+    fn has(&self, taken: &Entries) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        let name = labels.and_then(|labels| labels.get(REPLICATED_JOB_NAME));
+        name.is_some_and(|name| taken.are_in(name, &self.pods))
+    }
 }
 
 #[cfg(test)]
@@ -98,23 +153,33 @@ mod tests {
 
     #[test]
     fn a_job_that_has_ended_or_has_nothing_of_an_earlier_placement_stays() {
-        let job = |selector: &str, end: Option<&str>| -> DynamicObject {
+        let job = |selector: &str, end: Option<&str>| {
             let condition = end.map(|kind| json!({"type": kind, "status": "True"}));
-            serde_json::from_value(json!({
-                "metadata": {"name": "a-node-0", "labels": {REPLICATED_JOB_NAME: "node"}},
-                "spec": {"template": {"spec": {"nodeSelector": {selector: "a"}}}},
+            let job = json!({
+                "metadata": {
+                    "name": "a-node-0", "labels": {REPLICATED_JOB_NAME: "node"},
+                    "managedFields": [{"time": "9999-12-31T23:59:59Z"}],
+                },
+                "spec": {"template": {"spec": {"nodeSelector": {selector: "a"}, "containers": [{"name": "node"}]}}},
                 "status": {"conditions": condition.into_iter().collect::<Vec<_>>()},
-            }))
-            .unwrap()
+            });
+            Job::read(&job.to_string()).unwrap()
         };
         let taken = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
         let taken: Entries = serde_json::from_value(taken).unwrap();
-        assert!(has(&job("zone", None), &taken) && !has(&job("rack", None), &taken));
-        assert!(!has_ended(&job("zone", None)) && !has_ended(&job("zone", Some("Suspended"))));
-        assert!(
-            ["Complete", "Failed"]
-                .iter()
-                .all(|end| has_ended(&job("zone", Some(end))))
+        assert!(job("zone", None).has(&taken) && !job("rack", None).has(&taken));
+        assert_eq!(
+            job("zone", None).pods,
+            json!({"spec": {"nodeSelector": {"zone": "a"}}})
         );
+        assert!(!job("zone", None).has_ended && !job("zone", Some("Suspended")).has_ended);
+        let ends = ["Complete", "Failed"];
+        assert!(ends.iter().all(|end| job("zone", Some(end)).has_ended));
+        let deep = format!(
+            "{{\"metadata\": {{}}, \"spec\": {{\"template\": {}{}}}}}",
+            "[".repeat(300),
+            "]".repeat(300)
+        );
+        assert!(Job::read(&deep).is_none());
     }
 }

@@ -22,7 +22,7 @@ fn name(object: &str) -> String {
 }
 
 fn feed(script: &Script) -> Feed<String> {
-    Feed::new(script.client(), PATH, None, name)
+    Feed::new(script.client(), PATH, ListParams::default(), name)
 }
 
 /// What a feed brings, in words, until it has brought so much.
