@@ -215,17 +215,18 @@ impl Cluster {
     fn write(&self, id: Id, mut object: Value) -> Value {
         let mut state = self.state.lock().unwrap();
         let version = state.log.len() + 1;
-        let event = if state.objects.contains_key(&id) {
-            "MODIFIED"
-        } else {
-            "ADDED"
-        };
+        let before = state.objects.get(&id);
+        let event = before.map_or("ADDED", |_| "MODIFIED");
+        let uid = before.map_or_else(
+            || format!("uid-{version}").into(),
+            |before| before["metadata"]["uid"].clone(),
+        );
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.insert("resourceVersion".to_owned(), version.to_string().into());
         let default = |metadata: &mut Map<String, Value>, key: &str, value: Value| {
             metadata.entry(key).or_insert(value);
         };
-        default(metadata, "uid", format!("uid-{version}").into());
+        default(metadata, "uid", uid);
         default(metadata, "creationTimestamp", "2026-01-01T00:00:00Z".into());
         state.objects.insert(id.clone(), object.clone());
         state.log.push((id, event, object.clone()));
