@@ -136,6 +136,9 @@ pub enum InputProblem {
     /// A document is no YAML and no JSON.
     #[error("line {}, column {}: {}", .0.line, .0.column, .0.kind)]
     Yaml(yaml::Error),
+    /// The objects of the run take too much memory.
+    #[error("{0}")]
+    Memory(yaml::ErrorKind),
     /// A document is no Kubernetes object.
     #[error("is no Kubernetes object: it is {0}, not a mapping with apiVersion, kind and metadata")]
     NotAnObject(String),

@@ -9,13 +9,10 @@ use serde_json::Value;
 use crate::error::{InputError, InputErrors, InputProblem, Place};
 use crate::list;
 use crate::object::{Object, STANDARD_INPUT, Source};
-use crate::yaml;
+use crate::yaml::{self, MAX_ERRORS};
 
 /// The most bytes that one file, or standard input, may have.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
-
-/// The most errors of one run that are listed.
-const MAX_ERRORS: usize = 1000;
 
 /// All objects of one run, in the order of the input.
 #[derive(Debug, Default)]
@@ -72,7 +69,9 @@ impl Inputs {
 struct Reader {
     objects: Vec<Object>,
     errors: Vec<InputError>,
-    aliases: yaml::Aliases,
+    budget: yaml::Budget,
+    /// Whether the budget was exceeded: nothing more is read.
+    is_full: bool,
 }
 
 impl Reader {
@@ -130,23 +129,40 @@ impl Reader {
     }
 
     fn text(&mut self, file: &str, text: &str) {
-        for document in yaml::read_within(text, &mut self.aliases) {
+        if self.is_full {
+            return;
+        }
+        for document in yaml::read_within(text, &mut self.budget) {
             match document {
                 Ok(document) => self.value(Source::new(file, document.number), document.value),
-                Err(error) => {
-                    let place = Place::from(&Source::new(file, error.document));
-                    self.fail(place, InputProblem::Yaml(error));
-                }
+                Err(error) => self.refuse(file, error),
             }
         }
     }
 
+    fn refuse(&mut self, file: &str, error: yaml::Error) {
+        self.is_full |= error.kind.ends_reading();
+        let place = Place::from(&Source::new(file, error.document));
+        self.fail(place, InputProblem::Yaml(error));
+    }
+
     fn value(&mut self, source: Source, value: Value) {
-        if let Some(items) = list::unpack(&value) {
-            for (at, item) in items.into_iter().enumerate() {
-                self.value(source.item(at), item);
+        let value = match list::unpack(value) {
+            Ok(items) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    self.value(source.item(at), item);
+                }
+                return;
             }
+            Err(value) => value,
+        };
+        if self.is_full {
             return;
+        }
+        let header = size_of::<Object>() + source.file.len();
+        if let Err(kind) = self.budget.take(header) {
+            self.is_full = true;
+            return self.fail(Place::from(&source), InputProblem::Memory(kind));
         }
         match Object::read(source, value) {
             Ok(object) => self.objects.push(object),

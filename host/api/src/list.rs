@@ -11,28 +11,41 @@ pub fn list(items: Vec<Value>) -> Value {
     Value::Object(list)
 }
 
-/// The items of a `List`, or of any other kind whose name ends so and which has items; None for every other value.
+/// Takes a `List` apart, or any other kind whose name ends so and which has items.
 ///
 /// As kubectl does it, an item of a typed list (`TrainJobList`) that has no kind gets that of the list. `items: null` is no item.
-pub fn unpack(value: &Value) -> Option<Vec<Value>> {
-    let kind = value.get("kind")?.as_str()?;
-    let item_kind = kind.strip_suffix("List")?;
-    let items = match value.get("items") {
-        Some(Value::Array(items)) => items.as_slice(),
-        Some(Value::Null) | None if item_kind.is_empty() => &[],
-        _ => return None,
+///
+/// # Errors
+/// The value as it was, if it is no list of objects.
+pub fn unpack(mut value: Value) -> Result<Vec<Value>, Value> {
+    let kind = value.get("kind").and_then(Value::as_str);
+    let Some(item_kind) = kind.and_then(|kind| kind.strip_suffix("List")) else {
+        return Err(value);
     };
-    let fill = |item: &Value| match (item, value.get("apiVersion")) {
+    let item_kind = item_kind.to_owned();
+    let api_version = value.get("apiVersion").cloned();
+    let items = match value.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => items,
+        Some(Value::Null) | None if item_kind.is_empty() => Vec::new(),
+        Some(other) => {
+            if let Some(items) = value.get_mut("items") {
+                *items = other;
+            }
+            return Err(value);
+        }
+        None => return Err(value),
+    };
+    let fill = |item: Value| match (item, &api_version) {
         (Value::Object(map), Some(api_version))
             if !item_kind.is_empty() && !map.contains_key("kind") =>
         {
             let mut filled = Map::new();
             filled.insert("apiVersion".to_owned(), api_version.clone());
             filled.insert("kind".to_owned(), json!(item_kind));
-            filled.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
+            filled.extend(map);
             Value::Object(filled)
         }
-        _ => item.clone(),
+        (item, _) => item,
     };
-    Some(items.iter().map(fill).collect())
+    Ok(items.into_iter().map(fill).collect())
 }

@@ -244,8 +244,8 @@ fn a_job_set_and_a_list_have_one_order_of_keys() {
         items.to_string(),
         format!(r#"{{"apiVersion":"v1","kind":"List","items":[{wanted}]}}"#)
     );
-    assert_eq!(list::unpack(&items), Some(vec![value]));
-    assert_eq!(list::unpack(&Value::Null), None);
+    assert_eq!(list::unpack(items), Ok(vec![value]));
+    assert_eq!(list::unpack(Value::Null), Err(Value::Null));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trainyard_api::yaml::{self, ErrorKind, MAX_ALIAS_BYTES, MAX_DEPTH};
+use trainyard_api::yaml::{self, ErrorKind, MAX_ALIAS_BYTES, MAX_DEPTH, MAX_VALUE_BYTES};
 
 fn places(text: &str) -> Vec<(usize, usize, usize)> {
     yaml::read(text)
@@ -149,6 +149,41 @@ fn aliases_are_bounded() {
     );
     let usual = format!("a: &a {{x: 1}}\nb: [{}]\n", ["*a"; 1000].join(", "));
     assert!(yaml::read(&usual)[0].is_ok());
+}
+
+/// A value of two characters takes 100 bytes and more.
+#[test]
+fn values_are_bounded() {
+    let list = |item: &str, count: usize| format!("[{}{item}]", format!("{item},").repeat(count));
+    let object = |list: String| format!("{{\"a\": {list}}}");
+    let deep = format!("{}{}", "[".repeat(50), "]".repeat(50));
+    for text in [
+        list("{a: 1}", 800_000),
+        list(&deep, 20_000),
+        object(list("{\"a\":1}", 800_000)),
+        object(list(&deep, 20_000)),
+        "a\n---\n".repeat(1_500_000),
+    ] {
+        let result = yaml::read(&text).pop().unwrap();
+        let limit = MAX_VALUE_BYTES;
+        let kind = result.unwrap_err().kind;
+        assert_eq!(kind, ErrorKind::TooManyValues { limit });
+    }
+    // An API server reads 3 MiB at most, and etcd stores half of it.
+    let mut large = "data:\n".to_owned();
+    while large.len() < 3 << 20 {
+        large += &format!("  key-{}: \"a short text\"\n", large.len());
+    }
+    assert!(yaml::read(&large)[0].is_ok());
+}
+
+/// Many documents that can't be read are as many errors, and nobody reads more than some.
+#[test]
+fn errors_are_bounded() {
+    let broken = "---\n*a\n".repeat(100_000);
+    let results = yaml::read(&broken);
+    assert!(results.iter().all(Result::is_err));
+    assert_eq!(results.len(), 1001);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
+use super::budget::{Budget, bytes_of};
 use super::scalar::{self, Scalar};
-use super::{Aliases, ErrorKind, MAX_DEPTH};
+use super::{Document, ErrorKind, MAX_DEPTH};
 
 /// A line from 1 and a column from 0, as the parser counts them.
 pub(super) type At = (usize, usize);
@@ -21,7 +22,7 @@ pub(super) struct Builder<'a> {
     anchors: HashMap<usize, Anchored>,
     /// The anchors of the lists and mappings that are not complete yet.
     open: HashSet<usize>,
-    aliases: &'a mut Aliases,
+    budget: &'a mut Budget,
 }
 
 /// A value that an alias may stand for.
@@ -61,13 +62,13 @@ struct Node {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(aliases: &'a mut Aliases) -> Self {
+    pub(super) fn new(budget: &'a mut Budget) -> Self {
         Self {
             frames: Vec::new(),
             root: Value::Null,
             anchors: HashMap::new(),
             open: HashSet::new(),
-            aliases,
+            budget,
         }
     }
 
@@ -80,8 +81,10 @@ impl<'a> Builder<'a> {
     }
 
     /// Ends a document: its value.
-    pub(super) fn finish(&mut self) -> Value {
-        std::mem::take(&mut self.root)
+    pub(super) fn finish(&mut self) -> Result<Value, ErrorKind> {
+        // Twice, because a list that grows may have as many places that are free.
+        self.budget.take(2 * size_of::<Document>())?;
+        Ok(std::mem::take(&mut self.root))
     }
 
     /// Takes one event that begins at `at`.
@@ -133,6 +136,9 @@ impl<'a> Builder<'a> {
         } else {
             scalar.clone().into_value(text).map_err(|kind| (kind, at))?
         };
+        if let Value::String(text) = &value {
+            self.budget.take_text(text).map_err(|kind| (kind, at))?;
+        }
         if anchor > 0 {
             let value = scalar.clone().into_value(text).map_err(|kind| (kind, at))?;
             self.remember(anchor, &value, at)?;
@@ -164,7 +170,7 @@ impl<'a> Builder<'a> {
             return Err((ErrorKind::TooDeep { limit: MAX_DEPTH }, at));
         }
         let bytes = anchored.bytes;
-        self.aliases.take(bytes).map_err(|kind| (kind, at))?;
+        self.budget.take_copy(bytes).map_err(|kind| (kind, at))?;
         let value = anchored.value.clone();
         let scalar = as_scalar(&value);
         self.place(
@@ -220,8 +226,8 @@ impl<'a> Builder<'a> {
 
     /// Keeps a copy for aliases. The copy is charged too: anchors may nest.
     fn remember(&mut self, anchor: usize, value: &Value, at: At) -> Outcome {
-        let bytes = bytes_of(value);
-        self.aliases.take(bytes).map_err(|kind| (kind, at))?;
+        let bytes = size_of::<Anchored>() + bytes_of(value);
+        self.budget.take_copy(bytes).map_err(|kind| (kind, at))?;
         self.anchors.insert(
             anchor,
             Anchored {
@@ -244,24 +250,29 @@ impl<'a> Builder<'a> {
     }
 
     fn place(&mut self, node: Node, at: At) -> Outcome {
-        match self.frames.last_mut() {
-            None => self.root = node.value,
-            Some(Frame::List { items, .. }) => items.push(node.value),
-            Some(Frame::Mapping { mapping, .. }) => {
-                mapping.take(node).map_err(|kind| (kind, at))?
+        let budget = &mut *self.budget;
+        let placed = match self.frames.last_mut() {
+            None => {
+                self.root = node.value;
+                Ok(())
             }
-        }
-        Ok(())
+            Some(Frame::List { items, .. }) => budget
+                .take_item(items.len())
+                .map(|()| items.push(node.value)),
+            Some(Frame::Mapping { mapping, .. }) => mapping.take(node, budget),
+        };
+        placed.map_err(|kind| (kind, at))
     }
 }
 
 impl Mapping {
-    fn take(&mut self, node: Node) -> Result<(), ErrorKind> {
+    fn take(&mut self, node: Node, budget: &mut Budget) -> Result<(), ErrorKind> {
         match self.key.take() {
             None if node.merge => self.key = Some(Key::Merge),
             None => self.key = Some(Key::Name(self.new_key(node)?)),
-            Some(Key::Merge) => self.merge(node)?,
+            Some(Key::Merge) => self.merge(node, budget)?,
             Some(Key::Name(name)) => {
+                budget.take_member(self.map.len(), &name)?;
                 self.merged.remove(&name);
                 self.map.insert(name, node.value);
             }
@@ -283,15 +294,15 @@ impl Mapping {
     }
 
     /// Merges as go-yaml v2 does: a merge overrides the keys before it, and the first mapping of a list wins.
-    fn merge(&mut self, node: Node) -> Result<(), ErrorKind> {
+    fn merge(&mut self, node: Node, budget: &mut Budget) -> Result<(), ErrorKind> {
         match node.value {
-            Value::Object(map) => self.merge_map(map),
+            Value::Object(map) => self.merge_map(map, budget)?,
             Value::Array(items) if !node.aliased => {
                 for item in items.into_iter().rev() {
                     let Value::Object(map) = item else {
                         return Err(ErrorKind::Merge);
                     };
-                    self.merge_map(map);
+                    self.merge_map(map, budget)?;
                 }
             }
             _ => return Err(ErrorKind::Merge),
@@ -299,12 +310,16 @@ impl Mapping {
         Ok(())
     }
 
-    fn merge_map(&mut self, map: Map<String, Value>) {
+    fn merge_map(&mut self, map: Map<String, Value>, budget: &mut Budget) -> Result<(), ErrorKind> {
         for (key, value) in map {
+            // Once for the mapping, and once for the names of what was merged.
+            budget.take_member(self.map.len(), &key)?;
+            budget.take_member(self.merged.len(), &key)?;
             if self.map.insert(key.clone(), value).is_none() {
                 self.merged.insert(key);
             }
         }
+        Ok(())
     }
 }
 
@@ -319,22 +334,6 @@ fn as_scalar(value: &Value) -> Option<Scalar> {
             .or_else(|| number.as_f64().map(Scalar::Float)),
         Value::String(text) => Some(Scalar::Text(text.clone())),
         Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-/// About what a copy of the value takes in memory.
-fn bytes_of(value: &Value) -> usize {
-    const VALUE: usize = size_of::<Value>();
-    /// A key of a map with its hash and its place in the map's table.
-    const KEY: usize = size_of::<String>() + 2 * size_of::<u64>();
-    match value {
-        Value::String(text) => VALUE + text.len(),
-        Value::Array(items) => VALUE + items.iter().map(bytes_of).sum::<usize>(),
-        Value::Object(map) => {
-            let member = |(key, value): (&String, &Value)| KEY + key.len() + bytes_of(value);
-            VALUE + map.iter().map(member).sum::<usize>()
-        }
-        _ => VALUE,
     }
 }
 

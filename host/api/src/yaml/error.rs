@@ -45,6 +45,14 @@ pub enum ErrorKind {
         /// The bound, [`super::MAX_ALIAS_BYTES`].
         limit: usize,
     },
+    /// The values of the input take too much memory.
+    #[error(
+        "the values of this input, up to here, take more than {limit} bytes of memory; split the input, and give its parts one after the other"
+    )]
+    TooManyValues {
+        /// The bound, [`super::MAX_VALUE_BYTES`].
+        limit: usize,
+    },
     /// Lists and mappings nest too deep.
     #[error("lists and mappings nest more than {limit} deep")]
     TooDeep {
@@ -65,4 +73,11 @@ pub enum ErrorKind {
     /// The value of a merge key is neither a mapping nor a list of mappings.
     #[error("the value of << must be a mapping or a list of mappings")]
     Merge,
+}
+
+impl ErrorKind {
+    /// Whether nothing more is read: every further document would have the same error.
+    pub(crate) const fn ends_reading(&self) -> bool {
+        matches!(self, Self::TooManyValues { .. })
+    }
 }

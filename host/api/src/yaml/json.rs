@@ -2,34 +2,38 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{Document, Error, ErrorKind, scalar};
+use super::{Budget, Document, Error, ErrorKind, MAX_VALUE_BYTES, scalar};
 
 /// Reads exactly one JSON value, with duplicate keys refused.
 ///
 /// # Errors
-/// The text is no JSON, or a key is there twice; with line and column.
+/// The text is no JSON, a key is there twice, or the value takes more memory than a [`Budget`] has; with line and column.
 pub fn read_json(text: &str) -> Result<Value, Error> {
-    serde_json::from_str::<Strict>(text)
-        .map(|strict| strict.0)
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict(&mut Budget::default()).deserialize(&mut reader);
+    value
+        .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| json_error(1, &error))
 }
 
 /// Reads any number of JSON values in a row.
-pub(super) fn read_stream(text: &str) -> Result<Vec<Document>, Error> {
+pub(super) fn read_stream(text: &str, budget: &mut Budget) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
-    for (at, value) in serde_json::Deserializer::from_str(text)
-        .into_iter::<Strict>()
-        .enumerate()
-    {
-        let value = value.map_err(|error| json_error(at + 1, &error))?.0;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut number = 0;
+    while reader.end().is_err() {
+        number += 1;
+        let mut read = || {
+            let value = Strict(&mut *budget).deserialize(&mut reader)?;
+            budget.take(2 * size_of::<Document>()).map_err(too_much)?;
+            Ok(value)
+        };
+        let value: Value = read().map_err(|error| json_error(number, &error))?;
         if !value.is_null() {
-            documents.push(Document {
-                number: at + 1,
-                value,
-            });
+            documents.push(Document { number, value });
         }
     }
     Ok(documents)
@@ -42,6 +46,9 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
     let text = text.strip_suffix(&place).unwrap_or(&text);
     let kind = match text.strip_prefix(DUPLICATE) {
         Some(key) => ErrorKind::DuplicateKey(key.to_owned()),
+        None if text == TOO_MUCH => ErrorKind::TooManyValues {
+            limit: MAX_VALUE_BYTES,
+        },
         None => ErrorKind::Json(text.to_owned()),
     };
     // The JSON reader gives column 0 for a line break.
@@ -57,71 +64,75 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
 /// How a duplicate key travels through serde's error, which is text.
 const DUPLICATE: &str = "duplicate key: ";
 
-/// A JSON value whose objects have no key twice.
-struct Strict(Value);
+/// How an exceeded budget travels the same way.
+const TOO_MUCH: &str = "too much memory";
 
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor)
+fn too_much<E: serde::de::Error>(_: ErrorKind) -> E {
+    E::custom(TOO_MUCH)
+}
+
+/// Reads a JSON value whose objects have no key twice, within a budget.
+struct Strict<'b>(&'b mut Budget);
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Strict;
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Strict, E> {
-        Ok(Strict(Value::Null))
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Strict, E> {
-        Ok(Strict(Value::Bool(value)))
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Strict, E> {
-        Ok(Strict(Value::from(value)))
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Strict, E> {
-        Ok(Strict(Value::from(value)))
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Strict, E> {
-        Ok(Strict(
-            scalar::float(value).map_or(Value::Null, Value::Number),
-        ))
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(scalar::float(value).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Strict, E> {
-        Ok(Strict(Value::String(value.to_owned())))
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
+        self.0.take_text(value).map_err(too_much)?;
+        Ok(Value::String(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Strict, E> {
-        Ok(Strict(Value::String(value)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Strict, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Strict(item)) = access.next_element()? {
+        while let Some(item) = access.next_element_seed(Strict(self.0))? {
+            self.0.take_item(items.len()).map_err(too_much)?;
             items.push(item);
         }
-        Ok(Strict(Value::Array(items)))
+        Ok(Value::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Strict, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("{DUPLICATE}{key}")));
             }
-            let Strict(value) = access.next_value()?;
+            self.0.take_member(map.len(), &key).map_err(too_much)?;
+            let value = access.next_value_seed(Strict(self.0))?;
             map.insert(key, value);
         }
-        Ok(Strict(Value::Object(map)))
+        Ok(Value::Object(map))
     }
 }

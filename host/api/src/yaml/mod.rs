@@ -4,6 +4,7 @@
 //! (`y`, `on`, `No`), `0755` as octal, and so on. A TrainJob must mean the same here. The syntax is read by `saphyr-parser`;
 //! only this resolution is our own. Duplicate keys are errors, as in Kubernetes' strict reading.
 
+mod budget;
 mod build;
 mod error;
 mod json;
@@ -14,6 +15,7 @@ mod write;
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
 
+pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES};
 pub use error::{Error, ErrorKind};
 pub use json::read_json;
 pub use write::{write, write_documents};
@@ -24,34 +26,8 @@ use split::Chunk;
 /// How deep lists and mappings may nest.
 pub const MAX_DEPTH: usize = 127;
 
-/// How many bytes of memory all aliases and anchors of one run may add together, as [`Aliases`] counts them.
-pub const MAX_ALIAS_BYTES: usize = 64 << 20;
-
-/// What the aliases and anchors of all texts of one run may still add, in bytes of memory.
-///
-/// A few lines of aliases of aliases otherwise fill any memory, and so do many files of such lines.
-#[derive(Debug)]
-pub struct Aliases {
-    left: usize,
-}
-
-impl Default for Aliases {
-    fn default() -> Self {
-        Self {
-            left: MAX_ALIAS_BYTES,
-        }
-    }
-}
-
-impl Aliases {
-    /// Takes so many bytes; an error if there are not so many left.
-    fn take(&mut self, bytes: usize) -> Result<(), ErrorKind> {
-        let limit = MAX_ALIAS_BYTES;
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or(ErrorKind::TooManyAliases { limit })?;
-        Ok(())
-    }
-}
+/// The most errors of one run that are listed.
+pub(crate) const MAX_ERRORS: usize = 1000;
 
 /// One document of a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,21 +42,25 @@ pub struct Document {
 ///
 /// A bad document does not hide the others: each gives one result, in order. Documents that are empty, null or hold only comments
 /// are left out, but counted. A text that starts with `{` is tried as JSON first, as Kubernetes does; any number of JSON values
-/// may follow one another.
+/// may follow one another. Nothing is read behind the value that exceeds the [`Budget`], or behind so many errors that nobody lists more.
 pub fn read(text: &str) -> Vec<Result<Document, Error>> {
-    read_within(text, &mut Aliases::default())
+    read_within(text, &mut Budget::default())
 }
 
-/// The same for one of several texts, whose aliases have one limit.
-pub(crate) fn read_within(text: &str, aliases: &mut Aliases) -> Vec<Result<Document, Error>> {
+/// The same for one of several texts, which share a budget.
+pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('{') {
-        return read_yaml(text, aliases);
+        return read_yaml(text, budget);
     }
-    match json::read_stream(text) {
+    let before = budget.clone();
+    match json::read_stream(text, budget) {
         Ok(documents) => documents.into_iter().map(Ok).collect(),
+        Err(json) if json.kind.ends_reading() => vec![Err(json)],
         Err(json) => {
-            let documents = read_yaml(text, aliases);
+            // What was read as JSON is gone.
+            *budget = before;
+            let documents = read_yaml(text, budget);
             match documents
                 .iter()
                 .find_map(|document| document.as_ref().err())
@@ -95,12 +75,18 @@ pub(crate) fn read_within(text: &str, aliases: &mut Aliases) -> Vec<Result<Docum
     }
 }
 
-fn read_yaml(text: &str, aliases: &mut Aliases) -> Vec<Result<Document, Error>> {
-    let mut builder = Builder::new(aliases);
+fn read_yaml(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
+    let mut builder = Builder::new(budget);
     let mut results = Vec::new();
-    let mut counted = 0;
+    let (mut counted, mut errors) = (0, 0);
     for chunk in split::chunks(text) {
         read_chunk(&chunk, &mut builder, &mut counted, &mut results);
+        if let Some(Err(error)) = results.last() {
+            errors += 1;
+            if errors > MAX_ERRORS || error.kind.ends_reading() {
+                break;
+            }
+        }
     }
     results
 }
@@ -121,16 +107,17 @@ fn read_chunk(
                 open = true;
                 Ok(())
             }
-            Ok((Event::DocumentEnd, _)) => {
-                open = false;
-                let value = builder.finish();
-                if !value.is_null() {
-                    results.push(Ok(Document {
-                        number: *counted,
-                        value,
-                    }));
-                }
-                Ok(())
+            Ok((Event::DocumentEnd, span)) => {
+                let kept = builder.finish().map(|value| {
+                    open = false;
+                    if !value.is_null() {
+                        results.push(Ok(Document {
+                            number: *counted,
+                            value,
+                        }));
+                    }
+                });
+                kept.map_err(|kind| (kind, (span.start.line(), span.start.col())))
             }
             Ok((event, span)) => builder.event(event, (span.start.line(), span.start.col())),
             Err(error) => {

@@ -24,33 +24,33 @@ impl Chunk<'_> {
 ///
 /// No YAML value may hold such a line at its left edge, so this needs no parser. Directives (`%YAML 1.1`) stay with the marker
 /// that they stand before.
-pub(super) fn chunks(text: &str) -> Vec<Chunk<'_>> {
-    let mut chunks = Vec::new();
-    let (mut start, mut start_line) = (0, 0);
+pub(super) fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
+    let mut lines = text.split_inclusive('\n');
+    let mut start = Some((0, 0));
     let (mut offset, mut line_number) = (0, 0);
     let mut prologue = Prologue::Blank;
-    for line in text.split_inclusive('\n') {
-        let marker = is_marker(line);
-        if marker && prologue != Prologue::Directives && offset > start {
-            chunks.extend(text.get(start..offset).map(|text| Chunk {
-                text,
-                lines_before: start_line,
-            }));
-            (start, start_line) = (offset, line_number);
+    std::iter::from_fn(move || {
+        let (from, lines_before) = start?;
+        let chunk = |to| text.get(from..to).map(|text| Chunk { text, lines_before });
+        for line in lines.by_ref() {
+            let marker = is_marker(line);
+            let ends = marker && prologue != Prologue::Directives && offset > from;
+            let end = (offset, line_number);
+            prologue = if marker {
+                Prologue::Content
+            } else {
+                prologue.after(line)
+            };
+            offset += line.len();
+            line_number += 1;
+            if ends {
+                start = Some(end);
+                return chunk(end.0);
+            }
         }
-        prologue = if marker {
-            Prologue::Content
-        } else {
-            prologue.after(line)
-        };
-        offset += line.len();
-        line_number += 1;
-    }
-    chunks.extend(text.get(start..).map(|text| Chunk {
-        text,
-        lines_before: start_line,
-    }));
-    chunks
+        start = None;
+        chunk(text.len())
+    })
 }
 
 fn is_marker(line: &str) -> bool {

@@ -15,7 +15,7 @@ pub fn write(value: &Value) -> String {
     // Writing to memory can't fail; JSON, which is YAML too, stands in all the same.
     let mut text = match to_string_with_options(&Shown(value), options) {
         Ok(text) => escape_hidden(&text),
-        Err(_) => json_escaped(&value.to_string()),
+        Err(_) => json_escaped(&value.to_string()).into_owned(),
     };
     if !text.ends_with('\n') {
         text.push('\n');

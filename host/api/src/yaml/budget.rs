@@ -1,0 +1,150 @@
+//! What reading may take of memory. A text of a few bytes for each value takes up to 150 times its size.
+
+use serde_json::Value;
+
+use super::ErrorKind;
+
+/// How many bytes of memory all values of one run may take, as [`Budget`] counts them.
+pub const MAX_VALUE_BYTES: usize = 256 << 20;
+
+/// How many bytes of memory all aliases and anchors of one run may add together, as [`Budget`] counts them.
+pub const MAX_ALIAS_BYTES: usize = 64 << 20;
+
+/// What the values of all texts of one run may still take, in bytes of memory, and how much of it aliases and anchors may take.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    values: usize,
+    aliases: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            values: MAX_VALUE_BYTES,
+            aliases: MAX_ALIAS_BYTES,
+        }
+    }
+}
+
+impl Budget {
+    /// Takes so many bytes; an error if there are not so many left.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        let limit = MAX_VALUE_BYTES;
+        let left = self.values.checked_sub(bytes);
+        self.values = left.ok_or(ErrorKind::TooManyValues { limit })?;
+        Ok(())
+    }
+
+    /// Takes so many bytes for a value that an alias stands for, or for the copy that aliases are made from.
+    pub(super) fn take_copy(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        let limit = MAX_ALIAS_BYTES;
+        let left = self.aliases.checked_sub(bytes);
+        self.aliases = left.ok_or(ErrorKind::TooManyAliases { limit })?;
+        self.take(bytes)
+    }
+
+    /// Takes what a text takes beside the value that holds it.
+    pub(super) fn take_text(&mut self, text: &str) -> Result<(), ErrorKind> {
+        self.take(text_bytes(text))
+    }
+
+    /// Takes what a list of that length grows by when an item is added.
+    pub(super) fn take_item(&mut self, length: usize) -> Result<(), ErrorKind> {
+        self.take(list_bytes(length + 1) - list_bytes(length))
+    }
+
+    /// Takes what a mapping of that length grows by when a key is added.
+    pub(super) fn take_member(&mut self, length: usize, key: &str) -> Result<(), ErrorKind> {
+        self.take(map_bytes(length + 1) - map_bytes(length) + text_bytes(key))
+    }
+}
+
+/// About what the parts of a value take in memory, beside the place in which the value itself stands.
+pub(super) fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text_bytes(text),
+        Value::Array(items) => list_bytes(items.len()) + items.iter().map(bytes_of).sum::<usize>(),
+        Value::Object(map) => {
+            let member = |(key, value): (&String, &Value)| text_bytes(key) + bytes_of(value);
+            map_bytes(map.len()) + map.iter().map(member).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+/// What an allocator takes for a text.
+const fn text_bytes(text: &str) -> usize {
+    const SMALLEST: usize = 32;
+    match text.len() {
+        0 => 0,
+        length if length + 8 <= SMALLEST => SMALLEST,
+        length => (length + 8).next_multiple_of(16),
+    }
+}
+
+/// The places of a list, which doubles them when they are full.
+const fn list_bytes(length: usize) -> usize {
+    match length {
+        0 => 0,
+        1..=4 => 4 * size_of::<Value>(),
+        length => length.next_power_of_two() * size_of::<Value>(),
+    }
+}
+
+/// The places of a mapping, each with its place in the hash table.
+const fn map_bytes(length: usize) -> usize {
+    const MEMBER: usize = size_of::<String>() + size_of::<Value>() + 3 * size_of::<u64>();
+    let places = match length {
+        0 => 0,
+        1..=3 => 3,
+        length => 7 * length.div_ceil(7).next_power_of_two(),
+    };
+    places * MEMBER
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::yaml::{Document, read, read_json, read_within};
+
+    /// What reading the text takes, as a budget counts it.
+    fn taken(text: &str) -> usize {
+        let mut budget = Budget::default();
+        let documents = read_within(text, &mut budget);
+        assert!(documents.iter().all(Result::is_ok), "{documents:?}");
+        MAX_VALUE_BYTES - budget.values
+    }
+
+    /// Of a run: as many as 16,000 TrainJobs of 1 KiB.
+    #[test]
+    fn sixteen_mebibytes_of_ordinary_manifests_fit() {
+        const ORDINARY: usize = 16 << 20;
+        let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+        let (mut bytes, mut memory) = (0, 0);
+        for case in std::fs::read_dir(cases).unwrap() {
+            let Ok(text) = std::fs::read_to_string(case.unwrap().path().join("input.yaml")) else {
+                continue;
+            };
+            if read(&text).iter().all(Result::is_ok) {
+                bytes += text.len();
+                memory += taken(&text);
+            }
+        }
+        assert!(bytes > 50_000);
+        let most = MAX_VALUE_BYTES / ORDINARY * bytes;
+        assert!(memory <= most, "{bytes} bytes of text take {memory}");
+    }
+
+    #[test]
+    fn json_and_yaml_take_the_same() {
+        let text = r#"{"a": ["b", 1, null, {"c": {}, "d": []}], "e": "a text that is longer than thirty-two bytes"}"#;
+        let yaml = format!("# The same as YAML.\n{text}");
+        assert_eq!(taken(text), taken(&yaml));
+        // Beside the value, what its document takes.
+        let beside = 2 * size_of::<Document>();
+        let value = read_json(text).unwrap();
+        assert_eq!(taken(text), bytes_of(&value) + beside);
+    }
+}
