@@ -120,6 +120,114 @@ fn aliases_are_refused_at_what_they_take() {
     assert!(errors[0].contains("the aliases of this input, up to here, expand to more than "));
 }
 
+/// A file of 20 MB took 800 MB of memory as a list of texts, 1.5 GB as a list of mappings, and 3 GB as lists in lists.
+#[test]
+fn plain_values_are_refused_at_what_they_take() {
+    let deep = format!("{}{}, ", "[".repeat(50), "]".repeat(50));
+    for item in ["a, ", "{a: 1}, ", &*deep] {
+        let list = item.repeat((20 << 20) / item.len());
+        let errors = refused(&format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\nx: [{list}]\n"
+        ));
+        assert_eq!(errors.len(), 1, "{errors:#?}");
+        assert!(errors[0].starts_with("error: a.yaml: document 1: line 4, column "));
+        assert!(errors[0].ends_with(
+            ": the values of this input, up to here, take more than 268435456 bytes of memory; split the input, and give its parts one after the other"
+        ));
+    }
+}
+
+/// Nothing behind the value that is too much is read: one error, and not one for each file.
+#[test]
+fn a_folder_is_read_up_to_what_it_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let lists = "[[[[[[[[[[]]]]]]]]]], ".repeat(40_000);
+    for file in 0..20 {
+        let text =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a{file}}}\nx: [{lists}]\n");
+        fs::write(folder.path().join(format!("{file:02}.yaml")), text).unwrap();
+    }
+    let output = limited(folder.path(), &["validate", "-f", "."]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(
+        error.contains("the values of this input, up to here, take more than "),
+        "{error}"
+    );
+}
+
+/// A runtime whose replicated job `node` has that container, and TrainJobs of it.
+fn runtime_and_jobs(container: &str, jobs: usize) -> String {
+    let mut text = format!(
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {{name: x}}\nspec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}, spec: {{template: {{spec: {{containers: [{{name: node, image: a{container}}}]}}}}}}}}}}]}}}}}}\n"
+    );
+    for at in 0..jobs {
+        write!(text, "---\napiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: j{at}}}\nspec: {{runtimeRef: {{name: x}}}}\n").unwrap();
+    }
+    text
+}
+
+/// What a command prints of a file, in a process with [`MEMORY`].
+fn printed(text: &str, args: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let output = limited(folder.path(), &[args, &["-f", "a.yaml"]].concat());
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Each TrainJob becomes 6 MB, of which a few are in memory at once.
+#[test]
+fn what_is_rendered_is_not_kept_in_memory() {
+    const JOBS: usize = 30;
+    let arguments = format!(", args: [{}]", "'',".repeat(300_000));
+    let text = runtime_and_jobs(&arguments, JOBS);
+    assert!(text.len() < 1 << 20);
+    let printed = printed(&text, &["render"]);
+    assert!(printed.len() > JOBS * 5_000_000);
+    let documents: Vec<_> = printed.split("---\n").collect();
+    assert_eq!(documents.len(), JOBS);
+    for (at, document) in documents.iter().enumerate() {
+        assert!(document.contains(&format!("\n  name: j{at}\n")));
+        assert_eq!(document.matches("- \"\"\n").count(), 300_000);
+    }
+}
+
+/// 112,000 rows, as a table and as JSON.
+#[test]
+fn what_is_explained_is_not_kept_more_than_once() {
+    let mut text = runtime_and_jobs("", 1);
+    text.truncate(text.rfind("spec:").unwrap());
+    text += "spec:\n  runtimeRef: {name: x}\n  runtimePatches:\n";
+    for patch in 0..16 {
+        let keys: Vec<_> = (0..7000).map(|key| format!("k{key}: v{patch}")).collect();
+        writeln!(text, "  - manager: example.com/m{patch}\n    trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {{nodeSelector: {{{}}}}}}}}}}}}}]}}}}}}", keys.join(", ")).unwrap();
+    }
+    let table = printed(&text, &["explain"]);
+    let rows = table
+        .lines()
+        .filter(|line| line.contains("nodeSelector[k") || line.contains("node-selector[k"));
+    assert_eq!(rows.count(), 112_000, "{}", &table[..2000]);
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&text, &["explain", "-o", "json"])).unwrap();
+    let fields = json[0]["fields"].as_array().unwrap();
+    let steps = fields
+        .iter()
+        .map(|field| field["steps"].as_array().unwrap().len());
+    assert!(steps.sum::<usize>() >= 112_000);
+}
+
+#[test]
+fn thousands_of_train_jobs_are_rendered() {
+    let printed = printed(&runtime_and_jobs("", 3000), &["render", "-o", "json"]);
+    let list: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 3000);
+    assert_eq!(items[2999]["metadata"]["name"], "j2999");
+}
+
 #[test]
 fn errors_are_printed_up_to_a_count() {
     let broken = "apiVersion: v1\n---\n".repeat(5000);

@@ -6,15 +6,15 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
 use trainyard_controller::reconcile::{Plan, live};
 use trainyard_model::text::clean_to;
-use trainyard_render::{NotThere, Provenance, Rendered, Setter};
+use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
     cluster::{self, ClusterArgs},
     load::Loaded,
-    output::{self, Table},
+    output::{self, Held, List, Table},
     report::{self, Failure},
-    run::{self, Done},
+    run,
 };
 
 /// What `explain` takes.
@@ -95,28 +95,38 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if let Some(name) = live {
         return explain_live(args, name, field);
     }
-    run::render_all(&args.input, &args.load, |done| {
-        let mut explained = Vec::with_capacity(done.len());
-        let mut missing = Vec::new();
-        for done in done {
-            match explain(done, field) {
-                Ok(one) => explained.push(one),
-                Err(error) => missing.push(format!("{}: {error}", done.job.place())),
-            }
+    let mut held = Held::new(List::of_reports(args.output));
+    let mut missing = Failure::default();
+    let make = |job: &Job, rendered: &Rendered| match fields(rendered, field) {
+        Ok(fields) => Ok(text(args, &job.job.metadata.name, &job.namespace, fields)),
+        Err(not_there) => Err(format!("{}: {not_there}", job.place())),
+    };
+    run::render_all(&args.input, &args.load, make, |job, made| match made {
+        Ok(text) => held.add(job.place(), &text?),
+        Err(not_there) => {
+            missing.add(not_there);
+            Ok(())
         }
-        if explained.is_empty() && !missing.is_empty() {
-            return Err(missing.into_iter().collect());
-        }
-        missing.iter().for_each(report::warn);
-        print(args, &explained)
-    })
+    })?;
+    if held.is_empty() {
+        missing = missing.or_ok(Failure::default())?;
+    }
+    missing.warn();
+    held.print()
 }
 
-fn print(args: &ExplainArgs, explained: &[Explained<'_>]) -> Result<(), Failure> {
-    match args.output {
-        ReportFormat::Json => output::json(&explained),
-        ReportFormat::Table => output::lines(lines(explained)),
-    }
+fn text(
+    args: &ExplainArgs,
+    train_job: &str,
+    namespace: &str,
+    fields: Vec<Provenance>,
+) -> Result<String, Failure> {
+    let explained = Explained {
+        train_job,
+        namespace,
+        fields,
+    };
+    output::report(&explained, table, args.output)
 }
 
 /// Renders a live TrainJob once more from its snapshot, and explains that.
@@ -154,20 +164,11 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
             "TrainJob {namespace}/{name} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
         ));
     }
-    let explained = Explained {
-        train_job: name,
-        namespace,
-        fields: fields(&rendered, field).map_err(|error| failed(&error))?,
-    };
-    print(args, &[explained])
-}
-
-fn explain<'a>(done: &'a Done<'_>, field: Option<&FieldPath>) -> Result<Explained<'a>, NotThere> {
-    Ok(Explained {
-        train_job: &done.job.job.metadata.name,
-        namespace: &done.job.namespace,
-        fields: fields(&done.rendered, field)?,
-    })
+    let fields = fields(&rendered, field).map_err(|error| failed(&error))?;
+    let mut held = Held::new(List::of_reports(args.output));
+    let text = text(args, name, namespace, fields)?;
+    held.add(format_args!("TrainJob {namespace}/{name}"), &text)?;
+    held.print()
 }
 
 /// What is known of that field and what is below it, or of all.
@@ -178,29 +179,33 @@ fn fields(rendered: &Rendered, field: Option<&FieldPath>) -> Result<Vec<Provenan
     }
 }
 
-fn lines(explained: &[Explained<'_>]) -> Vec<String> {
-    let mut out = Vec::new();
-    for (at, job) in explained.iter().enumerate() {
-        if at > 0 {
-            out.push(String::new());
-        }
-        out.push(format!("TrainJob {}/{}", job.namespace, job.train_job));
+/// The most rows of one table, all of which have to be there before the first is printed: what has more is several tables.
+const MAX_ROWS: usize = 4096;
+
+/// A table of who set the fields of a TrainJob.
+fn table(explained: &Explained<'_>) -> String {
+    let title = format!("TrainJob {}/{}", explained.namespace, explained.train_job);
+    let mut text = output::cleaned([title]);
+    let steps = explained.fields.iter();
+    let steps = steps.flat_map(|field| field.steps.iter().map(move |step| (&field.path, step)));
+    let mut steps = steps.peekable();
+    loop {
         let mut table = Table::new(&["field", "set by", "value", "was", "why"]);
-        for provenance in &job.fields {
-            for step in &provenance.steps {
-                let (by, why) = setter(&step.by);
-                table.row([
-                    provenance.path.clone(),
-                    by,
-                    short(step.to.as_ref()),
-                    short(step.from.as_ref()),
-                    why,
-                ]);
-            }
+        for (path, step) in steps.by_ref().take(MAX_ROWS) {
+            let (by, why) = setter(&step.by);
+            table.row([
+                path.clone(),
+                by,
+                short(step.to.as_ref()),
+                short(step.from.as_ref()),
+                why,
+            ]);
         }
-        out.extend(table.lines());
+        text += &output::cleaned(table.lines());
+        if steps.peek().is_none() {
+            return text;
+        }
     }
-    out
 }
 
 fn setter(by: &Setter) -> (String, String) {

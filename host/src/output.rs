@@ -1,6 +1,11 @@
 //! What goes to standard output, and the progress bar beside it.
 
-use std::io::{IsTerminal, Write};
+mod held;
+
+use std::{
+    borrow::Cow,
+    io::{IsTerminal, Read, Write},
+};
 
 use comfy_table::{ContentArrangement, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,15 +13,38 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
-use crate::{cli::ObjectFormat, report::Failure};
+pub(crate) use self::held::{Held, List};
+use crate::{
+    cli::{ObjectFormat, ReportFormat},
+    report::Failure,
+};
 
 /// Prints objects in their order.
 pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), Failure> {
-    let text = match format {
-        ObjectFormat::Json => pretty(&trainyard_api::list::list(objects))?,
-        ObjectFormat::Yaml => trainyard_api::yaml::write_documents(&objects),
-    };
-    print(&text)
+    match format {
+        ObjectFormat::Json => json(&trainyard_api::list::list(objects)),
+        ObjectFormat::Yaml => print(&trainyard_api::yaml::write_documents(&objects)),
+    }
+}
+
+/// Returns an object as one text of a [`List`].
+pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Failure> {
+    match format {
+        ObjectFormat::Json => pretty(object),
+        ObjectFormat::Yaml => Ok(trainyard_api::yaml::write(object)),
+    }
+}
+
+/// Returns a report as one text of a [`List`]: as JSON, or the lines of its table.
+pub(crate) fn report<T: Serialize>(
+    report: &T,
+    table: impl FnOnce(&T) -> String,
+    format: ReportFormat,
+) -> Result<String, Failure> {
+    match format {
+        ReportFormat::Json => pretty(report),
+        ReportFormat::Table => Ok(table(report)),
+    }
 }
 
 /// Prints objects as YAML behind comments.
@@ -28,26 +56,38 @@ pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), Fa
 
 /// Prints something as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
-    let text = pretty(value)?;
-    print(&text)
+    print(&(pretty(value)? + "\n"))
 }
 
 fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
-    text.push('\n');
-    Ok(json_escaped(&text))
+    let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
+    let escaped = match json_escaped(&text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(escaped) => Some(escaped),
+    };
+    Ok(escaped.unwrap_or(text))
+}
+
+/// Returns lines of text, each cleaned as a terminal needs it.
+pub(crate) fn cleaned<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> String {
+    let clean = |line: L| clean_to(line.as_ref(), MAX_LINE) + "\n";
+    lines.into_iter().map(clean).collect()
 }
 
 /// Prints lines of text, each cleaned as a terminal needs it.
 pub(crate) fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<(), Failure> {
-    let clean = |line: L| clean_to(line.as_ref(), MAX_LINE) + "\n";
-    print(&lines.into_iter().map(clean).collect::<String>())
+    print(&cleaned(lines))
 }
 
 /// Prints text in which nothing is hidden. A reader that has gone away is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_from(text.as_bytes())
+}
+
+/// The same for a text of any length.
+fn print_from(mut text: impl Read) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match std::io::copy(&mut text, &mut out).and_then(|_| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }
@@ -106,6 +146,11 @@ impl Progress {
 
     pub(crate) fn step(&self) {
         self.0.inc(1);
+    }
+
+    /// Prints something else while the bar is not shown.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        self.0.suspend(print);
     }
 
     pub(crate) fn finish(&self) {

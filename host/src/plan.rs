@@ -1,5 +1,7 @@
 //! `trainyard plan`.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use clap::Args;
 use serde::Serialize;
 use trainyard_model::{
@@ -8,12 +10,11 @@ use trainyard_model::{
     plan::{Generation, Slot},
     plugin::Plugin,
 };
-use trainyard_render::Active;
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
     load::Loaded,
-    output::{self, Table},
+    output::{self, Held, List, Table},
     report::Failure,
     run::{self, Run},
 };
@@ -44,9 +45,9 @@ struct PlanReport<'a> {
     orders: Vec<Vec<Vec<String>>>,
     plugins: Vec<PluginReport<'a>>,
     /// Why one runs before another.
-    because: Vec<String>,
+    because: Vec<&'a str>,
     /// Writes that a TrainJob's own values may bring to one place.
-    possible_clashes: Vec<String>,
+    possible_clashes: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -65,62 +66,85 @@ struct PluginReport<'a> {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
+    let mut held = Held::new(List::of_reports(args.output));
+    let mut hold = |report: &PlanReport<'_>| {
+        let text = output::report(report, |report| output::cleaned(lines(report)), args.output)?;
+        held.add(title(report), &text)
+    };
     if args.input.filename.is_empty() {
         let loaded = Loaded::load(&args.load)?;
         let generation = loaded.renderer.generation();
         let plugins: Vec<&Plugin> = generation.plugins().map(|plugin| &**plugin).collect();
-        return print(
-            args,
-            &[report(
-                None,
-                generation.overview(),
-                &plugins,
-                generation,
-                args.claims,
-            )],
-        );
+        let relations = Relations::new(generation);
+        let order = generation.overview();
+        hold(&report(None, order, &plugins, &relations, args.claims))?;
+        return held.print();
     }
     let Run {
         catalog,
         loaded,
         mut failure,
     } = run::read_and_load(&args.input, &args.load)?;
-    let generation = loaded.renderer.generation();
-    let mut plans: Vec<(String, Vec<Active>)> = Vec::new();
+    let relations = Relations::new(loaded.renderer.generation());
     for job in &catalog.jobs {
         match loaded.renderer.plan(&job.job, &job.runtime) {
-            Ok(plan) => plans.push((format!("{}/{}", job.namespace, job.job.metadata.name), plan)),
+            Ok(plan) if failure.is_empty() => {
+                let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
+                let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
+                let name = format!("{}/{}", job.namespace, job.job.metadata.name);
+                hold(&report(
+                    Some(name),
+                    vec![order],
+                    &plugins,
+                    &relations,
+                    args.claims,
+                ))?;
+            }
+            Ok(_) => {}
             Err(problems) => problems
                 .iter()
                 .for_each(|problem| failure.add(run::locate(job, problem))),
         }
     }
     failure.or_ok(())?;
-    let reports: Vec<_> = plans
-        .iter()
-        .map(|(job, plan)| {
-            let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
-            let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
-            report(
-                Some(job.clone()),
-                vec![order],
-                &plugins,
-                generation,
-                args.claims,
-            )
-        })
-        .collect();
-    print(args, &reports)
+    held.print()
+}
+
+/// What orders the loaded plugins and what may bring them together, with the names of the two: told of those of each TrainJob.
+struct Relations {
+    because: Vec<(Arc<str>, Arc<str>, String)>,
+    possible_clashes: Vec<(Arc<str>, Arc<str>, String)>,
+}
+
+impl Relations {
+    fn new(generation: &Generation) -> Self {
+        let edges = generation.edges().iter();
+        let clashes = generation.possible_clashes().into_iter();
+        Self {
+            because: edges
+                .map(|edge| (edge.first.clone(), edge.then.clone(), edge.to_string()))
+                .collect(),
+            possible_clashes: clashes
+                .map(|clash| (clash.first.clone(), clash.second.clone(), clash.to_string()))
+                .collect(),
+        }
+    }
 }
 
 fn report<'a>(
     train_job: Option<String>,
     orders: Vec<Vec<Slot>>,
     plugins: &[&'a Plugin],
-    generation: &Generation,
+    relations: &'a Relations,
     claims: bool,
 ) -> PlanReport<'a> {
-    let has = |name: &str| plugins.iter().any(|plugin| *plugin.id.name == *name);
+    let active: BTreeSet<&str> = plugins.iter().map(|plugin| &*plugin.id.name).collect();
+    let of_both = |relations: &'a [(Arc<str>, Arc<str>, String)]| {
+        let both = relations
+            .iter()
+            .filter(|(a, b, _)| active.contains(&**a) && active.contains(&**b));
+        both.map(|(_, _, sentence)| sentence.as_str()).collect()
+    };
     let names = |slot: Slot| slot.names.iter().map(ToString::to_string).collect();
     PlanReport {
         train_job,
@@ -149,37 +173,20 @@ fn report<'a>(
                 },
             })
             .collect(),
-        because: generation
-            .edges()
-            .iter()
-            .filter(|e| has(&e.first) && has(&e.then))
-            .map(ToString::to_string)
-            .collect(),
-        possible_clashes: generation
-            .possible_clashes()
-            .iter()
-            .filter(|clash| has(&clash.first) && has(&clash.second))
-            .map(ToString::to_string)
-            .collect(),
+        because: of_both(&relations.because),
+        possible_clashes: of_both(&relations.possible_clashes),
     }
 }
 
-fn print(args: &PlanArgs, reports: &[PlanReport<'_>]) -> Result<(), Failure> {
-    match args.output {
-        ReportFormat::Json => output::json(&reports),
-        ReportFormat::Table => {
-            let texts: Vec<_> = reports.iter().map(lines).collect();
-            output::lines(texts.join(&String::new()))
-        }
+fn title(report: &PlanReport<'_>) -> String {
+    match &report.train_job {
+        Some(job) => format!("TrainJob {job}"),
+        None => "All loaded plugins".to_owned(),
     }
 }
 
 fn lines(report: &PlanReport<'_>) -> Vec<String> {
-    let mut out = Vec::new();
-    match &report.train_job {
-        Some(job) => out.push(format!("TrainJob {job}")),
-        None => out.push("All loaded plugins".to_owned()),
-    }
+    let mut out = vec![title(report)];
     for order in &report.orders {
         let slots: Vec<String> = order
             .iter()
@@ -233,8 +240,6 @@ fn lines(report: &PlanReport<'_>) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::sync::Arc;
-
     use trainyard_model::{manifest::Manifest, plugin::Settings};
 
     use super::*;
@@ -246,7 +251,8 @@ mod tests {
         let manifest = Manifest::parse(manifest).unwrap();
         let mpi = Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap());
         let generation = Generation::new([mpi.clone()]).unwrap();
-        let told = |claims| report(None, Vec::new(), &[&mpi], &generation, claims);
+        let relations = Relations::new(&generation);
+        let told = |claims| report(None, Vec::new(), &[&mpi], &relations, claims);
         let all = lines(&told(true));
         for line in [
             "mpi lets numNodes set pod-sets[node].count",
@@ -273,7 +279,8 @@ mod tests {
         let a = plugin("a", "labels[$config./label]");
         let b = plugin("b", "labels[team]");
         let generation = Generation::new([a.clone(), b.clone()]).unwrap();
-        let all = report(None, generation.overview(), &[&a, &b], &generation, false);
+        let relations = Relations::new(&generation);
+        let all = report(None, generation.overview(), &[&a, &b], &relations, false);
         assert!(
             lines(&all).iter().any(|line| line.starts_with(
                 "possible clash: a writes `labels[$config./label]`, b writes `labels[team]`"
@@ -281,7 +288,7 @@ mod tests {
             "{:?}",
             lines(&all)
         );
-        let one = report(None, generation.overview(), &[&a], &generation, false);
+        let one = report(None, generation.overview(), &[&a], &relations, false);
         assert!(one.possible_clashes.is_empty());
     }
 }

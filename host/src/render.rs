@@ -1,12 +1,13 @@
 //! `trainyard render`.
 
 use clap::Args;
+use trainyard_render::{Job, Rendered};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ObjectFormat},
-    output,
+    output::{self, Held, List},
     report::{self, Failure},
-    run::{self, Done},
+    run,
 };
 
 /// What `render` takes.
@@ -22,26 +23,29 @@ pub(crate) struct RenderArgs {
 }
 
 pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
-    run::render_all(&args.input, &args.load, |done| {
-        done.iter().for_each(|done| warn_of_deadline(done));
-        let objects = done
+    let list = List::of_objects(args.output);
+    let mut held = Held::new(list);
+    let make = |_: &Job, rendered: &Rendered| {
+        let beside = rendered.objects.iter().map(|object| &object.value);
+        let objects = beside.chain([&rendered.job_set]);
+        let texts = objects.map(|object| output::object(object, args.output));
+        texts.collect::<Result<Vec<_>, _>>()
+    };
+    let jobs = run::render_all(&args.input, &args.load, make, |job, texts| {
+        texts?
             .iter()
-            .flat_map(|done| {
-                let beside = done.rendered.objects.iter().map(|object| &object.value);
-                beside.chain([&done.rendered.job_set])
-            })
-            .cloned()
-            .collect();
-        output::objects(objects, args.output)
-    })
+            .try_for_each(|text| held.add(job.place(), text))
+    })?;
+    jobs.iter().for_each(warn_of_deadline);
+    held.print()
 }
 
 /// A deadline is kept by whoever reconciles the TrainJob: no field of a JobSet says it.
-fn warn_of_deadline(done: &Done<'_>) {
-    if let Some(seconds) = done.job.job.active_deadline_seconds {
+fn warn_of_deadline(job: &Job) {
+    if let Some(seconds) = job.job.active_deadline_seconds {
         report::warn(format!(
             "{}: spec.activeDeadlineSeconds: a JobSet has no such field: the controller ends the TrainJob after {seconds} s, and nobody does where what is printed is applied by hand",
-            done.job.place()
+            job.place()
         ));
     }
 }

@@ -57,6 +57,14 @@ impl Failure {
         self.left_out += other.left_out;
     }
 
+    /// Says the lines as warnings, of a run that goes on.
+    pub(crate) fn warn(&self) {
+        self.lines.iter().for_each(warn);
+        if self.left_out > 0 {
+            warn(format!("{} more warnings are not printed", self.left_out));
+        }
+    }
+
     /// Ends with the failure, if there is anything in it.
     pub(crate) fn or_ok<T>(self, value: T) -> Result<T, Self> {
         if self.lines.is_empty() {

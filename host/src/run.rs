@@ -14,12 +14,6 @@ use crate::{
     report::{self, Failure},
 };
 
-/// A TrainJob with what it became.
-pub(crate) struct Done<'a> {
-    pub(crate) job: &'a Job,
-    pub(crate) rendered: Rendered,
-}
-
 /// The files and plugins of one run.
 pub(crate) struct Run {
     pub(crate) catalog: Catalog,
@@ -80,42 +74,54 @@ pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failur
     Ok((admitted, inputs.errors.into_iter().collect()))
 }
 
-/// Reads the files and renders every TrainJob; `each` gets them in the order of the input, once all went well.
-pub(crate) fn render_all(
+/// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it
+/// became, of which nothing else is kept; `keep` gets that in the order of the input, as long as nothing is refused.
+///
+/// Returns the TrainJobs, if all of them were rendered.
+pub(crate) fn render_all<T: Send>(
     input: &InputArgs,
     load: &LoadArgs,
-    each: impl FnOnce(&[Done<'_>]) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    make: impl Fn(&Job, &Rendered) -> T + Sync,
+    mut keep: impl FnMut(&Job, T) -> Result<(), Failure>,
+) -> Result<Vec<Job>, Failure> {
     let Run {
         catalog,
         loaded,
         mut failure,
     } = read_and_load(input, load)?;
     let progress = Progress::new("rendering", catalog.jobs.len());
-    let results = loaded.run_each(&catalog.jobs, |job| {
+    let one = |job: &Job| {
         let rendered = render(&loaded.renderer, job, &catalog);
+        let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
-        rendered
-    });
-    progress.finish();
-    let mut done = Vec::with_capacity(catalog.jobs.len());
-    for (job, result) in catalog.jobs.iter().zip(results) {
-        match result {
-            Err(panicked) => failure.add(format!("{}: {panicked}", job.place())),
-            Ok(Ok(rendered)) => {
-                rendered
-                    .warnings
+        made
+    };
+    let done = loaded.run_in_order(&catalog.jobs, one, |job, result| match result {
+        Ok(Ok((made, warnings))) => {
+            progress.suspend(|| {
+                warnings
                     .iter()
                     .for_each(|warning| report::warn(job.locate_warning(warning)));
-                done.push(Done { job, rendered });
+            });
+            if failure.is_empty() {
+                keep(job, made)?;
             }
-            Ok(Err(problems)) => problems
-                .iter()
-                .for_each(|problem| failure.add(locate(job, problem))),
+            Ok(())
         }
-    }
-    failure.or_ok(())?;
-    each(&done)
+        Ok(Err(problems)) => {
+            problems
+                .iter()
+                .for_each(|problem| failure.add(locate(job, problem)));
+            Ok(())
+        }
+        Err(panicked) => {
+            failure.add(format!("{}: {panicked}", job.place()));
+            Ok(())
+        }
+    });
+    progress.finish();
+    done?;
+    failure.or_ok(catalog.jobs)
 }
 
 /// Renders a TrainJob with what its plugins look up in the input.

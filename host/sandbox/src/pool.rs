@@ -13,6 +13,10 @@ pub struct Panicked;
 pub struct Pool(rayon::ThreadPool);
 
 impl Pool {
+    /// How many results a thread may be ahead of what takes them: few enough that large ones fit into memory, and enough that
+    /// threads seldom wait for the slowest.
+    pub const AHEAD: usize = 4;
+
     pub(crate) fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
         let name = |at| format!("trainyard-call-{at}");
         rayon::ThreadPoolBuilder::new()
@@ -36,16 +40,25 @@ impl Pool {
         self.0.spawn(run);
     }
 
-    /// Runs `run` for each item on the pool's threads; results stand in the order of the items. A panic is the result of its
-    /// item, and keeps no other from its own.
-    pub fn run_each<T: Sync, R: Send>(
+    /// Runs `run` for each item on the pool's threads, and gives each result to `take`, in the order of the items. At most
+    /// [`Self::AHEAD`] results a thread wait for `take`. A panic is the result of its item, and keeps no other from its own.
+    ///
+    /// # Errors
+    /// The first error of `take`: no further item is run.
+    pub fn run_in_order<T: Sync, R: Send, E>(
         &self,
         items: &[T],
         run: impl Fn(&T) -> R + Sync,
-    ) -> Vec<Result<R, Panicked>> {
+        mut take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), E>,
+    ) -> Result<(), E> {
         // Unwind-safe: policies and renderers are never written, and the store of a call, which is, goes with its call.
         let one = |item| catch_unwind(AssertUnwindSafe(|| run(item))).map_err(|_| Panicked);
-        self.0.install(|| items.par_iter().map(one).collect())
+        for some in items.chunks(Self::AHEAD * self.0.current_num_threads()) {
+            let results: Vec<_> = self.0.install(|| some.par_iter().map(one).collect());
+            let mut results = some.iter().zip(results);
+            results.try_for_each(|(item, result)| take(item, result))?;
+        }
+        Ok(())
     }
 }
 
@@ -53,18 +66,49 @@ impl Pool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use std::sync::mpsc;
+    use std::sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    };
 
     use super::*;
 
     #[test]
     fn a_panic_is_the_result_of_its_item() {
         let pool = Pool::new(2).unwrap();
-        let results = pool.run_each(&[1, 2, 3], |item| match item {
+        let mut results = Vec::new();
+        let run = |item: &i32| match item {
             2 => panic!("a bug"),
             item => item * 10,
+        };
+        let done: Result<(), ()> = pool.run_in_order(&[1, 2, 3], run, |item, result| {
+            results.push((*item, result));
+            Ok(())
         });
-        assert_eq!(results, [Ok(10), Err(Panicked), Ok(30)]);
+        assert_eq!(done, Ok(()));
+        assert_eq!(results, [(1, Ok(10)), (2, Err(Panicked)), (3, Ok(30))]);
+    }
+
+    #[test]
+    fn few_results_wait_to_be_taken() {
+        let pool = Pool::new(2).unwrap();
+        let items: Vec<usize> = (0..1000).collect();
+        let (waiting, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let run = |item: &usize| {
+            let now = waiting.fetch_add(1, Ordering::SeqCst) + 1;
+            most.fetch_max(now, Ordering::SeqCst);
+            *item
+        };
+        let mut taken = 0;
+        let done = pool.run_in_order(&items, run, |item, result| {
+            assert_eq!((*item, result), (taken, Ok(taken)));
+            taken += 1;
+            waiting.fetch_sub(1, Ordering::SeqCst);
+            if taken < 500 { Ok(()) } else { Err("enough") }
+        });
+        assert_eq!((done, taken), (Err("enough"), 500));
+        assert!(most.into_inner() <= 2 * Pool::AHEAD);
+        assert!(waiting.into_inner() < 2 * Pool::AHEAD);
     }
 
     #[test]

@@ -411,8 +411,13 @@ fn calls_on_many_threads_do_not_meet() {
     let loader = loader();
     let policy = load(&loader, good()).unwrap();
     let jobs: Vec<u32> = (0..200).collect();
-    let results = loader.pool().run_each(&jobs, |_| call(&policy).is_ok());
-    assert!(results.into_iter().all(|ok| ok == Ok(true)));
+    let mut calls = 0;
+    let run = |_: &u32| call(&policy).is_ok();
+    let done: Result<(), u32> = loader.pool().run_in_order(&jobs, run, |job, ok| {
+        calls += 1;
+        if ok == Ok(true) { Ok(()) } else { Err(*job) }
+    });
+    assert_eq!((done, calls), (Ok(()), jobs.len()));
     assert!(loader.pool().run(|| call(&policy).is_ok()));
 }
 

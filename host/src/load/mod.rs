@@ -55,13 +55,15 @@ impl Loaded {
             .map_err(Failure::from_iter)
     }
 
-    /// Runs `run` for each item on the threads that plugin calls run on; a panic is the result of its item.
-    pub(crate) fn run_each<T: Sync, R: Send>(
+    /// Runs `run` for each item on the threads that plugin calls run on, and gives each result to `take`, in the order of the
+    /// items; a panic is the result of its item.
+    pub(crate) fn run_in_order<T: Sync, R: Send>(
         &self,
         items: &[T],
-        run: impl Fn(&T) -> R + Send + Sync,
-    ) -> Vec<Result<R, Panicked>> {
-        self.loader.pool().run_each(items, run)
+        run: impl Fn(&T) -> R + Sync,
+        take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.loader.pool().run_in_order(items, run, take)
     }
 }
 

@@ -1,0 +1,212 @@
+//! What is printed once all of it is known to be in order: nothing of a run is printed if a part of it is refused.
+
+use std::io::{BufWriter, Seek, Write};
+
+use tempfile::SpooledTempFile;
+use thiserror::Error;
+
+use super::print_from;
+use crate::{
+    cli::{ObjectFormat, ReportFormat},
+    report::Failure,
+};
+
+/// The most bytes that one run prints.
+const MAX_OUTPUT: u64 = 1 << 30;
+
+/// How many bytes of them are kept in memory. The others are kept in a file without a name.
+const IN_MEMORY: usize = 16 << 20;
+
+/// What stands around the texts of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    open: &'static str,
+    between: &'static str,
+    close: &'static str,
+    /// A list of nothing.
+    empty: &'static str,
+    /// What stands before each further line of a text.
+    indent: &'static str,
+}
+
+impl List {
+    const DOCUMENTS: Self = Self {
+        open: "",
+        between: "---\n",
+        close: "",
+        empty: "",
+        indent: "",
+    };
+    const PARAGRAPHS: Self = Self {
+        between: "\n",
+        ..Self::DOCUMENTS
+    };
+    const JSON: Self = Self {
+        open: "[\n  ",
+        between: ",\n  ",
+        close: "\n]\n",
+        empty: "[]\n",
+        indent: "  ",
+    };
+    const JSON_OBJECTS: Self = Self {
+        open: "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"List\",\n  \"items\": [\n    ",
+        between: ",\n    ",
+        close: "\n  ]\n}\n",
+        empty: "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"List\",\n  \"items\": []\n}\n",
+        indent: "    ",
+    };
+
+    /// The list of objects in that format.
+    pub(crate) const fn of_objects(format: ObjectFormat) -> Self {
+        match format {
+            ObjectFormat::Yaml => Self::DOCUMENTS,
+            ObjectFormat::Json => Self::JSON_OBJECTS,
+        }
+    }
+
+    /// The list of reports in that format.
+    pub(crate) const fn of_reports(format: ReportFormat) -> Self {
+        match format {
+            ReportFormat::Table => Self::PARAGRAPHS,
+            ReportFormat::Json => Self::JSON,
+        }
+    }
+}
+
+/// Why a text can't be held.
+#[derive(Debug, Error)]
+pub(crate) enum HeldError {
+    /// There is too much of it.
+    #[error(
+        "the output of this run, up to here, has more than {limit} bytes; give fewer TrainJobs at once"
+    )]
+    TooMuch {
+        /// The most bytes.
+        limit: u64,
+    },
+    /// The file that holds it can't be written or read.
+    #[error(
+        "the output can't be kept in the folder for temporary files: {0}; set TMPDIR to a folder with room for it"
+    )]
+    File(#[from] std::io::Error),
+}
+
+/// The texts of a list, on their way to standard output.
+pub(crate) struct Held {
+    list: List,
+    file: BufWriter<SpooledTempFile>,
+    bytes: u64,
+    most: u64,
+}
+
+impl Held {
+    pub(crate) fn new(list: List) -> Self {
+        Self::of_at_most(list, MAX_OUTPUT, IN_MEMORY)
+    }
+
+    fn of_at_most(list: List, most: u64, in_memory: usize) -> Self {
+        Self {
+            list,
+            file: BufWriter::new(SpooledTempFile::new(in_memory)),
+            bytes: 0,
+            most,
+        }
+    }
+
+    /// Whether nothing was added.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Adds a text; `of` names what it was made of.
+    pub(crate) fn add(&mut self, of: impl std::fmt::Display, text: &str) -> Result<(), Failure> {
+        let before = if self.is_empty() {
+            self.list.open
+        } else {
+            self.list.between
+        };
+        let lines = text.split_inclusive('\n').enumerate();
+        let mut parts = [before].into_iter().chain(lines.flat_map(|(at, line)| {
+            let indent = if at == 0 { "" } else { self.list.indent };
+            [indent, line]
+        }));
+        let (file, bytes, most) = (&mut self.file, &mut self.bytes, self.most);
+        parts
+            .try_for_each(|part| write(file, bytes, most, part))
+            .map_err(|error| Failure::from_iter([format!("{of}: {error}")]))
+    }
+
+    /// Prints all of it.
+    pub(crate) fn print(self) -> Result<(), Failure> {
+        print_from(self.finish().map_err(|error| Failure::from_iter([error]))?)
+    }
+
+    /// Ends the list, and begins to read it.
+    fn finish(mut self) -> Result<SpooledTempFile, HeldError> {
+        let end = if self.is_empty() {
+            self.list.empty
+        } else {
+            self.list.close
+        };
+        self.file.write_all(end.as_bytes())?;
+        let mut file = self.file.into_inner().map_err(|error| error.into_error())?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+fn write(file: &mut impl Write, bytes: &mut u64, most: u64, text: &str) -> Result<(), HeldError> {
+    *bytes += text.len() as u64;
+    if *bytes > most {
+        return Err(HeldError::TooMuch { limit: most });
+    }
+    Ok(file.write_all(text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Read;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn text(list: List, texts: &[String]) -> String {
+        let mut held = Held::of_at_most(list, MAX_OUTPUT, 8);
+        for text in texts {
+            held.add("a", text).unwrap();
+        }
+        let mut all = String::new();
+        held.finish().unwrap().read_to_string(&mut all).unwrap();
+        all
+    }
+
+    #[test]
+    fn a_list_of_json_is_printed_as_if_it_were_written_at_once() {
+        let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap();
+        for values in [
+            vec![],
+            vec![json!({"a": [1, {}]})],
+            vec![json!(1), json!([2, "\n"])],
+        ] {
+            let texts: Vec<_> = values.iter().map(pretty).collect();
+            let whole = pretty(&json!(values)) + "\n";
+            assert_eq!(text(List::JSON, &texts), whole);
+            let whole = pretty(&trainyard_api::list::list(values)) + "\n";
+            assert_eq!(text(List::JSON_OBJECTS, &texts), whole);
+        }
+    }
+
+    #[test]
+    fn the_output_of_a_run_is_bounded() {
+        let mut held = Held::of_at_most(List::DOCUMENTS, 20, 8);
+        held.add("a", "0123456789").unwrap();
+        let refused = held.add("TrainJob ml/b", "0123456789").unwrap_err();
+        let wanted = Failure::from_iter([
+            "TrainJob ml/b: the output of this run, up to here, has more than 20 bytes; give fewer TrainJobs at once",
+        ]);
+        assert_eq!(format!("{refused:?}"), format!("{wanted:?}"));
+    }
+}
