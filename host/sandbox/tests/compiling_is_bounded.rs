@@ -172,6 +172,8 @@ fn what_is_declared_is_measured_before_it_is_read() {
     const SEGMENT: &[u8] = &[1, 0];
     // A passive element segment without elements.
     const ELEMENTS: &[u8] = &[1, 0, 0];
+    // A custom section without a name, and without bytes.
+    const CUSTOM: &[u8] = &[0, 1, 0];
     let mut component_types = Vec::new();
     leb(&mut component_types, 300_000);
     component_types.extend([0x7f].repeat(300_000));
@@ -181,6 +183,7 @@ fn what_is_declared_is_measured_before_it_is_read() {
         ("bytes of types", with(7, &component_types)),
         ("data segments", with(1, &module(11, SEGMENT, 1_900_000))),
         ("imports, exports", with(1, &module(9, ELEMENTS, 1_900_000))),
+        ("sections", [good(), CUSTOM.repeat(5_000_000)].concat()),
     ];
     for (what, bytes) in table {
         assert!(bytes.len() < LoadLimits::default().bytes as usize);

@@ -7,7 +7,7 @@ use std::{
     ffi::OsString,
     io::{Read, Write},
     path::PathBuf,
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -113,6 +113,8 @@ pub(crate) fn in_child(
     let header = Header::new(task, limits).bytes();
     let deadline = Instant::now() + Duration::from_secs(limits.compile_seconds);
     std::thread::scope(|scope| {
+        // The threads of the scope wait for the child, so it is ended before the scope is left.
+        let child = Running(&mut child);
         // A child that dies early closes its end; how it ended says why.
         scope.spawn(move || {
             stdin.map(|mut pipe| pipe.write_all(&header).and_then(|()| pipe.write_all(bytes)))
@@ -122,12 +124,10 @@ pub(crate) fn in_child(
         let answer = scope.spawn(move || read_all(stdout, most));
         let message = scope.spawn(move || read_all(stderr, MAX_MESSAGE));
         let status = loop {
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = child.0.try_wait()? {
                 break status;
             }
             if Instant::now() > deadline {
-                child.kill()?;
-                child.wait()?;
                 return Err(CompileError::Time(limits.compile_seconds));
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -138,6 +138,17 @@ pub(crate) fn in_child(
         );
         outcome(status, &answer, &message, limits)
     })
+}
+
+/// A child that is killed if it still runs when nobody waits for it any more.
+struct Running<'c>(&'c mut Child);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // Of a child that has ended, both say so and do nothing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Reads a pipe to its end, and keeps so many bytes of it.
@@ -197,4 +208,21 @@ pub(crate) fn here(engine: &Engine, bytes: &[u8]) -> Result<Vouched, CompileErro
         .precompile_component(bytes)
         .map(Vouched::by_origin)
         .map_err(|error| CompileError::Refused(clean(&format!("{error:#}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_child_ends_when_nobody_waits_for_it() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        drop(Running(&mut child));
+        let status = child.try_wait().unwrap().unwrap();
+        assert_eq!(status.signal(), Some(9));
+    }
 }

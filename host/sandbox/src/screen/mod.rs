@@ -32,6 +32,8 @@ pub struct LoadLimits {
     pub declaration_bytes: u64,
     /// Data segments, over all modules. Default 100,000.
     pub data_segments: u32,
+    /// Sections, over all modules. Custom ones, which have no other limit, may have no bytes. Default 100,000.
+    pub sections: u32,
     /// Bytes of memory while it is checked and compiled. Default 2 GiB.
     pub compile_memory_bytes: u64,
     /// Seconds of CPU, and of wall-clock time, while it is checked and compiled. Default 60.
@@ -53,6 +55,7 @@ impl Default for LoadLimits {
             type_bytes: 256 << 10,
             declaration_bytes: 2 << 20,
             data_segments: 100_000,
+            sections: 100_000,
             compile_memory_bytes: 2 << 30,
             compile_seconds: 60,
             code_bytes: 256 << 20,

@@ -38,12 +38,21 @@ struct Counts {
     modules: u64,
     functions: u64,
     data_segments: u64,
+    sections: u64,
     type_bytes: u64,
     declaration_bytes: u64,
 }
 
 impl Counts {
     fn add(&mut self, payload: &Payload<'_>, limits: &LoadLimits) -> Result<(), ScreenError> {
+        if payload.as_section().is_some() {
+            count(
+                &mut self.sections,
+                1,
+                "sections",
+                u64::from(limits.sections),
+            )?;
+        }
         match payload {
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => {
                 let modules = u64::from(limits.modules);
