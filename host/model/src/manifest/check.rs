@@ -91,7 +91,8 @@ impl Manifest {
         if self.after.contains(&self.name) || self.before.contains(&self.name) {
             return Some("or `before` names the plugin itself".to_owned());
         }
-        let both = self.after.iter().find(|name| self.before.contains(name));
+        let before: BTreeSet<_> = self.before.iter().collect();
+        let both = self.after.iter().find(|name| before.contains(name));
         both.map(|name| format!("and `before` both name `{name}`"))
     }
 }

@@ -8,20 +8,22 @@ use std::{
 use super::{Edge, PlanError};
 use crate::plugin::Plugin;
 
-type Plugins = BTreeMap<Arc<str>, Arc<Plugin>>;
 type Names<'a> = BTreeSet<&'a str>;
 
-/// A shortest cycle through each plugin that is in one, each cycle once. Every choice of one member from each union is
+/// The edges by the plugin that they lead from.
+type From<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
+
+/// A shortest cycle through each of the plugins that is in one, each cycle once. Every choice of one member from each union is
 /// searched on its own, so that the work grows with the plugins and not with the ways through them.
-pub(super) fn find(plugins: &Plugins, edges: &[Edge]) -> Vec<PlanError> {
+pub(super) fn find(plugins: &[(&Arc<str>, &Arc<Plugin>)], edges: &[Edge]) -> Vec<PlanError> {
+    let mut from = From::new();
+    for edge in edges {
+        from.entry(&edge.first).or_default().push(edge);
+    }
     let mut found: BTreeMap<BTreeSet<Arc<str>>, Vec<Edge>> = BTreeMap::new();
     for names in selections(plugins) {
-        let among: Vec<&Edge> = edges
-            .iter()
-            .filter(|edge| names.contains(&*edge.first) && names.contains(&*edge.then))
-            .collect();
-        for start in names {
-            if let Some(cycle) = shortest_cycle(start, &among) {
+        for start in &names {
+            if let Some(cycle) = shortest_cycle(start, &names, &from) {
                 found
                     .entry(cycle.iter().map(|edge| edge.first.clone()).collect())
                     .or_insert(cycle);
@@ -35,13 +37,13 @@ pub(super) fn find(plugins: &Plugins, edges: &[Edge]) -> Vec<PlanError> {
 }
 
 /// The largest sets of plugins that can be active together.
-fn selections(plugins: &Plugins) -> Vec<Names<'_>> {
+fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<Plugin>)]) -> Vec<Names<'a>> {
     let mut unions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut out = vec![Names::new()];
     for (name, plugin) in plugins {
         match plugin.manifest.active_when.union() {
-            Some(union) => unions.entry(union).or_default().push(name),
-            None => out.iter_mut().for_each(|names| names.extend([&**name])),
+            Some(union) => unions.entry(union).or_default().push(name.as_ref()),
+            None => out.iter_mut().for_each(|names| names.extend([&***name])),
         }
     }
     for members in unions.values() {
@@ -56,13 +58,13 @@ fn selections(plugins: &Plugins) -> Vec<Names<'_>> {
     out
 }
 
-/// The shortest way from a plugin back to itself, breadth first.
-fn shortest_cycle(start: &str, edges: &[&Edge]) -> Option<Vec<Edge>> {
+/// The shortest way from a plugin back to itself by those plugins, breadth first.
+fn shortest_cycle(start: &str, names: &Names<'_>, from: &From<'_>) -> Option<Vec<Edge>> {
     let mut by: BTreeMap<&str, &Edge> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(name) = queue.pop_front() {
-        for edge in edges.iter().filter(|edge| *edge.first == *name) {
-            if by.contains_key(&*edge.then) {
+        for edge in from.get(name).into_iter().flatten() {
+            if !names.contains(&*edge.then) || by.contains_key(&*edge.then) {
                 continue;
             }
             by.insert(&edge.then, edge);

@@ -6,6 +6,7 @@
 
 mod cycles;
 mod pair;
+mod precedence;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,12 +16,18 @@ use std::{
 
 use thiserror::Error;
 
-use self::pair::Pair;
+use self::{pair::Pair, precedence::Precedence};
 use crate::{
     claims::{Touch, Variables},
     manifest::ActiveWhen,
     plugin::Plugin,
 };
+
+/// The most plugins that are loaded together. Each is checked against each other one.
+pub const MAX_PLUGINS: usize = 64;
+
+/// The most possible clashes of two plugins that are listed.
+const MAX_CLASHES: usize = 16;
 
 /// Why one plugin runs before another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +79,12 @@ pub enum PlanError {
     SameName {
         /// The name.
         name: Arc<str>,
+    },
+    /// There are more plugins than a generation has.
+    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} can be; exclude some", .plugins.len())]
+    TooMany {
+        /// Their names.
+        plugins: Vec<Arc<str>>,
     },
     /// Two plugins write one path.
     #[error(
@@ -147,6 +160,7 @@ impl PlanError {
     pub fn plugins(&self) -> Vec<&str> {
         match self {
             Self::SameName { name } => vec![name],
+            Self::TooMany { plugins } => plugins.iter().map(|name| &**name).collect(),
             Self::Conflict { first, second, .. }
             | Self::NodeSets { first, second }
             | Self::SameSwitch { first, second, .. } => vec![first, second],
@@ -184,6 +198,9 @@ impl fmt::Display for PossibleClash {
 pub struct Generation {
     plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
     edges: Vec<Edge>,
+    precedence: Precedence,
+    /// The pairs that write one path if a TrainJob's own values make it one.
+    uncertain: Vec<(Arc<str>, Arc<str>)>,
     preferred: Vec<Arc<str>>,
 }
 
@@ -191,7 +208,7 @@ impl Generation {
     /// Checks the plugins against each other.
     ///
     /// # Errors
-    /// Every conflict and every cycle.
+    /// Every conflict and every cycle; nothing else if there are more than [`MAX_PLUGINS`].
     pub fn new(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Result<Self, Vec<PlanError>> {
         let mut by_name = BTreeMap::new();
         let mut errors = Vec::new();
@@ -201,13 +218,19 @@ impl Generation {
                 errors.push(PlanError::SameName { name });
             }
         }
+        if by_name.len() > MAX_PLUGINS {
+            let plugins = by_name.into_keys().collect();
+            return Err(vec![PlanError::TooMany { plugins }]);
+        }
         let mut generation = Self {
             plugins: by_name,
             edges: Vec::new(),
+            precedence: Precedence::default(),
+            uncertain: Vec::new(),
             preferred: Vec::new(),
         };
         errors.extend(generation.connect());
-        errors.extend(cycles::find(&generation.plugins, &generation.edges));
+        errors.extend(generation.cycles());
         if errors.is_empty() {
             Ok(generation)
         } else {
@@ -243,18 +266,13 @@ impl Generation {
     /// Whether a manifest or the policy file says which of the two runs first.
     #[must_use]
     pub fn is_declared(&self, a: &str, b: &str) -> bool {
-        let is_of_both = |edge: &&Edge| {
-            (&*edge.first, &*edge.then) == (a, b) || (&*edge.first, &*edge.then) == (b, a)
-        };
-        let mut edges = self.edges.iter().filter(is_of_both);
-        edges.any(|edge| edge.because == Because::Declared)
+        self.precedence.is_declared(a, b)
     }
 
     /// Whether the plugin has to run after one of the others.
     #[must_use]
     pub fn is_after_any(&self, name: &str, others: &BTreeSet<&str>) -> bool {
-        let mut edges = self.edges.iter();
-        edges.any(|edge| *edge.then == *name && others.contains(&*edge.first))
+        self.precedence.is_after_any(name, others)
     }
 
     /// The order of the active plugins.
@@ -266,7 +284,7 @@ impl Generation {
         active: &BTreeMap<Arc<str>, Variables>,
     ) -> Result<Vec<Arc<Plugin>>, Vec<PlanError>> {
         let clashes: Vec<_> = self
-            .pairs()
+            .uncertain()
             .filter_map(|pair| {
                 let of = |plugin: &Plugin| active.get(&plugin.id.name);
                 pair.clash(of(pair.a)?, of(pair.b)?)
@@ -283,12 +301,18 @@ impl Generation {
             .collect())
     }
 
-    /// Every pair of plugins that write one path if a TrainJob's own values make it one.
+    /// The paths that two plugins both write if a TrainJob's own values make them one; 16 of each two plugins at most.
     #[must_use]
     pub fn possible_clashes(&self) -> Vec<PossibleClash> {
-        self.pairs()
-            .flat_map(|pair| pair.possible_clashes())
+        self.uncertain()
+            .flat_map(|pair| pair.possible_clashes().take(MAX_CLASHES))
             .collect()
+    }
+
+    /// The pairs that write one path if a TrainJob's own values make it one.
+    fn uncertain(&self) -> impl Iterator<Item = Pair<'_>> {
+        let pairs = self.uncertain.iter();
+        pairs.filter_map(|(a, b)| Pair::of(self.plugin(a)?, self.plugin(b)?))
     }
 
     /// Each pair of plugins that can be active together.
@@ -304,14 +328,31 @@ impl Generation {
     fn connect(&mut self) -> Vec<PlanError> {
         let mut errors = Vec::new();
         let mut edges = Vec::new();
+        let mut uncertain = Vec::new();
         for pair in self.pairs() {
             errors.extend(pair.shared_write());
             errors.extend(pair.node_sets());
             edges.extend(pair.edges());
+            if pair.possible_clashes().next().is_some() {
+                uncertain.push((pair.a.id.name.clone(), pair.b.id.name.clone()));
+            }
         }
         errors.extend(self.same_switches());
+        self.precedence = Precedence::of(&edges);
         self.edges = edges;
+        self.uncertain = uncertain;
         errors
+    }
+
+    /// The cycles among the plugins. What is in none and after none is not searched.
+    fn cycles(&self) -> Vec<PlanError> {
+        let names: BTreeSet<&str> = self.plugins.keys().map(|name| &**name).collect();
+        let in_order: BTreeSet<&str> = self.sorted(&names).into_iter().collect();
+        let rest = self.plugins.iter();
+        let rest: Vec<_> = rest
+            .filter(|(name, _)| !in_order.contains(&***name))
+            .collect();
+        cycles::find(&rest, &self.edges)
     }
 
     /// A key of a union means one plugin.
@@ -385,22 +426,7 @@ impl Generation {
 
     /// The names in order, the smallest one first wherever the edges leave a choice.
     fn sorted<'a>(&self, names: &BTreeSet<&'a str>) -> Vec<&'a str> {
-        let mut waiting: Vec<&str> = names.iter().copied().collect();
-        let preference = |name: &str| self.preferred.iter().position(|one| **one == *name);
-        waiting.sort_by_key(|name| preference(name).unwrap_or(usize::MAX));
-        let mut out = Vec::with_capacity(names.len());
-        while !waiting.is_empty() {
-            let is_ready = |name: &&str| {
-                let mut edges = self.edges.iter().filter(|edge| *edge.then == **name);
-                !edges.any(|edge| waiting.contains(&&*edge.first))
-            };
-            // No generation with a cycle gets here.
-            let Some(next) = waiting.iter().position(is_ready) else {
-                break;
-            };
-            out.push(waiting.remove(next));
-        }
-        out
+        self.precedence.sorted(names, &self.preferred)
     }
 }
 

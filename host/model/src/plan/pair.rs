@@ -54,19 +54,19 @@ impl<'a> Pair<'a> {
     }
 
     /// The paths that both may turn out to write.
-    pub(super) fn possible_clashes(self) -> Vec<PossibleClash> {
-        if !self.declared().is_empty() {
-            return Vec::new();
-        }
-        self.shared_writes()
+    pub(super) fn possible_clashes(self) -> impl Iterator<Item = PossibleClash> {
+        let is_undecided = self.declared().is_empty();
+        is_undecided
+            .then(|| self.shared_writes())
+            .into_iter()
+            .flatten()
             .filter(|(x, y)| has_variable(x) || has_variable(y))
-            .map(|(x, y)| PossibleClash {
+            .map(move |(x, y)| PossibleClash {
                 first: self.a.id.name.clone(),
                 first_path: x.to_string(),
                 second: self.b.id.name.clone(),
                 second_path: y.to_string(),
             })
-            .collect()
     }
 
     fn conflict(self, (of_a, of_b): (&ClaimPath, &ClaimPath), place: &ClaimPath) -> PlanError {
@@ -153,21 +153,32 @@ fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Touch, &ClaimPath)> {
 fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edge> {
     let in_transform =
         |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
+    let both_write =
+        |path: &ClaimPath| is_declared && writes_of(then).any(|(_, own)| covers(own, path));
+    // What `then` claims, and whether it is decided by itself: worked out once, and not for each path that `first` writes.
+    let claims = then.manifest.claims.iter();
+    let claims: Vec<_> = claims
+        .map(|(touch, path)| (touch, path, both_write(path)))
+        .collect();
     let seen_by_then = |touch: Touch, made: &ClaimPath| {
-        let mut theirs = then.manifest.claims.iter();
-        theirs.find_map(|(their_touch, path)| {
-            let sees = match touch {
-                Touch::Create => made.creates_around(path) && their_touch != Touch::Create,
-                _ => their_touch == Touch::Read && path.sees_write(made),
-            };
-            let both_change = || match touch {
+        let both_make = match touch {
+            Touch::Create => is_declared && writes_of(then).any(|(_, own)| own.is_of_list(made)),
+            _ => both_write(made),
+        };
+        let mut claims = claims.iter();
+        claims.find_map(|(their_touch, path, is_written)| {
+            let (sees, is_decided) = match touch {
                 // A name that is read tells nothing but what both decide: who is in the list.
-                Touch::Create => {
-                    made.is_of_list(path) && writes_of(then).any(|(_, own)| own.is_of_list(made))
-                }
-                _ => writes_of(then).any(|(_, own)| own.covers(made) || own.covers(path)),
+                Touch::Create => (
+                    made.creates_around(path) && *their_touch != Touch::Create,
+                    both_make && made.is_of_list(path),
+                ),
+                _ => (
+                    *their_touch == Touch::Read && path.sees_write(made),
+                    both_make || *is_written,
+                ),
             };
-            (sees && !(is_declared && both_change())).then(|| path.to_string())
+            (sees && !is_decided).then(|| path.to_string())
         })
     };
     writes_of(first)
@@ -176,6 +187,13 @@ fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edg
             let path = seen_by_then(touch, made)?;
             Some(edge(first, then, Because::Path { first: touch, path }))
         })
+}
+
+/// Whether whoever may write `own` may write the whole path.
+fn covers(own: &ClaimPath, path: &ClaimPath) -> bool {
+    #[cfg(test)]
+    tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
+    own.covers(path)
 }
 
 /// The keys of a path, those of its scope included.
@@ -208,4 +226,76 @@ fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
         *key = out.field.compared(key).into();
     }
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::{cell::Cell, sync::Arc};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        manifest::Manifest,
+        plan::{Generation, MAX_PLUGINS, PlanError},
+        plugin::Settings,
+    };
+
+    thread_local! {
+        pub(super) static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A plugin that writes and reads the same paths as the others, and runs after some.
+    fn plugin(at: usize, paths: usize, after: std::ops::Range<usize>) -> Arc<Plugin> {
+        let path = |path| format!("pod-sets[@trainer].containers[node].env[P{path}]");
+        let name = |at| format!("p{at:03}");
+        let after: Vec<_> = after.filter(|other| *other != at).map(name).collect();
+        let manifest = json!({
+            "name": name(at), "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
+            "claims": {
+                "writes": (0..paths).map(path).collect::<Vec<_>>(),
+                "reads": (0..paths).map(path).collect::<Vec<_>>(),
+            },
+            "after": after,
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap())
+    }
+
+    /// Plugins that each run after all that were given before.
+    fn compared(plugins: usize, paths: usize) -> usize {
+        COMPARISONS.set(0);
+        Generation::new((0..plugins).map(|at| plugin(at, paths, 0..at))).unwrap();
+        COMPARISONS.get()
+    }
+
+    #[test]
+    fn comparisons_grow_with_the_square_of_the_claims() {
+        let (one, two) = (compared(2, 16), compared(2, 32));
+        assert!(two > one && two <= 4 * one, "{one} and {two}");
+        let (one, two) = (compared(8, 16), compared(16, 16));
+        assert!(two > one && two <= 5 * one, "{one} and {two}");
+    }
+
+    #[test]
+    fn plugins_that_all_run_after_each_other_are_cycles() {
+        let plugins = (0..MAX_PLUGINS).map(|at| plugin(at, 1, 0..MAX_PLUGINS));
+        let errors = Generation::new(plugins).unwrap_err();
+        let is_short =
+            |error: &PlanError| matches!(error, PlanError::Cycle { cycle } if cycle.len() == 2);
+        assert!(errors.iter().all(is_short), "{errors:?}");
+        assert!(errors.len() < MAX_PLUGINS);
+    }
+
+    #[test]
+    fn more_plugins_than_a_generation_has_are_refused() {
+        let error = Generation::new((0..=MAX_PLUGINS).map(|at| plugin(at, 1, 0..at))).unwrap_err();
+        assert_eq!(
+            error.first().unwrap().to_string(),
+            "65 plugins are loaded, but at most 64 can be; exclude some"
+        );
+        assert_eq!(error.len(), 1);
+    }
 }
