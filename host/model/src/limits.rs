@@ -28,10 +28,12 @@ pub struct Limits {
     /// Log lines, warnings and errors. Default 256.
     #[schemars(range(min = 1))]
     pub log_lines: u64,
-    /// Containers and init containers added to one TrainJob, over all its pod sets. Default 16.
+    /// Containers and init containers that the plugin adds to one TrainJob, over all its pod sets. The plugins of a TrainJob add no
+    /// more than the largest of their limits together. Default 16.
     #[schemars(range(min = 0))]
     pub containers: u64,
-    /// Objects emitted for one TrainJob. Default 16.
+    /// Objects that the plugin emits for one TrainJob. The plugins of a TrainJob emit no more than the largest of their limits
+    /// together. Default 16.
     #[schemars(range(min = 0))]
     pub objects: u64,
 }

@@ -12,6 +12,7 @@ mod problem;
 mod resolve;
 mod select;
 mod shape;
+mod together;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -257,9 +258,12 @@ impl Renderer {
         patches: &[PatchChanges],
     ) -> Result<InitOrder, Vec<Problem>> {
         pipeline::run(session, Phase::Transform, calls)?;
+        // Before what is done for each of them.
+        together::containers_within_limit(session, calls.plan)?;
         let init_order = self.freeze(session, calls.plan, patches)?;
         Problem::in_time(calls.deadline, || "the record was checked".to_owned())?;
         pipeline::run(session, Phase::Build, calls)?;
+        together::objects_within_limit(session, calls.plan)?;
         invariants::emitted_once(session)?;
         pipeline::run(session, Phase::Check, calls)?;
         Ok(init_order)

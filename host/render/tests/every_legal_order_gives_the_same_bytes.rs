@@ -65,6 +65,8 @@ fn adder(n: usize) -> Scripted {
         Phase::Check => call.context_warn(0, &format!("checked by {n}"), None),
     });
     plugin.reserved_env = vec![format!("{upper}_OVER")];
+    // As many as all of them add together.
+    (plugin.limits.containers, plugin.limits.objects) = (64, 64);
     plugin
 }
 

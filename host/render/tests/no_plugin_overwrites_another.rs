@@ -258,3 +258,52 @@ fn num_nodes_is_given_out_by_one_plugin_whose_name_explain_tells() {
         Some("its `nodeSets` give this pod set the nodes of spec.trainer.numNodes")
     );
 }
+
+/// A limit for each call is no limit for a TrainJob: 16 plugins added 16 each.
+#[test]
+fn plugins_together_add_no_more_than_the_largest_limit() {
+    let adds = |name: &str, count: usize, limit: u64| {
+        let creates = format!("pod-sets[*].init-containers[{name}-*]");
+        let writes = format!("objects[v1/ConfigMap/-{name}-*]");
+        let own = name.to_owned();
+        let claims = [("creates", &*creates), ("writes", &*writes)];
+        let mut plugin = Scripted::new(name, &claims, move |phase, call| {
+            for at in 0..count {
+                let name = format!("{own}-{at}");
+                match phase {
+                    Phase::Transform => {
+                        let set = pod_set(call, "node")?;
+                        call.pod_set_add_init_container(set, &name, "image:1")?;
+                    }
+                    Phase::Build => {
+                        let object =
+                            call.objects_emit(0, "v1", "ConfigMap", &format!("-{name}"), None)?;
+                        call.object_append(object, "a", "b")?;
+                    }
+                    Phase::Check => {}
+                }
+            }
+            Ok(())
+        });
+        plugin.limits.containers = limit;
+        plugin
+    };
+    let ten = || [adds("a", 10, 16), adds("b", 10, 16)];
+    let problems = texts(&render(&ten()).unwrap_err());
+    assert_eq!(
+        problems,
+        [
+            "containers: the plugins of this TrainJob add 20 together (a 1.0.0 (native): 10, b 1.0.0 (native): 10), but at most 16 are allowed; exclude one of them, or raise `limits.containers` of one in the policy file"
+        ]
+    );
+    // The operator raised one of them: the containers fit, and the objects do not.
+    let raised = [adds("a", 10, 16), adds("b", 10, 20)];
+    let problems = texts(&render(&raised).unwrap_err());
+    assert_eq!(problems.len(), 1);
+    assert!(
+        problems[0].starts_with("objects: the plugins of this TrainJob add 20 together ("),
+        "{problems:?}"
+    );
+    let few = [adds("a", 8, 16), adds("b", 8, 16)];
+    assert_eq!(render(&few).unwrap().objects.len(), 16);
+}

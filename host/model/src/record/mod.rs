@@ -129,11 +129,17 @@ impl Record {
         })
     }
 
+    /// The container of that name among `containers`, which a step runs in; never an init container of that name.
+    #[must_use]
+    pub fn main_container(&self, pod_set: u32, name: &str) -> Option<ContainerId> {
+        let [container, _] = self.containers_named(pod_set, name);
+        container
+    }
+
     /// The container `node` of a pod set, which is never an init container of that name.
     #[must_use]
     pub fn node_container(&self, pod_set: u32) -> Option<ContainerId> {
-        let [container, _] = self.containers_named(pod_set, NODE_CONTAINER);
-        container
+        self.main_container(pod_set, NODE_CONTAINER)
     }
 
     /// Adds a container of the runtime, last in its list, or in place of the one of that name. Its command and arguments

@@ -125,7 +125,7 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
             problems.push(Problem::runtime(path.index(at), message));
         }
         if let Some(name) = container_of_step(ancestor)
-            && record.container_named(position, name).is_none()
+            && record.main_container(position, name).is_none()
         {
             let pods = ["template", "spec", "template", "spec", "containers"];
             let message = format!("needs a container `{name}`, which the step {ancestor} runs in");

@@ -114,7 +114,7 @@ impl Overrides<'_> {
             .iter()
             .position(|set| set.ancestor.as_deref() == Some(ancestor));
         let set = set.and_then(|at| u32::try_from(at).ok());
-        let found = set.and_then(|set| self.record.container_named(set, container));
+        let found = set.and_then(|set| self.record.main_container(set, container));
         if found.is_none() {
             let message = format!(
                 "has nowhere to go: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",

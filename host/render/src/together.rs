@@ -1,0 +1,81 @@
+//! How much the plugins of one TrainJob add together. Each container is placed, and each object is applied and looked at by every
+//! reconcile, whichever plugin added it.
+
+use std::collections::BTreeMap;
+
+use trainyard_model::{
+    limits::Limits,
+    plugin::PluginId,
+    record::{Field, Owner},
+    session::Session,
+};
+
+use crate::{pipeline::Step, problem::Problem};
+
+/// Checks the containers that plugins added to the record.
+///
+/// # Errors
+/// They are more than the largest limit of the plugins.
+pub(crate) fn containers_within_limit(
+    session: &Session,
+    plan: &[Step<'_>],
+) -> Result<(), Vec<Problem>> {
+    let (record, base) = (session.record(), session.base());
+    let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
+    for (set, position) in record.pod_sets.iter().zip(0u32..) {
+        let base = base.pod_set(position);
+        for list in [Field::InitContainers, Field::Containers] {
+            for entry in set.fields.all(list).iter() {
+                let is_new = base.is_none_or(|base| base.fields.get(list, &entry.key).is_none());
+                let step = plan
+                    .iter()
+                    .find(|step| entry.owner == Owner::Plugin(step.rank));
+                if let Some(step) = step.filter(|_| is_new) {
+                    *added.entry(&step.policy.plugin().id).or_default() += 1;
+                }
+            }
+        }
+    }
+    within("containers", &added, most(plan, |limits| limits.containers))
+}
+
+/// Checks the objects that plugins emitted.
+///
+/// # Errors
+/// They are more than the largest limit of the plugins.
+pub(crate) fn objects_within_limit(
+    session: &Session,
+    plan: &[Step<'_>],
+) -> Result<(), Vec<Problem>> {
+    let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
+    for emitted in session.emitted() {
+        *added.entry(&emitted.plugin).or_default() += 1;
+    }
+    within("objects", &added, most(plan, |limits| limits.objects))
+}
+
+/// The largest limit of the plugins: an operator who raises that of one means its TrainJobs.
+fn most(plan: &[Step<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
+    let limits = plan
+        .iter()
+        .map(|step| &step.policy.plugin().settings.limits);
+    limits.map(limit).max().unwrap_or_default()
+}
+
+fn within(what: &str, added: &BTreeMap<&PluginId, u64>, most: u64) -> Result<(), Vec<Problem>> {
+    let all: u64 = added.values().sum();
+    if all <= most {
+        return Ok(());
+    }
+    let each: Vec<_> = added
+        .iter()
+        .map(|(plugin, count)| format!("{plugin}: {count}"))
+        .collect();
+    Err(vec![Problem::Invariant {
+        place: what.to_owned(),
+        message: format!(
+            "the plugins of this TrainJob add {all} together ({}), but at most {most} are allowed; exclude one of them, or raise `limits.{what}` of one in the policy file",
+            each.join(", ")
+        ),
+    }])
+}
