@@ -236,6 +236,26 @@ fn errors_are_printed_up_to_a_count() {
     assert!(errors[500].ends_with(" more errors are not printed; correct those above first"));
 }
 
+/// Each of these TrainJobs has 101 errors, of a few hundred bytes each.
+#[test]
+fn errors_that_nobody_prints_are_not_kept() {
+    const JOBS: usize = 12_000;
+    let fields: String = (0..100).map(|at| format!("a{at}: 1, ")).collect();
+    let mut text = String::new();
+    for at in 0..JOBS {
+        writeln!(text, "---\n{{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {{name: j{at}}}, spec: {{{fields}}}}}").unwrap();
+    }
+    let errors = refused(&text);
+    assert_eq!(errors.len(), 501);
+    assert_eq!(
+        errors[500],
+        format!(
+            "error: {} more errors are not printed; correct those above first",
+            JOBS * 101 - 500
+        )
+    );
+}
+
 #[test]
 fn what_is_not_a_file_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ use trainyard_controller::settings::{LogFormat, Logging};
 use trainyard_model::text::{MAX_LINE, clean_to, json_escaped};
 
 /// The most lines that one run prints about what is wrong with it.
-const MAX_LINES: usize = 500;
+pub(crate) const MAX_LINES: usize = 500;
 
 /// Everything that is wrong with a run, a line each.
 #[derive(Debug, Default)]
@@ -44,6 +44,11 @@ impl Failure {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// Counts errors of which nobody keeps the lines.
+    pub(crate) const fn leave_out(&mut self, errors: usize) {
+        self.left_out += errors;
     }
 
     /// Whether nothing is wrong.

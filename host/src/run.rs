@@ -11,7 +11,7 @@ use crate::{
     cli::{InputArgs, LoadArgs},
     load::Loaded,
     output::Progress,
-    report::{self, Failure},
+    report::{self, Failure, MAX_LINES},
 };
 
 /// The files and plugins of one run.
@@ -61,17 +61,25 @@ pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failur
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     let admission = Admission::default();
     let progress = Progress::new("checking", inputs.objects.len());
+    let mut failure = Failure::from_iter(inputs.errors);
     let mut admitted = Vec::with_capacity(inputs.objects.len());
+    let mut errors = 0;
     for object in inputs.objects {
-        admitted.push(
-            admission
-                .admit(object, None, args.namespace())
-                .map_err(|error| Failure::from_iter([error]))?,
-        );
+        let mut object = admission
+            .admit(object, None, args.namespace())
+            .map_err(|error| Failure::from_iter([error]))?;
+        if errors > MAX_LINES && object.errors.len() > 1 {
+            // Nobody prints them. One has to stay, so that the object is refused.
+            failure.leave_out(object.errors.len() - 1);
+            object.errors.truncate(1);
+            object.errors.shrink_to_fit();
+        }
+        errors += object.errors.len();
+        admitted.push(object);
         progress.step();
     }
     progress.finish();
-    Ok((admitted, inputs.errors.into_iter().collect()))
+    Ok((admitted, failure))
 }
 
 /// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it
