@@ -57,6 +57,7 @@ fn places_are_those_of_the_file() {
     assert_eq!(places("a: é: b\n"), [(1, 1, 5)]);
     assert_eq!(places("{\"a\": 1}\n{\"a\": 1,\n \"b\": }\n"), [(2, 3, 7)]);
     assert_eq!(places("{\"a\": 1,\n \"a\": 2}\n"), [(1, 2, 4)]);
+    assert_eq!(places("{} {\"a\": 1, \"a\": 2}"), [(2, 1, 15)]);
 }
 
 #[test]
@@ -163,6 +164,7 @@ fn values_are_bounded() {
         object(list("{\"a\":1}", 800_000)),
         object(list(&deep, 20_000)),
         "a\n---\n".repeat(1_500_000),
+        "{}".repeat(2_000_000),
     ] {
         let result = yaml::read(&text).pop().unwrap();
         let limit = MAX_VALUE_BYTES;

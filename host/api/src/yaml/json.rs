@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Map, Value};
 
 use super::{Budget, Document, Error, ErrorKind, MAX_VALUE_BYTES, scalar};
@@ -22,21 +24,45 @@ pub fn read_json(text: &str) -> Result<Value, Error> {
 /// Reads any number of JSON values in a row.
 pub(super) fn read_stream(text: &str, budget: &mut Budget) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let mut number = 0;
-    while reader.end().is_err() {
-        number += 1;
-        let mut read = || {
-            let value = Strict(&mut *budget).deserialize(&mut reader)?;
-            budget.take(2 * size_of::<Document>()).map_err(too_much)?;
-            Ok(value)
+    // A value is found before it is read: where one ends, only the reader of a whole stream tells.
+    let mut found = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    for number in 1.. {
+        let start = found.byte_offset();
+        let Some(is_value) = found.next() else { break };
+        let end = if is_value.is_ok() {
+            found.byte_offset()
+        } else {
+            text.len()
         };
-        let value: Value = read().map_err(|error| json_error(number, &error))?;
+        let (before, rest) = text.split_at_checked(start).unwrap_or_default();
+        let part = rest.get(..end - start).unwrap_or_default();
+        let value = read_first(part, budget);
+        let value = value.map_err(|error| behind(before, json_error(number, &error)))?;
+        is_value.map_err(|error| json_error(number, &error))?;
         if !value.is_null() {
             documents.push(Document { number, value });
         }
     }
     Ok(documents)
+}
+
+fn read_first(text: &str, budget: &mut Budget) -> serde_json::Result<Value> {
+    budget.take(2 * size_of::<Document>()).map_err(too_much)?;
+    Strict(budget).deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// The error of a part of a text, with its place in the whole.
+fn behind(before: &str, error: Error) -> Error {
+    let (lines, last) = match before.rsplit_once('\n') {
+        Some((lines, last)) => (lines.matches('\n').count() + 1, last),
+        None => (0, before),
+    };
+    let column = if error.line == 1 { last.len() } else { 0 };
+    Error {
+        line: error.line + lines,
+        column: error.column + column,
+        ..error
+    }
 }
 
 fn json_error(document: usize, error: &serde_json::Error) -> Error {
@@ -55,7 +81,7 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
     let column = column.max(1);
     Error {
         document,
-        line,
+        line: line.max(1),
         column,
         kind,
     }
