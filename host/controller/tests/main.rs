@@ -10,5 +10,6 @@ mod plugin_calls_have_spans;
 mod plugins_that_exhaust_their_limits_are_left_alone;
 mod probes_and_metrics_are_served;
 mod slow_plugins_delay_nobody_else;
+mod snapshots_may_be_deleted_or_marked_late;
 mod stub;
 mod the_queue_is_fair;

@@ -11,6 +11,9 @@ use super::snapshot::STARTED;
 /// The annotation of a suspended JobSet whose Jobs may still have what was taken from the placement of its pods.
 pub(crate) const TAKEN: &str = "trainyard.dev/taken-placement";
 
+/// The annotation of a JobSet in the place of one that was deleted: its snapshot may still say that there is none.
+pub(crate) const RECREATED: &str = "trainyard.dev/recreated";
+
 /// The patch that suspends a running JobSet and changes nothing else of it, whatever its version.
 pub(crate) fn suspension(uid: &str) -> Value {
     json!({"metadata": {"uid": uid}, "spec": {"suspend": true}})
@@ -52,7 +55,7 @@ pub(crate) fn hold(job_set: &mut Value, taken: &Entries) {
 pub(crate) fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| ![STARTED, INPUTS, TAKEN].contains(&key.as_str()));
+        annotations.retain(|key, _| ![STARTED, INPUTS, TAKEN, RECREATED].contains(&key.as_str()));
     }
 }
 

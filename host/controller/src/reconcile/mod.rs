@@ -37,6 +37,7 @@ pub use error::ReconcileError;
 pub(crate) use error::is_not_found;
 use error::unless_gone;
 pub(crate) use inputs::INPUTS;
+pub(crate) use job_set::RECREATED;
 pub use live::{LiveError, live};
 pub use plan::{Plan, Planned};
 pub use snapshot::{Listed, Snapshot, SnapshotError};
@@ -180,8 +181,13 @@ impl Reconciler {
 
     /// Keeps what is known of a JobSet that is gone, until its TrainJob says its end.
     pub(crate) fn departed(&self, key: &Key, gone: Gone<JobSetState>) {
-        let was_told = |job: Arc<TrainJobState>| status::end(&job.status).is_some();
-        if !self.stores.jobs.get(key).is_none_or(was_told) {
+        let jobs = &self.stores.jobs;
+        let is_told = match jobs.get(key) {
+            Some(job) => status::end(&job.status).is_some(),
+            // It may come with the first list, or in another version that can be read.
+            None => jobs.is_synced() && jobs.unreadable(key).is_none(),
+        };
+        if !is_told {
             self.departed.note(key, gone.last, gone.was_seen);
         }
     }

@@ -152,6 +152,11 @@ pub(crate) fn is_started(metadata: &ObjectMeta) -> bool {
     has(metadata, STARTED)
 }
 
+/// Whether a snapshot says that its JobSet was deleted, and that there is no other yet.
+pub(crate) fn is_to_recreate(metadata: &ObjectMeta) -> bool {
+    has(metadata, RECREATE)
+}
+
 fn has(metadata: &ObjectMeta, annotation: &str) -> bool {
     let annotations = metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key(annotation))
@@ -343,7 +348,7 @@ impl Snapshot {
         }
         snapshot.objects = Self::listed(map)?;
         snapshot.started = is_started(&map.metadata);
-        snapshot.recreate = has(&map.metadata, RECREATE);
+        snapshot.recreate = is_to_recreate(&map.metadata);
         snapshot.written = Some(Written::of(&map.metadata));
         Ok(snapshot)
     }

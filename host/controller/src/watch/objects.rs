@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
 use crate::queue::Key;
-use crate::reconcile::{INPUTS, Wishes};
+use crate::reconcile::{INPUTS, RECREATED, Wishes};
 use crate::wire::{self, Identity, Undecodable};
 
 use super::states::{
@@ -326,16 +326,16 @@ impl Decode for JobSetObject {
                 .find(|owner| owner.controller == Some(true))
                 .map(|owner| owner.uid.into())
         };
+        let uid = uid(&mut metadata)?;
+        let mut annotations = metadata.annotations.unwrap_or_default();
         Ok(JobSetState {
-            uid: uid(&mut metadata)?,
+            uid,
             version,
             owner: metadata.owner_references.and_then(owner),
             deleting: metadata.deletion_timestamp.is_some(),
             suspended: spec.suspend,
-            inputs: metadata
-                .annotations
-                .and_then(|mut all| all.remove(INPUTS))
-                .map(Into::into),
+            inputs: annotations.remove(INPUTS).map(Into::into),
+            recreated: annotations.contains_key(RECREATED),
             end: status.conditions.into_iter().find(is_end).map(Box::new),
             jobs: jobs.into(),
         })

@@ -128,6 +128,8 @@ pub struct JobSetState {
     pub suspended: bool,
     /// What it was rendered from, if it says so.
     pub(crate) inputs: Option<Box<str>>,
+    /// Whether it was made in the place of one that was deleted.
+    pub(crate) recreated: bool,
     /// Its end, where it has one: the condition `Completed` or `Failed`.
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
@@ -155,6 +157,7 @@ impl JobSetState {
             deleting: true,
             suspended: false,
             inputs: None,
+            recreated: false,
             end: Some(Box::new(end)),
             jobs: jobs.into(),
         }
@@ -208,6 +211,7 @@ impl JobSetState {
             deleting: false,
             suspended: false,
             inputs: None,
+            recreated: false,
             end,
             jobs,
         }

@@ -139,32 +139,35 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         objects.went(key.clone(), version);
     }
 
-    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone, as it was last if that
-    /// was readable.
-    pub(crate) fn replace(
-        &self,
-        listed: Vec<(K, Read<S>)>,
-        before: u64,
-    ) -> Vec<(K, Option<Arc<S>>)> {
-        let listed_versions = listed.iter().map(|(_, read)| version(read));
-        let last = listed_versions.fold(before, u64::max);
-        let keys: HashSet<K> = listed.iter().map(|(key, _)| key.clone()).collect();
+    /// What a whole list shows to be gone, as it was last if that was readable; `before` is the newest version of when the list was
+    /// asked for.
+    pub(crate) fn missing(&self, listed: &[(K, Read<S>)], before: u64) -> Vec<(K, Arc<S>)> {
+        let gone = Missing::from(listed, before);
+        let objects = self.read();
+        let there = objects.there.iter();
+        let missing = there.filter(|(key, state)| gone.has(key, state.version()));
+        missing
+            .map(|(key, state)| (key.clone(), state.clone()))
+            .collect()
+    }
+
+    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone.
+    pub(crate) fn replace(&self, listed: Vec<(K, Read<S>)>, before: u64) -> Vec<K> {
+        let missing = Missing::from(&listed, before);
         let mut objects = self.write();
         for (key, read) in listed {
             objects.put(key, read);
         }
-        // What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
-        let is_gone = |key: &K, version: u64| !keys.contains(key) && version <= last;
         let there = objects
             .there
-            .extract_if(|key, state| is_gone(key, state.version()));
-        let mut gone: Vec<_> = there.map(|(key, state)| (key, Some(state))).collect();
+            .extract_if(|key, state| missing.has(key, state.version()));
+        let mut gone: Vec<_> = there.map(|(key, _)| key).collect();
         let unreadable = objects
             .unreadable
-            .extract_if(|key, state| is_gone(key, state.version()));
-        gone.extend(unreadable.map(|(key, _)| (key, None)));
-        for (key, _) in &gone {
-            objects.went(key.clone(), last);
+            .extract_if(|key, state| missing.has(key, state.version()));
+        gone.extend(unreadable.map(|(key, _)| key));
+        for key in &gone {
+            objects.went(key.clone(), missing.last);
         }
         drop(objects);
         self.synced.send_replace(true);
@@ -189,6 +192,28 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
 
     fn write(&self) -> RwLockWriteGuard<'_, Objects<K, S>> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is in no list.
+struct Missing<K> {
+    listed: HashSet<K>,
+    /// The newest version that the list can have shown.
+    last: u64,
+}
+
+impl<K: Eq + Hash + Clone> Missing<K> {
+    fn from<S: State>(listed: &[(K, Read<S>)], before: u64) -> Self {
+        let versions = listed.iter().map(|(_, read)| version(read));
+        Self {
+            last: versions.fold(before, u64::max),
+            listed: listed.iter().map(|(key, _)| key.clone()).collect(),
+        }
+    }
+
+    /// What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
+    fn has(&self, key: &K, version: u64) -> bool {
+        version <= self.last && !self.listed.contains(key)
     }
 }
 
@@ -285,10 +310,10 @@ mod tests {
         let before = store.newest();
         store.put("written since", At(9));
         assert!(!store.is_synced());
-        assert_eq!(
-            store.replace(vec![("stays", Ok(At(3))), ("new", Ok(At(4)))], before),
-            [("gone", Some(At(1).into()))]
-        );
+        let list = || vec![("stays", Ok(At(3))), ("new", Ok(At(4)))];
+        let missing = store.missing(&list(), before);
+        assert_eq!(missing, [("gone", At(1).into())]);
+        assert_eq!(store.replace(list(), before), ["gone"]);
         assert!(store.is_synced());
         assert_eq!(*store.get(&"stays").unwrap(), At(3));
         assert_eq!(store.len(), 3);
@@ -300,10 +325,8 @@ mod tests {
         store.put("stays", At(2));
         store.put("gone", At(7));
         let listed = vec![("stays", Ok(At(2)))];
-        let gone = store.replace(listed, store.newest());
-        assert_eq!(gone, [("gone", Some(At(7).into()))]);
-        let gone = store.replace(Vec::new(), store.newest());
-        assert_eq!(gone, [("stays", Some(At(2).into()))]);
+        assert_eq!(store.replace(listed, store.newest()), ["gone"]);
+        assert_eq!(store.replace(Vec::new(), store.newest()), ["stays"]);
         assert!(store.is_empty());
     }
 
@@ -338,7 +361,8 @@ mod tests {
         store.replace(vec![("a", unreadable(2)), ("b", unreadable(3))], 0);
         store.remove(&"a", 4);
         assert_eq!(store.keys(), ["b"]);
-        assert_eq!(store.replace(Vec::new(), store.newest()), [("b", None)]);
+        assert!(store.missing(&[], store.newest()).is_empty());
+        assert_eq!(store.replace(Vec::new(), store.newest()), ["b"]);
         assert_eq!(store.count_unreadable(), 0);
         assert!(!store.put("a", At(3)));
     }

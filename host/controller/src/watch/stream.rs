@@ -182,16 +182,16 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     fn listed(&mut self, listed: Vec<Keyed<W>>, before: u64) {
+        // Before they go, as in `deleted`.
+        for (key, last) in self.store.missing(&listed, before) {
+            let was_seen = false;
+            self.follower.changed(&key, Some(Gone { last, was_seen }));
+        }
         let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
         let gone = self.store.replace(listed, before);
         self.works();
-        for key in keys {
-            self.follower.changed(&key, None);
-        }
-        for (key, last) in gone {
-            let was_seen = false;
-            let gone = last.map(|last| Gone { last, was_seen });
-            self.follower.changed(&key, gone);
+        for key in keys.iter().chain(&gone) {
+            self.follower.changed(key, None);
         }
     }
 

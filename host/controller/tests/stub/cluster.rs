@@ -235,6 +235,12 @@ impl Cluster {
         object
     }
 
+    /// Deletes an object.
+    pub(crate) fn delete(&self, plural: &str, namespace: &str, name: &str) {
+        let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        assert!(self.remove(&id), "{id:?} is not there");
+    }
+
     fn remove(&self, id: &Id) -> bool {
         let mut state = self.state.lock().unwrap();
         let Some(mut object) = state.objects.remove(id) else {

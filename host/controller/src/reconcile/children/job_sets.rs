@@ -7,7 +7,6 @@ use kube::core::response::{Status, reason};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use trainyard_api::names;
-use trainyard_model::lookup::Lookups;
 use trainyard_render::Warning;
 
 use super::beside::{Held, Stage};
@@ -15,6 +14,7 @@ use super::{Pass, Placed};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::inputs::{self, INPUTS};
+use crate::reconcile::job_set::RECREATED;
 use crate::reconcile::placement::{self, Entries};
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
@@ -118,10 +118,7 @@ impl Pass<'_> {
         let made = self.made().await?;
         let objects = &made.rendered.objects;
         let objects = self.apply_beside(objects, Stage::Fresh).await?;
-        let (key, job_set) = (
-            self.key,
-            self.marked(made.rendered.job_set, &made.snapshot.lookups),
-        );
+        let (key, job_set) = (self.key, self.marked(made.rendered.job_set, &made.snapshot));
         let params = PatchParams::apply(MANAGER);
         let applied = self
             .reconciler
@@ -138,7 +135,7 @@ impl Pass<'_> {
             other => other,
         };
         applied?;
-        self.note_made(&made.snapshot, &job_set).await?;
+        self.note_made(made.snapshot, &job_set).await?;
         Ok(Placed {
             warnings: made.rendered.warnings,
             objects: Some(objects),
@@ -148,7 +145,10 @@ impl Pass<'_> {
     /// Brings a suspended JobSet to where it should be.
     pub(super) async fn change(&self, found: &JobSetState) -> Result<Placed, ReconcileError> {
         let mut warnings = Vec::new();
-        let snapshot = self.snapshot_or_another(&mut warnings).await?;
+        let mut snapshot = self.snapshot_or_another(found, &mut warnings).await?;
+        if let Some(snapshot) = &mut snapshot {
+            self.is_recreated(snapshot).await?;
+        }
         // A JobSet without a snapshot or a plan is older than they are: nobody knows whether it has run.
         let is_new = |snapshot: &Snapshot| !snapshot.started && snapshot.plan.is_some();
         let mut placed = match snapshot {
@@ -202,7 +202,7 @@ impl Pass<'_> {
         if made.renewed {
             self.replace_snapshot(&mut made.snapshot).await?;
         }
-        let wanted = self.marked(made.rendered.job_set, &made.snapshot.lookups);
+        let wanted = self.marked(made.rendered.job_set, &made.snapshot);
         let objects = &made.rendered.objects;
         if live.inputs.is_some() && live.inputs.as_deref() == inputs::annotation(&wanted) {
             let listed: Vec<_> = objects.iter().map(Listed::of).collect();
@@ -227,7 +227,7 @@ impl Pass<'_> {
             placed.warnings.extend(self.jobs_without(&live).await?);
         }
         if self.replace(&live, &wanted).await? {
-            self.note_made(&made.snapshot, &wanted).await?;
+            self.note_made(made.snapshot, &wanted).await?;
         }
         Ok(placed)
     }
@@ -365,11 +365,14 @@ impl Pass<'_> {
     }
 
     /// The JobSet as it is applied. One that is let go says so from then on; one that waits says what it was rendered from.
-    fn marked(&self, job_set: Value, lookups: &Lookups) -> Value {
+    fn marked(&self, job_set: Value, snapshot: &Snapshot) -> Value {
         let mut job_set = self.owned(job_set);
         job_set::clear_marks(&mut job_set);
+        if snapshot.recreate {
+            job_set::annotate(&mut job_set, RECREATED, "true".to_owned());
+        }
         if self.job.suspend {
-            let inputs = self.inputs.annotation(lookups);
+            let inputs = self.inputs.annotation(&snapshot.lookups);
             job_set::annotate(&mut job_set, INPUTS, inputs);
         } else {
             job_set::mark_started(&mut job_set);

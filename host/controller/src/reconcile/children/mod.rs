@@ -128,6 +128,10 @@ impl Reconciler {
         if let Some(known) = known {
             return known.is_of(&state.uid, fingerprint);
         }
+        if found.recreated {
+            // Its snapshot may not say so yet.
+            return false;
+        }
         let inputs = Inputs::of(&self.common, state);
         let is_as_wanted = inputs.are_all_of(found.inputs.as_deref());
         if is_as_wanted {

@@ -13,7 +13,7 @@ use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::plan::{Plan, Planned};
 use crate::reconcile::snapshot::Snapshot;
-use crate::watch::{RuntimeKey, RuntimeState};
+use crate::watch::{JobSetState, RuntimeKey, RuntimeState};
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
 pub(super) struct Made {
@@ -59,10 +59,20 @@ impl Pass<'_> {
         .await
     }
 
-    /// The snapshot of a JobSet that is there, and may have run, made again of the runtime as it is now.
-    pub(super) async fn snapshot_again(&self) -> Result<Snapshot, ReconcileError> {
-        let snapshot = self.fresh_snapshot().await?.of_a_started_job();
-        let mut made = self.render(snapshot).await?;
+    /// The snapshot of a suspended JobSet, made again of the runtime as it is now.
+    pub(super) async fn snapshot_again(
+        &self,
+        found: &JobSetState,
+    ) -> Result<Snapshot, ReconcileError> {
+        let snapshot = self.fresh_snapshot().await?;
+        // A JobSet that has never run says what it was rendered from. Any other may have run.
+        let has_never_run = !self.has_run && found.inputs.is_some();
+        let made = self.render(if has_never_run {
+            snapshot
+        } else {
+            snapshot.of_a_started_job()
+        });
+        let mut made = made.await?;
         self.post_snapshot(&mut made.snapshot).await?;
         Ok(made.snapshot)
     }

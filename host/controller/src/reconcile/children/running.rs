@@ -98,6 +98,10 @@ impl Reconciler {
         };
         let known = self.known().get(key).cloned();
         let known = known.filter(|known| known.uid == state.uid);
+        if known.is_none() && job_set.recreated {
+            // Whoever made it may not have come to say so.
+            self.is_recreated(key, &state.uid).await?;
+        }
         if let Some(known) = known {
             let job_changed = known.fingerprint != fingerprint;
             if !job_changed && known.job_set == now.job_set {

@@ -10,8 +10,11 @@ use trainyard_render::{Renderer, Warning};
 use super::{Pass, warning};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{RECREATE, STARTED, Snapshot, Written, is_started};
+use crate::reconcile::snapshot::{
+    RECREATE, STARTED, Snapshot, Written, is_started, is_to_recreate,
+};
 use crate::reconcile::{Reconciler, creating, merging, owner};
+use crate::watch::JobSetState;
 
 impl Reconciler {
     /// Has the snapshot of the TrainJob of that UID say that the JobSet has run; one that is somebody else's is left as it is, and
@@ -52,6 +55,29 @@ impl Reconciler {
             annotations.insert(RECREATE.to_owned(), json!("true"));
         }
         let patch = json!({"metadata": {"annotations": annotations}, "immutable": true});
+        self.mark(key, written, patch).await
+    }
+
+    /// The same for a TrainJob whose JobSet runs, and says that it is another one.
+    pub(super) async fn is_recreated(&self, key: &Key, uid: &str) -> Result<(), ReconcileError> {
+        let maps: Api<ConfigMap> = self.api(key);
+        let name = Snapshot::name(&key.name);
+        let found = maps.get_metadata_opt(&name).await;
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let found = found.map(|found| found.metadata);
+        if let Some(found) = found.filter(|it| owner::is_of(uid, it) && is_to_recreate(it)) {
+            self.unmark_recreate(key, &Written::of(&found)).await?;
+        }
+        Ok(())
+    }
+
+    async fn unmark_recreate(
+        &self,
+        key: &Key,
+        written: &Written,
+    ) -> Result<Written, ReconcileError> {
+        let patch = json!({"metadata": {"annotations": {RECREATE: null}}});
         self.mark(key, written, patch).await
     }
 
@@ -107,11 +133,12 @@ impl Pass<'_> {
     /// can go on without.
     pub(super) async fn snapshot_or_another(
         &self,
+        found: &JobSetState,
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Snapshot>, ReconcileError> {
         let another = match self.snapshot().await {
             Ok(Some(snapshot)) => Ok(snapshot),
-            Ok(None) => self.snapshot_again().await,
+            Ok(None) => self.snapshot_again(found).await,
             Err(error @ (ReconcileError::Snapshot(_) | ReconcileError::Foreign { .. })) => {
                 warnings.push(warning(&error));
                 let fresh = self.fresh_snapshot().await;
@@ -217,19 +244,27 @@ impl Pass<'_> {
     /// there is another in the place of one that was deleted.
     pub(super) async fn note_made(
         &self,
-        snapshot: &Snapshot,
+        mut snapshot: Snapshot,
         job_set: &Value,
     ) -> Result<(), ReconcileError> {
+        self.is_recreated(&mut snapshot).await?;
         let Some(written) = &snapshot.written else {
             return Ok(());
         };
         let ttl = job_set.pointer("/spec/ttlSecondsAfterFinished");
         let goes = ttl.is_some_and(|seconds| !seconds.is_null()) && !self.job.suspend;
-        if snapshot.recreate {
-            let patch = json!({"metadata": {"annotations": {RECREATE: null}}});
-            self.reconciler.mark(self.key, written, patch).await?;
-        } else if goes && !snapshot.started {
+        if goes && !snapshot.started {
             self.reconciler.seal(self.key, written, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Has the snapshot no longer say that its JobSet was deleted: there is another one.
+    pub(super) async fn is_recreated(&self, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
+        if let Some(written) = snapshot.written.as_ref().filter(|_| snapshot.recreate) {
+            let written = self.reconciler.unmark_recreate(self.key, written).await?;
+            snapshot.written = Some(written);
+            snapshot.recreate = false;
         }
         Ok(())
     }

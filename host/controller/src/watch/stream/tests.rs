@@ -52,8 +52,8 @@ fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
 }
 
 /// What a follower was told.
-#[derive(Default)]
-struct Told {
+struct Told<'s> {
+    store: &'s Jobs,
     health: Mutex<Vec<Health>>,
     /// How often each object changed.
     changed: Mutex<BTreeMap<String, usize>>,
@@ -61,7 +61,7 @@ struct Told {
     gone: Mutex<Vec<(String, bool)>>,
 }
 
-impl Follower<TrainJobObject> for Told {
+impl Follower<TrainJobObject> for Told<'_> {
     fn health(&self, health: Health) {
         self.health.lock().unwrap().push(health);
     }
@@ -73,6 +73,9 @@ impl Follower<TrainJobObject> for Told {
     ) {
         let name = key.name.to_string();
         if let Some(gone) = gone {
+            // Nobody finds it gone who could not know how it went.
+            let is_there = self.store.get(key).is_some();
+            assert!(is_there || name == "never-seen", "{name}");
             let gone = (name.clone(), gone.was_seen);
             self.gone.lock().unwrap().push(gone);
         }
@@ -83,8 +86,13 @@ impl Follower<TrainJobObject> for Told {
 type Jobs = Store<Key, <TrainJobObject as crate::watch::Watched>::State>;
 
 /// Follows until the script has no answer left, and nothing happens for longer than any pause.
-async fn followed(script: &Script, store: &Jobs) -> Told {
-    let told = Told::default();
+async fn followed<'s>(script: &Script, store: &'s Jobs) -> Told<'s> {
+    let told = Told {
+        store,
+        health: Mutex::default(),
+        changed: Mutex::default(),
+        gone: Mutex::default(),
+    };
     let client = script.client();
     let end = tokio::time::timeout(Duration::from_secs(1_000), follow(&client, store, &told));
     assert!(end.await.is_err());
@@ -212,7 +220,8 @@ async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
     answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(12));
     answers.push(Answer::ok(line("ADDED", &object("a", 10, &json!({})))));
     let script = Script::new(answers);
-    let told = followed(&script, &Jobs::default()).await;
+    let store = Jobs::default();
+    let told = followed(&script, &store).await;
     let health = told.health.lock().unwrap();
     let [Health::Lost(why), .., Health::Follows] = &**health else {
         panic!("{health:?}");
@@ -232,7 +241,8 @@ async fn a_watch_that_fails_shortly_is_not_lost() {
         Answer::status(500),
         Answer::ok(line("ADDED", &object("a", 10, &json!({})))),
     ]);
-    let told = followed(&script, &Jobs::default()).await;
+    let store = Jobs::default();
+    let told = followed(&script, &store).await;
     assert!(told.health.lock().unwrap().is_empty());
 }
 
