@@ -220,7 +220,7 @@ mod tests {
         assert!(
             matches!(&bad, Err(NotDone::Panicked(text)) if text == "a bug"),
             "{:?}",
-            bad.map(|()| ())
+            bad
         );
         assert_eq!(threads.run(&worker, &team, |_| 7).await.unwrap(), 7);
     }

@@ -6,6 +6,7 @@
 //! of a pair in the same way: from the first JobSet that it sees to the last one.
 
 mod bare;
+mod crowd;
 mod measured;
 mod objects;
 mod summary;
@@ -21,7 +22,7 @@ use kube::api::{DynamicObject, ListParams};
 use trainyard_cluster::{ControlPlane, define_kinds, reference_controller};
 
 use measured::{Contender, Limits, Measured};
-use objects::{JOB_SET, api};
+use objects::{Fate, JOB_SET, api};
 use summary::{Figures, Pair};
 
 /// Calls of the bare client at once, and TrainJobs that a controller reconciles at once.
@@ -65,6 +66,12 @@ struct Arguments {
     /// Measures the reference too, in as many pairs; builds it with Go, once.
     #[arg(long, default_value_t = 0)]
     reference_pairs: usize,
+    /// Measures how long a suspension takes beside so many failing TrainJobs of another namespace, and as many that wait in a third.
+    #[arg(long, default_value_t = 0)]
+    crowd: usize,
+    /// Measures how soon a controller that starts has seen to so many TrainJobs that wait.
+    #[arg(long, default_value_t = 0)]
+    waiting: usize,
 }
 
 /// Which of a pair goes first.
@@ -77,7 +84,9 @@ enum First {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let ours = Contender::Trainyard(&arguments.program);
-    summary::header();
+    if arguments.pairs > 0 || arguments.many > 0 {
+        summary::header();
+    }
     pairs("trainyard", &ours, arguments.jobs, arguments.pairs)?;
     if arguments.many > 0 {
         let figures = alone(&ours, arguments.many)?;
@@ -91,6 +100,12 @@ fn main() -> Result<()> {
             let reference = Contender::Reference(&program, limits);
             pairs(name, &reference, arguments.jobs, arguments.reference_pairs)?;
         }
+    }
+    if arguments.crowd > 0 {
+        crowd::suspensions(&ours, arguments.crowd)?;
+    }
+    if arguments.waiting > 0 {
+        crowd::restart(&ours, arguments.waiting)?;
     }
     Ok(())
 }
@@ -108,7 +123,9 @@ fn pairs(name: &str, contender: &Contender<'_>, jobs: usize, count: usize) -> Re
         pair.print_row(&format!("{name}, pair {}", number + 1));
         measured.push(pair);
     }
-    summary::print(name, &measured);
+    if count > 0 {
+        summary::print(name, &measured);
+    }
     Ok(())
 }
 
@@ -148,7 +165,7 @@ async fn prepare(plane: &ControlPlane, contender: &Contender<'_>) -> Result<(f64
     let client = plane.client();
     objects::create_runtime(client).await?;
     let namespace = plane.new_namespace().await?;
-    objects::create_jobs(client, &namespace, 1).await?;
+    objects::create_jobs(client, &namespace, 1, Fate::Runs).await?;
     let controller = Measured::start(plane, contender).await?;
     let job_sets = api(client, &namespace, JOB_SET);
     observe(&job_sets, 1).await?;
@@ -170,7 +187,7 @@ async fn measure(
     jobs: usize,
 ) -> Result<Figures> {
     let namespace = plane.new_namespace().await?;
-    objects::create_jobs(plane.client(), &namespace, jobs).await?;
+    objects::create_jobs(plane.client(), &namespace, jobs, Fate::Runs).await?;
     let controller = Measured::start(plane, contender).await?;
     let time = observe(&api(plane.client(), &namespace, JOB_SET), jobs).await?;
     let cpu = controller.cpu().await?;

@@ -96,6 +96,17 @@ impl Measured {
         self.sum(self.counts).await
     }
 
+    /// Its reconciles so far.
+    pub(crate) async fn reconciles(&self) -> Result<f64> {
+        self.sum("controller_runtime_reconcile_total").await
+    }
+
+    /// Whether no TrainJob waits for a worker, and none is worked on.
+    pub(crate) async fn is_idle(&self) -> Result<bool> {
+        let waiting = self.sum("workqueue_depth").await?;
+        Ok(waiting + self.sum("controller_runtime_active_workers").await? == 0.0)
+    }
+
     /// The sum of a metric over all of its labels.
     async fn sum(&self, name: &str) -> Result<f64> {
         let text = http_get(self.metrics.number(), "/metrics").await?;
@@ -115,6 +126,7 @@ fn trainyard(program: &Path, metrics: &str, probes: &str) -> Command {
     let mut command = Command::new(program);
     command
         .arg("controller")
+        .arg("--leader-elect=false")
         .arg(format!("--concurrency={AT_ONCE}"))
         .arg(format!("--metrics-bind-address={metrics}"))
         .arg(format!("--health-probe-bind-address={probes}"));

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::AT_ONCE;
 
@@ -48,17 +48,54 @@ pub(crate) async fn create_runtime(client: &Client) -> Result<()> {
     Ok(())
 }
 
+/// What becomes of TrainJobs.
+#[derive(Clone, Copy)]
+pub(crate) enum Fate {
+    /// They are made.
+    Runs,
+    /// They are made, and wait.
+    Waits,
+    /// The plugin Torch refuses them: the env var is its own.
+    Fails,
+}
+
+impl Fate {
+    fn spec(self) -> Value {
+        let name = match self {
+            Self::Fails => "PET_NNODES",
+            _ => "LEARNING_RATE",
+        };
+        json!({
+            "runtimeRef": {"name": "torch"}, "suspend": matches!(self, Self::Waits),
+            "trainer": {
+                "numNodes": 4, "image": "example.com/mine", "env": [{"name": name, "value": "1e-4"}],
+            },
+        })
+    }
+}
+
+/// Suspends a TrainJob.
+pub(crate) async fn suspend(client: &Client, namespace: &str, name: &str) -> Result<()> {
+    let patch = Patch::Merge(json!({"spec": {"suspend": true}}));
+    let jobs = api(client, namespace, TRAIN_JOB);
+    jobs.patch(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
 /// Makes so many TrainJobs.
-pub(crate) async fn create_jobs(client: &Client, namespace: &str, count: usize) -> Result<()> {
+pub(crate) async fn create_jobs(
+    client: &Client,
+    namespace: &str,
+    count: usize,
+    fate: Fate,
+) -> Result<()> {
     let jobs = api(client, namespace, TRAIN_JOB);
     let create = |number: usize| {
         let jobs = jobs.clone();
         async move {
             let job = json!({
                 "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": job(number)},
-                "spec": {"runtimeRef": {"name": "torch"}, "trainer": {
-                    "numNodes": 4, "image": "example.com/mine", "env": [{"name": "LEARNING_RATE", "value": "1e-4"}],
-                }},
+                "spec": fate.spec(),
             });
             jobs.create(&PostParams::default(), &serde_json::from_value(job)?)
                 .await?;

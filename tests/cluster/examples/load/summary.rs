@@ -84,7 +84,7 @@ pub(crate) fn print(name: &str, pairs: &[Pair]) {
 }
 
 /// The middle of sorted values, or the mean of the two in the middle.
-fn median(sorted: &[f64]) -> f64 {
+pub(crate) fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
     if sorted.len().is_multiple_of(2) {
