@@ -18,6 +18,8 @@ mod placement;
 mod plan;
 mod snapshot;
 mod status;
+mod tell;
+mod wishes;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -25,12 +27,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
 use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use trainyard_api::{dialect, names};
+
+use trainyard_api::names;
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
@@ -41,13 +43,14 @@ pub(crate) use job_set::RECREATED;
 pub use live::{LiveError, live};
 pub use plan::{Plan, Planned};
 pub use snapshot::{Listed, Snapshot, SnapshotError};
+pub(crate) use wishes::Wishes;
 
 use crate::plugins::Plugins;
 use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
-    Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, State,
-    Store, TrainJobObject, TrainJobState, TrainJobStatus, Unreadable, answer, objects,
+    Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
+    TrainJobState, Unreadable,
 };
 use crate::workers::Worker;
 
@@ -106,44 +109,6 @@ pub struct Reconciled {
     pub warnings: Vec<Warning>,
     /// What kept it from where it should be.
     pub result: Result<(), ReconcileError>,
-}
-
-/// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
-#[derive(Clone, Debug)]
-pub(crate) struct Wishes {
-    suspend: bool,
-    deadline: Option<i64>,
-    managed_by_us: bool,
-    not_supported: Option<String>,
-}
-
-impl Wishes {
-    /// Those of the whole object.
-    pub(crate) fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool);
-        let group = text("/spec/runtimeRef/apiGroup").unwrap_or(names::TRAINER_GROUP);
-        let group = dialect::runtime_group(group);
-        let kind = text("/spec/runtimeRef/kind").unwrap_or(names::CLUSTER_TRAINING_RUNTIME);
-        let kinds = [names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME];
-        let supported = group == names::TRAINER_GROUP && kinds.contains(&kind);
-        let managed_by = text("/spec/managedBy").unwrap_or(names::MANAGED_BY_TRAINER);
-        Self {
-            suspend: flag("/spec/suspend").unwrap_or(false),
-            deadline: object
-                .pointer("/spec/activeDeadlineSeconds")
-                .and_then(Value::as_i64),
-            managed_by_us: managed_by == names::MANAGED_BY_TRAINER,
-            not_supported: (!supported).then(|| {
-                format!(
-                    "the runtime {kind}.{group} is not supported; {} and {} of {} are",
-                    kinds[0],
-                    kinds[1],
-                    names::TRAINER_GROUP
-                )
-            }),
-        }
-    }
 }
 
 impl Reconciler {
@@ -246,18 +211,6 @@ impl Reconciler {
         }
     }
 
-    /// The time until the TrainJob's deadline, where it has one before it.
-    fn deadline(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> Option<Duration> {
-        let wishes = &state.wishes;
-        if wishes.not_supported.is_some() {
-            return None;
-        }
-        let status = self.status(key, state, now);
-        let until = status::deadline(wishes.deadline, wishes.suspend, state.created, &status)
-            .filter(|_| status::end(&status).is_none())?;
-        Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
-    }
-
     async fn pass_over(
         &self,
         key: &Key,
@@ -296,22 +249,6 @@ impl Reconciler {
         }
     }
 
-    /// Writes the status, which shows at once what was made, and ends what takes too long.
-    async fn tell(
-        &self,
-        key: &Key,
-        state: &TrainJobState,
-        suspend: bool,
-        now: Timestamp,
-    ) -> Result<(), ReconcileError> {
-        let status = self.status_if(key, state, suspend, now);
-        self.write_status(key, state, &status).await?;
-        if status::end(&status).is_some() {
-            self.departed.forget(key);
-        }
-        self.end_overdue(key, state, &status).await
-    }
-
     /// The JobSet of a TrainJob, if it is its own.
     fn job_set(&self, key: &Key, job: &TrainJobState) -> Option<Arc<JobSetState>> {
         let job_set = self.stores.job_sets.get(key)?;
@@ -321,83 +258,6 @@ impl Reconciler {
     /// Whether the TrainJob had a JobSet, which may have run, and has none now.
     fn has_lost_its_job_set(&self, key: &Key, state: &TrainJobState) -> bool {
         !state.status.jobs_status.is_empty() && self.job_set(key, state).is_none()
-    }
-
-    fn status(&self, key: &Key, state: &TrainJobState, now: Timestamp) -> TrainJobStatus {
-        self.status_if(key, state, state.wishes.suspend, now)
-    }
-
-    /// The status of a TrainJob that counts as suspended or not.
-    fn status_if(
-        &self,
-        key: &Key,
-        state: &TrainJobState,
-        suspend: bool,
-        now: Timestamp,
-    ) -> TrainJobStatus {
-        let wishes = &state.wishes;
-        let job_set = self.job_set(key, state);
-        let job_set = job_set.or_else(|| self.departed.ended(key, &state.uid));
-        let status = status::next(&state.status, suspend, job_set.as_deref(), now);
-        if status::end(&status).is_some() {
-            return status;
-        }
-        if let Some(message) = &wishes.not_supported {
-            return status::not_supported(&status, message, now);
-        }
-        match status::deadline(wishes.deadline, suspend, state.created, &status) {
-            Some(deadline) if deadline <= now => status::deadline_exceeded(&status, now),
-            _ => status,
-        }
-    }
-
-    async fn write_status(
-        &self,
-        key: &Key,
-        state: &TrainJobState,
-        status: &TrainJobStatus,
-    ) -> Result<(), ReconcileError> {
-        if *status == state.status {
-            return Ok(());
-        }
-        let patch = json!({
-            "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
-            // An empty list would be one of a TrainJob that has replicated jobs, none of which is known.
-            "status": {
-                "conditions": status.conditions,
-                "jobsStatus": (!status.jobs_status.is_empty()).then_some(&status.jobs_status),
-            },
-        });
-        let (patch, params) = (Patch::Merge(&patch), merging());
-        let jobs = objects::<TrainJobObject>(&key.namespace);
-        let request = jobs.patch_subresource("status", &key.name, &params, &patch);
-        let written = answer::<TrainJobObject>(&self.client, request).await;
-        let written = unless_gone(written)
-            .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
-        match written {
-            // It was deleted meanwhile: there is nothing to say any more.
-            None => self.stores.jobs.remove(key, State::version(state)),
-            Some(Some((key, read))) => drop(self.stores.jobs.put_read(key, read)),
-            Some(None) => {}
-        }
-        Ok(())
-    }
-
-    /// Deletes the JobSet of a TrainJob that took too long, once its status says so.
-    async fn end_overdue(
-        &self,
-        key: &Key,
-        state: &TrainJobState,
-        status: &TrainJobStatus,
-    ) -> Result<(), ReconcileError> {
-        let overdue =
-            status::end(status).is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
-        match self.job_set(key, state) {
-            Some(job_set) if overdue && !job_set.deleting => {
-                self.delete_job_set(key, &job_set.uid, None).await
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Deletes the JobSet of that UID, and nothing else of its name.
@@ -489,22 +349,4 @@ fn creating() -> PostParams {
 pub(crate) fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     GroupVersionKind::gvk(group, version, kind)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn not_supported(group: &str) -> Option<String> {
-        let reference = json!({"name": "torch", "apiGroup": group});
-        Wishes::of(&json!({"spec": {"runtimeRef": reference}})).not_supported
-    }
-
-    #[test]
-    fn the_runtime_guides_api_group_is_the_current_one() {
-        assert_eq!(not_supported("trainer.kubeflow.org"), None);
-        assert_eq!(not_supported("kubeflow.org"), None);
-        let other = not_supported("example.com");
-        assert!(other.is_some_and(|why| why.contains("ClusterTrainingRuntime.example.com")));
-    }
 }
