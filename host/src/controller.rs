@@ -72,7 +72,7 @@ fn qps(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
     report::log_as_controller(settings.logging);
-    let queue = Queue::new(Backoff::default()).with_share(settings.concurrency);
+    let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// So many calls that use up their limits open the breaker,
+/// How many calls that use up their limits open the breaker.
 const CALLS: usize = 5;
-/// within this time.
+/// Within which time they do.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// How long no call is made: the first time, and at most when the calls that try again fail as well.
 const PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The breaker of one plugin for one namespace.
+/// The breaker of one phase of one plugin for one namespace.
 #[derive(Debug)]
 pub(crate) struct Breaker(State);
 
@@ -31,9 +31,9 @@ enum State {
 pub(crate) struct Open {
     /// For how long none is made.
     pub(crate) wait: Duration,
-    /// How many calls used up their limits,
+    /// How many calls used up their limits.
     pub(crate) calls: usize,
-    /// within this time.
+    /// Within which time they did.
     pub(crate) within: Duration,
 }
 
@@ -113,7 +113,10 @@ impl Breaker {
             State::Closed(calls) => calls
                 .back()
                 .is_none_or(|last| now.duration_since(*last) > WITHIN),
-            State::Open { .. } | State::Trying { .. } => false,
+            // Who needs it would have called by now.
+            State::Open { until, .. } | State::Trying { until, .. } => {
+                now.saturating_duration_since(*until) > LONGEST_PAUSE
+            }
         }
     }
 
@@ -159,6 +162,8 @@ mod tests {
         let almost = now + PAUSE - SECOND;
         assert_eq!(breaker.admit(almost), Err(open(SECOND)));
         assert!(breaker.is_open() && !breaker.is_idle(almost));
+        assert!(!breaker.is_idle(now + PAUSE + LONGEST_PAUSE));
+        assert!(breaker.is_idle(now + PAUSE + LONGEST_PAUSE + SECOND));
     }
 
     #[test]

@@ -11,12 +11,15 @@ use trainyard_model::policy::{Busy, Ended, Finished, Phase, Policy};
 use crate::breaker::{Breaker, End, Open};
 use crate::metrics::Metrics;
 
-/// A policy as it is, with a breaker for each namespace that it is called for.
+/// What a breaker is for.
+type Caller = (Arc<str>, Phase);
+
+/// A policy as it is, with a breaker for each namespace and phase that it is called for.
 struct Guarded {
     policy: Arc<dyn Policy>,
     metrics: Arc<Metrics>,
-    /// The breakers of namespaces in which its calls used up their limits of late.
-    breakers: Mutex<HashMap<Arc<str>, Breaker>>,
+    /// The breakers of those in which its calls used up their limits of late.
+    breakers: Mutex<HashMap<Caller, Breaker>>,
 }
 
 /// The policy, guarded: of a namespace in which its calls use up their time or their instructions again and again, it is not
@@ -30,32 +33,43 @@ pub fn guarded(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Polic
 }
 
 impl Guarded {
-    fn breakers(&self) -> MutexGuard<'_, HashMap<Arc<str>, Breaker>> {
+    fn breakers(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self, namespace: &str) -> Result<(), Open> {
-        match self.breakers().get_mut(namespace) {
-            Some(breaker) => breaker.admit(Instant::now()),
-            None => Ok(()),
+    fn admit(&self, caller: &Caller) -> Result<(), Open> {
+        let mut breakers = self.breakers();
+        if breakers.is_empty() {
+            return Ok(());
         }
+        let now = Instant::now();
+        self.sweep(&mut breakers, now);
+        let breaker = breakers.get_mut(caller);
+        breaker.map_or(Ok(()), |breaker| breaker.admit(now))
     }
 
-    fn ended(&self, namespace: &Arc<str>, end: End) {
+    fn ended(&self, caller: &Caller, end: End) {
         let mut breakers = self.breakers();
-        if end != End::Exhausted && !breakers.contains_key(namespace) {
+        if end != End::Exhausted && !breakers.contains_key(caller) {
             return;
         }
         let now = Instant::now();
-        let breaker = breakers.entry(namespace.clone()).or_default();
+        let breaker = breakers.entry(caller.clone()).or_default();
         if breaker.ended(end, now) {
+            let (namespace, phase) = caller;
             tracing::warn!(
                 plugin = %self.plugin().id,
                 namespace = &**namespace,
+                %phase,
                 "calls of the plugin used up their time or instructions again and again; it is not called for TrainJobs of this \
                  namespace for a while"
             );
         }
+        self.sweep(&mut breakers, now);
+    }
+
+    /// Forgets those that nothing is to be remembered of, and says how many are open.
+    fn sweep(&self, breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
         breakers.retain(|_, breaker| !breaker.is_idle(now));
         let open = breakers.values().filter(|breaker| breaker.is_open());
         self.metrics.breakers_open(&self.plugin().id, open.count());
@@ -68,11 +82,9 @@ impl Policy for Guarded {
     }
 
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
-        let namespace = call.job().namespace.clone();
-        if let Err(open) = self.admit(&namespace) {
+        let caller = (call.job().namespace.clone(), phase);
+        if let Err(open) = self.admit(&caller) {
             let busy = Busy::Open {
-                // At least one: none would say that it is over.
-                seconds: open.wait.as_secs() + 1,
                 calls: open.calls,
                 within: open.within.as_secs(),
             };
@@ -88,7 +100,7 @@ impl Policy for Guarded {
             Err(Ended::Missing(_)) => End::Early,
             _ => End::InTime,
         };
-        self.ended(&namespace, end);
+        self.ended(&caller, end);
         finished
     }
 }

@@ -1,8 +1,8 @@
 //! Which TrainJob is reconciled next.
 //!
-//! Namespaces take turns, so that 5,000 TrainJobs of one delay those of another by one reconcile each, not by
-//! 5,000; and each has a share of the keys that may run at once, so that one whose reconciles are slow holds no more. A key that is added many times runs once; one that is added while it runs runs once more
-//! afterwards. No key ever runs twice at once.
+//! Namespaces take turns, so that 5,000 TrainJobs of one delay those of another by one reconcile each, not by 5,000; and each has a
+//! share of the keys that may run at once, so that one whose reconciles are slow leaves room for others. A key that is added many
+//! times runs once; one that is added while it runs runs once more afterwards. No key ever runs twice at once.
 
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -188,10 +188,11 @@ impl Queue {
         }
     }
 
-    /// The same queue, which lets at most `share` keys of a namespace run at once. Without it there is no such limit.
+    /// The same queue for so many workers, of which a namespace may take three quarters at once. Without it there is no such limit.
     #[must_use]
-    pub fn with_share(self, share: NonZeroUsize) -> Self {
-        self.shared.state().ready.set_share(share);
+    pub fn with_workers(self, workers: NonZeroUsize) -> Self {
+        let rest = NonZeroUsize::new(workers.get() - workers.get() / 4);
+        self.shared.state().ready.set_share(rest.unwrap_or(workers));
         self
     }
 

@@ -1,8 +1,13 @@
 //! How many TrainJobs are worked on at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// What takes longer is slow.
+const SOON: Duration = Duration::from_secs(1);
 
 /// The workers. Each reconcile has one, except while it waits for a thread.
 #[derive(Debug, Clone)]
@@ -41,6 +46,15 @@ impl Worker {
         *permit = self.workers.0.clone().acquire_owned().await.ok();
         result
     }
+
+    /// The same for what hardly ever takes long: the worker is lent after a second.
+    pub(crate) async fn lend_if_slow<T>(&self, wait: impl Future<Output = T>) -> T {
+        tokio::pin!(wait);
+        match timeout(SOON, wait.as_mut()).await {
+            Ok(result) => result,
+            Err(_) => self.lend_while(wait).await,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +85,20 @@ mod tests {
         }
         assert!(workers.free().now_or_never().is_none());
         drop(first);
+        workers.free().now_or_never().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_is_lent_once_a_wait_is_slow() {
+        let workers = Workers::new(1);
+        let worker = workers.free().await;
+        worker.lend_if_slow(std::future::ready(())).await;
+        let waits = worker.lend_if_slow(std::future::pending::<()>());
+        tokio::pin!(waits);
+        assert!(waits.as_mut().now_or_never().is_none());
+        assert!(workers.free().now_or_never().is_none());
+        tokio::time::advance(SOON).await;
+        assert!(waits.as_mut().now_or_never().is_none());
         workers.free().now_or_never().unwrap();
     }
 

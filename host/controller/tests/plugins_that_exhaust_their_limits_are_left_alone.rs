@@ -59,7 +59,7 @@ fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
         let problem = render(&renderer, "bad").unwrap_err().remove(0);
         assert!(problem.is_transient());
         let said = problem.to_string();
-        let begins = "plugin loops 1.0.0 (native) in transform: is not called for TrainJobs of this namespace for another ";
+        let begins = "plugin loops 1.0.0 (native) in transform: is not called for TrainJobs of this namespace for a while: 5 of its calls ";
         assert!(said.starts_with(begins), "{said}");
         let text = metrics.text().unwrap();
         for line in [

@@ -253,11 +253,9 @@ pub enum Busy {
     Pool,
     /// The plugin used up its time or instructions again and again, and is not called for a while.
     #[error(
-        "is not called for TrainJobs of this namespace for another {seconds} s: {calls} of its calls used up their time or instructions within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
+        "is not called for TrainJobs of this namespace for a while: {calls} of its calls used up their time or instructions within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
     )]
     Open {
-        /// Until it is called again.
-        seconds: u64,
         /// How many calls used them up.
         calls: usize,
         /// Within how many seconds.

@@ -7,10 +7,11 @@ use kube::core::Request;
 use kube::discovery::Scope;
 use kube::{Client, Resource as _};
 use serde_json::Value;
+use tokio::time::Instant;
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
 use super::error::{ReconcileError, unless_gone};
-use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Read, Seen};
+use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Seen, content_of, decoded};
 
 /// Asks the API server.
 pub(crate) struct Fetcher {
@@ -74,9 +75,10 @@ impl Fetcher {
                 seen: Seen::NOTHING,
             }),
             LookupKey::Object { name, .. } => {
-                let found = self.object(namespace, &resource, name).await;
+                let found = self
+                    .object(namespace, &resource, name, &Kind::of(key))
+                    .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
-                let found = found.map(|read| Content::of(read, &Kind::of(key)));
                 Ok(Fetched {
                     seen: Seen::of(found.iter().map(Content::version)),
                     answer: found
@@ -94,25 +96,42 @@ impl Fetcher {
         }
     }
 
-    /// A list that is held, or is asked for by the first one that needs it.
+    /// A list that is held, or is asked for by the first of those that need it.
     async fn list(
         &self,
         kind: &Kind,
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
     ) -> Result<(Vec<Arc<Value>>, Seen), kube::Error> {
-        let asking = self.lists.asking(kind);
-        let _asks = asking.lock().await;
-        if let Some(held) = self.lists.get(kind, namespace) {
+        let came = Instant::now();
+        if let Some(held) = self.lists.get(kind, namespace, came) {
             return Ok(held);
         }
-        let path = path(namespace, resource);
+        let asking = self.lists.asking(kind, namespace);
+        let mut failure = asking.lock().await;
+        if let Some(held) = self.lists.get(kind, namespace, came) {
+            return Ok(held);
+        }
+        if let Some((when, why)) = &*failure
+            && *when > came
+        {
+            // What failed while this one waited is not asked for once more by each that waited.
+            return Err(kube::Error::Service(why.clone().into()));
+        }
+        let asked = Instant::now();
         let params = ListParams::default();
-        let feed = Feed::new(self.client.clone(), path, params, Read::of);
-        let found = feed.all().await.map_err(FeedError::into_call)?;
-        let found = found.into_iter().flatten();
-        let objects = found.map(|read| Content::of(read, kind)).collect();
-        Ok(self.lists.hold(kind, namespace, objects))
+        let path = path(namespace, resource);
+        let feed = Feed::new(self.client.clone(), path, params, content_of(kind));
+        match feed.all().await.map_err(FeedError::into_call) {
+            Ok(found) => {
+                let objects = found.into_iter().flatten().collect();
+                Ok(self.lists.hold(kind, namespace, asked, objects))
+            }
+            Err(error) => {
+                *failure = Some((Instant::now(), error.to_string()));
+                Err(error)
+            }
+        }
     }
 
     async fn object(
@@ -120,11 +139,13 @@ impl Fetcher {
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
         name: &str,
-    ) -> Result<Option<Read>, kube::Error> {
+        kind: &Kind,
+    ) -> Result<Option<Content>, kube::Error> {
         let request = Request::new(path(namespace, resource)).get(name, &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
         let text = self.client.request_text(request).await?;
-        Ok(Read::of(&text))
+        let read = decoded(text, content_of(kind)).await;
+        read.map_err(|ends| FeedError::from(ends).into_call())
     }
 }
 

@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
-use kube::core::{GroupVersionKind, NamespaceResourceScope};
+use kube::api::{DeleteParams, GetParams, PatchParams, PostParams, Preconditions};
+use kube::core::{GroupVersionKind, NamespaceResourceScope, Request};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
@@ -50,8 +50,9 @@ use crate::queue::Key;
 use crate::rbac::Reach;
 use crate::watch::{
     Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
-    TrainJobState, Unreadable,
+    TrainJobState, Unreadable, decoded,
 };
+use crate::wire::without_managed_fields;
 use crate::workers::Worker;
 
 /// The field manager of everything that is written.
@@ -292,13 +293,33 @@ impl Reconciler {
     async fn read<K>(&self, key: &Key, name: &str) -> Result<Option<K>, ReconcileError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned,
+            + DeserializeOwned
+            + Send
+            + 'static,
     {
-        let found = self.api::<K>(key).get_opt(name).await;
         let what = || format!("reading {} `{name}`", K::kind(&()));
-        found.map_err(|error| ReconcileError::api(what(), error))
+        let failed = |error| ReconcileError::api(what(), error);
+        let objects = Request::new(K::url_path(&(), Some(&key.namespace)));
+        let request = objects.get(name, &GetParams::default());
+        let Some(text) = unless_gone(self.text(request).await).map_err(failed)? else {
+            return Ok(None);
+        };
+        let read = decoded(text, |text| {
+            serde_json::from_str(&without_managed_fields(text))
+        })
+        .await;
+        let read = read.map_err(|_| ReconcileError::Abandoned)?;
+        read.map(Some)
+            .map_err(|error| failed(kube::Error::SerdeError(error)))
+    }
+
+    /// The text of an answer.
+    async fn text(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<String, kube::Error> {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.client.request_text(request).await
     }
 
     #[cfg(test)]

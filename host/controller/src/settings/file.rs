@@ -105,7 +105,7 @@ struct Controller {
     /// How many TrainJobs are reconciled at once. Default 16.
     #[schemars(range(min = 1, max = 1024))]
     concurrency: Option<NonZeroUsize>,
-    /// How long reading or rendering one TrainJob may take before it is tried again later. Default `30s`.
+    /// How long rendering one TrainJob may take before it is tried again later. Default `30s`.
     #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
     render_timeout: Option<Duration>,
 }

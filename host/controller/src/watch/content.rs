@@ -1,6 +1,5 @@
 //! What plugins get of an object, and what of it counts as a change.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -11,28 +10,6 @@ use crate::wire::{Identity, decode, without_managed_fields};
 /// Members of `metadata` that only the API server and those who write need. Plugins never get them.
 const OF_THE_SERVER: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 
-/// An object as it was read from its text.
-#[derive(Debug)]
-pub(crate) struct Read {
-    identity: Identity,
-    /// None of an object that can't be decoded.
-    members: Option<Map<String, Value>>,
-}
-
-impl Read {
-    /// Reads an object; none that has no metadata.
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        let identity = Identity::of(text)?;
-        let text: Cow<'_, str> = without_managed_fields(text);
-        let members = decode(&text).inspect_err(|why| {
-            let (namespace, name) = (&identity.namespace, &identity.name);
-            tracing::warn!(?namespace, ?name, %why, "plugins do not get an object that can't be decoded");
-        });
-        let members = members.ok();
-        Some(Self { identity, members })
-    }
-}
-
 /// An object as plugins get it.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
@@ -41,44 +18,35 @@ pub(crate) struct Content {
     pub(crate) value: Option<Arc<Value>>,
     /// A number that differs where objects differ in what counts.
     print: u64,
+    /// The bytes of its text.
+    pub(crate) size: usize,
 }
 
 impl Content {
-    /// That of an object of this kind. A list names the kind once, for all of its items.
+    /// Reads an object of this kind; none that has no metadata. A list names the kind once, for all of its items.
     ///
     /// Of a Node, the status does not count: heartbeats, images and conditions would make every TrainJob that looked at nodes
     /// anew for ever. What a TrainJob starts with is looked up when it starts, so that it has today's status all the same.
-    pub(crate) fn of(read: Read, kind: &Kind) -> Self {
-        let identity = Arc::new(read.identity);
-        let Some(mut members) = read.members else {
-            let print = hash(&identity.resource_version);
-            return Self {
-                identity,
-                value: None,
-                print,
-            };
-        };
-        members.insert("apiVersion".to_owned(), (*kind.api_version).into());
-        members.insert("kind".to_owned(), (*kind.kind).into());
-        if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
-            for member in OF_THE_SERVER {
-                metadata.remove(member);
+    pub(crate) fn of(text: &str, kind: &Kind) -> Option<Self> {
+        let identity = Identity::of(text)?;
+        let members: Result<Map<String, Value>, _> = decode(&without_managed_fields(text));
+        let members = members.inspect_err(|why| {
+            let (namespace, name) = (&identity.namespace, &identity.name);
+            tracing::warn!(?namespace, ?name, %why, "plugins do not get an object that can't be decoded");
+        });
+        let (print, value) = match members {
+            Ok(members) => {
+                let (print, members) = plain(members, kind);
+                (print, Some(Arc::new(Value::Object(members))))
             }
-        }
-        let is_node = (&*kind.api_version, &*kind.kind) == ("v1", "Node");
-        let print = if is_node {
-            let status = members.remove("status");
-            let print = hash(&members);
-            members.extend(status.map(|status| ("status".to_owned(), of_node(status))));
-            print
-        } else {
-            hash(&members)
+            Err(_) => (hash(&identity.resource_version), None),
         };
-        Self {
-            identity,
-            value: Some(Arc::new(Value::Object(members))),
+        Some(Self {
+            size: text.len(),
+            identity: Arc::new(identity),
+            value,
             print,
-        }
+        })
     }
 
     /// Its place, and what counts of it.
@@ -87,8 +55,42 @@ impl Content {
             namespace: self.identity.namespace.as_deref(),
             name: self.identity.name.as_deref().unwrap_or_default(),
             content: self.print,
+            version: hash(&self.identity.resource_version),
         }
     }
+}
+
+/// How objects of a kind are read.
+pub(crate) fn content_of(
+    kind: &Kind,
+) -> impl Fn(&str) -> Option<Content> + Send + Sync + 'static + use<> {
+    let kind = kind.clone();
+    move |text| Content::of(text, &kind)
+}
+
+/// What plugins get of an object's members, in one order whether it comes by itself or in a list, and the number of what counts of it.
+fn plain(mut members: Map<String, Value>, kind: &Kind) -> (u64, Map<String, Value>) {
+    let mut plain = Map::new();
+    plain.insert("apiVersion".to_owned(), (*kind.api_version).into());
+    plain.insert("kind".to_owned(), (*kind.kind).into());
+    if let Some(mut metadata) = members.shift_remove("metadata") {
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.retain(|member, _| !OF_THE_SERVER.contains(&member.as_str()));
+        }
+        plain.insert("metadata".to_owned(), metadata);
+    }
+    let is_node = (&*kind.api_version, &*kind.kind) == ("v1", "Node");
+    let status = if is_node {
+        members.shift_remove("status")
+    } else {
+        None
+    };
+    for (member, value) in members {
+        plain.entry(member).or_insert(value);
+    }
+    let print = hash(&plain);
+    plain.extend(status.map(|status| ("status".to_owned(), of_node(status))));
+    (print, plain)
 }
 
 /// A Node's status without what changes all the time, or is large, and says nothing of what may run there.
@@ -119,7 +121,7 @@ mod tests {
             api_version: object["apiVersion"].as_str().unwrap().into(),
             kind: object["kind"].as_str().unwrap().into(),
         };
-        Content::of(Read::of(&object.to_string()).unwrap(), &kind)
+        Content::of(&object.to_string(), &kind).unwrap()
     }
 
     fn with(object: &Value, pointer: &str, value: Value) -> Value {
@@ -204,7 +206,7 @@ mod tests {
                 api_version: "v1".into(),
                 kind: "PersistentVolumeClaim".into(),
             };
-            Content::of(Read::of(&text).unwrap(), &kind)
+            Content::of(&text, &kind).unwrap()
         };
         let (first, second) = (deep(1), deep(2));
         assert!(first.value.is_none());

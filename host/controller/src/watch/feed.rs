@@ -4,6 +4,7 @@
 //! can't be decoded holds up no other; pages have a size in bytes, and one that fails is asked for again.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::ExponentialBackoff;
@@ -12,7 +13,7 @@ use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use kube::core::{Request, Status};
 use thiserror::Error;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::kinds::waits;
@@ -40,6 +41,9 @@ const PAGE_BYTES: usize = 8 << 20;
 
 /// How often a page is asked for before the list starts again.
 const PAGE_TRIES: u32 = 4;
+
+/// The most bytes of one list that are taken as a whole.
+const LARGEST_LIST: usize = 64 << 20;
 
 /// What is larger is decoded on a thread that may be blocked.
 const DECODED_AT_ONCE: usize = 64 << 10;
@@ -85,9 +89,12 @@ pub(crate) enum FeedError {
     /// The API server ends each watch at once.
     #[error("the API server ended the watch as soon as it began")]
     Short,
+    /// A list that was to be taken as a whole is too large for that.
+    #[error("the list has more than {} MiB; nothing can be made of it before there are fewer or smaller objects", LARGEST_LIST >> 20)]
+    TooLarge,
     /// The host ends.
     #[error("decoding was given up: {0}")]
-    Decoding(#[from] tokio::task::JoinError),
+    Decoding(#[from] JoinError),
 }
 
 impl FeedError {
@@ -117,18 +124,23 @@ impl FeedError {
             Self::Call(error) => is_transient(error),
             Self::Ended(status) => matches!(status.code, 429 | 503 | 504),
             Self::Broken(_) | Self::Hangs | Self::Short => true,
-            Self::Malformed(_) | Self::NoVersion | Self::Decoding(_) => false,
+            Self::Malformed(_) | Self::NoVersion | Self::TooLarge | Self::Decoding(_) => false,
         }
     }
 }
+
+/// How an object becomes what a feed brings.
+type Reads<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
 
 /// Lists and watches a kind for good, ever more slowly while that fails. Each object is read by `read`, from its text.
 pub(crate) struct Feed<T> {
     client: Client,
     request: Request,
     params: ListParams,
-    read: fn(&str) -> T,
+    read: Reads<T>,
     state: State,
+    /// The bytes of the list under way, or of the last one.
+    listed: usize,
     pauses: ExponentialBackoff,
     pause: Option<Duration>,
 }
@@ -173,14 +185,15 @@ impl<T: Send + 'static> Feed<T> {
         client: Client,
         path: impl Into<String>,
         params: ListParams,
-        read: fn(&str) -> T,
+        read: impl Fn(&str) -> T + Send + Sync + 'static,
     ) -> Self {
         Self {
             client,
             request: Request::new(path),
             params,
-            read,
+            read: Arc::new(read),
             state: State::Start,
+            listed: 0,
             pauses: waits(AGAIN),
             pause: None,
         }
@@ -189,11 +202,12 @@ impl<T: Send + 'static> Feed<T> {
     /// The objects of one list.
     ///
     /// # Errors
-    /// A page failed, however often it was asked for.
+    /// A page failed, however often it was asked for, or the list is too large.
     pub(crate) async fn all(mut self) -> Result<Vec<T>, FeedError> {
         let mut objects = Vec::new();
         loop {
             match self.next().await? {
+                News::Listed(_) if self.listed > LARGEST_LIST => return Err(FeedError::TooLarge),
                 News::Listed(page) => objects.extend(page),
                 News::ListEnds => return Ok(objects),
                 _ => {}
@@ -228,6 +242,7 @@ impl<T: Send + 'static> Feed<T> {
                     limit: FIRST_PAGE,
                     version: None,
                 });
+                self.listed = 0;
                 Ok(News::ListBegins)
             }
             State::Paging(paging) => self.page(paging).await,
@@ -250,11 +265,12 @@ impl<T: Send + 'static> Feed<T> {
             return Ok(News::ListEnds);
         }
         let text = self.fetch(&mut paging).await?;
-        let read = self.read;
+        let read = self.read.clone();
         let bytes = text.len();
+        self.listed += bytes;
         let (objects, version, next) = spawn_blocking(move || {
             let page = Page::split(&text)?;
-            let objects: Vec<T> = page.items.into_iter().map(read).collect();
+            let objects: Vec<T> = page.items.into_iter().map(&*read).collect();
             Ok::<_, Malformed>((objects, page.version, page.next))
         })
         .await??;
@@ -365,12 +381,23 @@ impl<T: Send + 'static> Feed<T> {
     }
 
     async fn read(&mut self, object: String) -> Result<T, FeedError> {
-        let read = self.read;
-        if object.len() <= DECODED_AT_ONCE {
-            return Ok(read(&object));
-        }
-        Ok(spawn_blocking(move || read(&object)).await?)
+        let read = self.read.clone();
+        Ok(decoded(object, move |text| read(text)).await?)
     }
+}
+
+/// Reads the text of one object, where that blocks nothing else.
+///
+/// # Errors
+/// The host ends, or panicked.
+pub(crate) async fn decoded<T: Send + 'static>(
+    text: String,
+    read: impl FnOnce(&str) -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    if text.len() <= DECODED_AT_ONCE {
+        return Ok(read(&text));
+    }
+    spawn_blocking(move || read(&text)).await
 }
 
 impl Watching {

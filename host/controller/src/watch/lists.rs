@@ -1,7 +1,8 @@
 //! The lists that plugins look up, held once for all TrainJobs.
 //!
 //! A list is asked for once, and is kept up to date by the watch that wakes TrainJobs. Whether it still is what the watch has
-//! seen is known by the sum of fingerprints that both have: so it does not matter which of the two was first.
+//! seen is known by the sum of stamps that both have: so it does not matter which of the two was first. Where no watch follows, a list
+//! serves those alone who came before it was asked for: nobody gets what is older than the question.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::content::Content;
-use super::subject::{Kind, Listing, Part, Seen, Version};
+use super::subject::{Kind, Listing, Seen, Stamp, Version};
 
-/// For how long a list is used that no watch follows (yet). What is made of it is noted as always, so that a watch that begins
-/// later wakes whoever saw something else.
-const FRESH: Duration = Duration::from_secs(2);
+/// For how long a list is held that nobody asks for.
+const UNUSED: Duration = Duration::from_secs(600);
+
+/// The most bytes, as text, of all lists that are held. What goes beyond is asked for each time.
+const MOST_HELD: usize = 128 << 20;
 
 /// The lists of one kind: by namespace, or one of the cluster.
 type ByNamespace = HashMap<Option<Arc<str>>, List>;
@@ -32,31 +35,66 @@ struct Followed {
     listing: Option<Listing>,
     lists: ByNamespace,
     /// Held by whoever asks the API server for one of the lists.
-    asking: Arc<tokio::sync::Mutex<()>>,
+    asking: HashMap<Option<Arc<str>>, Arc<tokio::sync::Mutex<LastFailure>>>,
 }
+
+/// When a list was last asked for in vain, and why.
+pub(crate) type LastFailure = Option<(Instant, String)>;
 
 #[derive(Debug)]
 struct List {
     objects: BTreeMap<Box<str>, Content>,
     seen: Seen,
+    stamp: Stamp,
+    size: usize,
+    /// When the API server was asked for it.
     asked: Instant,
+    /// When it was last of use.
+    used: Instant,
+}
+
+impl List {
+    fn of(contents: Vec<Content>, asked: Instant) -> Self {
+        let name = |content: &Content| Box::from(content.version().name);
+        Self {
+            seen: Seen::of(contents.iter().map(Content::version)),
+            stamp: Stamp::of(contents.iter().map(Content::version)),
+            size: contents.iter().map(|content| content.size).sum(),
+            objects: contents.into_iter().map(|it| (name(&it), it)).collect(),
+            asked,
+            used: Instant::now(),
+        }
+    }
+
+    /// The objects as plugins get them, by name.
+    fn values(&self) -> Vec<Arc<Value>> {
+        let values = self.objects.values().map(|content| content.value.clone());
+        values.flatten().collect()
+    }
 }
 
 impl Followed {
     /// What the watch has seen of the namespace, or of the cluster.
-    fn seen(&self, namespace: Option<&Arc<str>>) -> Option<Seen> {
-        let part = Part::All(namespace.cloned().unwrap_or_else(|| Arc::from("")));
-        Some(self.listing.as_ref()?.seen(&part, namespace.is_some()))
+    fn stamp(&self, namespace: Option<&str>) -> Option<Stamp> {
+        Some(self.listing.as_ref()?.stamp(namespace))
     }
 
-    /// Drops what is not up to date any more.
+    /// Whether a list is what somebody should get who came then.
+    fn serves(&self, namespace: Option<&Arc<str>>, list: &List, came: Instant) -> bool {
+        let namespace = namespace.map(|namespace| &**namespace);
+        list.asked >= came || self.stamp(namespace) == Some(list.stamp)
+    }
+
+    /// Drops what is not up to date any more, or of no use.
     fn sweep(&mut self, now: Instant) {
         let mut lists = std::mem::take(&mut self.lists);
-        lists.retain(|namespace, list| match self.seen(namespace.as_ref()) {
-            Some(seen) => seen == list.seen,
-            None => now.duration_since(list.asked) < FRESH,
+        lists.retain(|namespace, list| {
+            let is_used = now.duration_since(list.used) < UNUSED;
+            is_used && self.stamp(namespace.as_deref()) == Some(list.stamp)
         });
         self.lists = lists;
+        self.asking
+            .retain(|_, asking| Arc::strong_count(asking) > 1);
     }
 
     /// Takes a change of an object, which the watch has seen, into the list that it is in. Only a list that was up to date
@@ -67,23 +105,28 @@ impl Followed {
         now: Option<Content>,
         change: impl FnOnce(&mut Listing) -> bool,
     ) -> bool {
-        let namespace = version.namespace.map(Arc::from);
-        let before = self.seen(namespace.as_ref());
+        let before = self.stamp(version.namespace);
         let Some(listing) = &mut self.listing else {
             return true;
         };
         let counts = change(listing);
-        let after = self.seen(namespace.as_ref());
+        let seen = listing.seen_of(version.namespace);
+        let after = self.stamp(version.namespace);
+        let namespace = version.namespace.map(Arc::from);
         if let Some(list) = self.lists.get_mut(&namespace)
             && let (Some(before), Some(after)) = (before, after)
         {
-            if list.seen == before {
-                match now {
-                    Some(content) => _ = list.objects.insert(version.name.into(), content),
-                    None => _ = list.objects.remove(version.name),
-                }
-                list.seen = after;
-            } else if list.seen != after {
+            if list.stamp == before {
+                let replaced = match now {
+                    Some(content) => {
+                        list.size += content.size;
+                        list.objects.insert(version.name.into(), content)
+                    }
+                    None => list.objects.remove(version.name),
+                };
+                list.size -= replaced.map_or(0, |content| content.size);
+                (list.seen, list.stamp) = (seen, after);
+            } else if list.stamp != after {
                 self.lists.remove(&namespace);
             }
         }
@@ -92,43 +135,55 @@ impl Followed {
 }
 
 impl Lists {
-    /// The list, if it is held and up to date, with what was found of it.
+    /// The list, if it is held and up to date for somebody who came then, with what was found of it.
     pub(crate) fn get(
         &self,
         kind: &Kind,
         namespace: Option<&Arc<str>>,
+        came: Instant,
     ) -> Option<(Vec<Arc<Value>>, Seen)> {
         let mut kinds = self.kinds();
         let followed = kinds.get_mut(kind)?;
-        followed.sweep(Instant::now());
         let list = followed.lists.get(&namespace.cloned())?;
-        Some((values(list.objects.values()), list.seen))
+        if !followed.serves(namespace, list, came) {
+            return None;
+        }
+        let list = followed.lists.get_mut(&namespace.cloned())?;
+        list.used = Instant::now();
+        Some((list.values(), list.seen))
     }
 
-    /// What is held by whoever asks for a list of the kind: the others wait, and use what came.
-    pub(crate) fn asking(&self, kind: &Kind) -> Arc<tokio::sync::Mutex<()>> {
-        self.kinds().entry(kind.clone()).or_default().asking.clone()
+    /// What is held by whoever asks for the list: the others wait, and use what came.
+    pub(crate) fn asking(
+        &self,
+        kind: &Kind,
+        namespace: Option<&Arc<str>>,
+    ) -> Arc<tokio::sync::Mutex<LastFailure>> {
+        let mut kinds = self.kinds();
+        let followed = kinds.entry(kind.clone()).or_default();
+        let asking = followed.asking.entry(namespace.cloned());
+        asking.or_default().clone()
     }
 
-    /// Holds a list that the API server has answered.
+    /// Holds a list that the API server was asked for then, unless that is too much.
     pub(crate) fn hold(
         &self,
         kind: &Kind,
         namespace: Option<&Arc<str>>,
+        asked: Instant,
         objects: Vec<Content>,
     ) -> (Vec<Arc<Value>>, Seen) {
-        let seen = Seen::of(objects.iter().map(Content::version));
-        let values = values(&objects);
-        let name = |content: &Content| Box::from(content.version().name);
-        let list = List {
-            objects: objects.into_iter().map(|it| (name(&it), it)).collect(),
-            seen,
-            asked: Instant::now(),
-        };
+        let list = List::of(objects, asked);
+        let answer = (list.values(), list.seen);
         let mut kinds = self.kinds();
+        let lists = kinds.values().flat_map(|followed| followed.lists.values());
+        let held: usize = lists.map(|list| list.size).sum();
         let followed = kinds.entry(kind.clone()).or_default();
-        followed.lists.insert(namespace.cloned(), list);
-        (values, seen)
+        let before = followed.lists.remove(&namespace.cloned());
+        if held - before.map_or(0, |list| list.size) + list.size <= MOST_HELD {
+            followed.lists.insert(namespace.cloned(), list);
+        }
+        answer
     }
 
     /// The watch of the kind begins anew, or ends.
@@ -141,9 +196,7 @@ impl Lists {
     /// The watch has seen all objects of the kind.
     pub(crate) fn followed(&self, kind: &Kind, listing: Listing) {
         let mut kinds = self.kinds();
-        let followed = kinds.entry(kind.clone()).or_default();
-        followed.listing = Some(listing);
-        followed.sweep(Instant::now());
+        kinds.entry(kind.clone()).or_default().listing = Some(listing);
     }
 
     /// The watch has seen an object that came or changed. Says whether that counts.
@@ -163,25 +216,18 @@ impl Lists {
         followed.update(version, None, |listing| listing.remove(version));
     }
 
-    /// Drops all lists that nothing keeps up to date.
+    /// Drops all lists that nothing keeps up to date, or that nobody uses.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         self.kinds().retain(|_, followed| {
             followed.sweep(now);
-            let is_asked_for = Arc::strong_count(&followed.asking) > 1;
-            followed.listing.is_some() || !followed.lists.is_empty() || is_asked_for
+            followed.listing.is_some() || !followed.lists.is_empty() || !followed.asking.is_empty()
         });
     }
 
     fn kinds(&self) -> MutexGuard<'_, HashMap<Kind, Followed>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The objects as plugins get them.
-fn values<'c>(contents: impl IntoIterator<Item = &'c Content>) -> Vec<Arc<Value>> {
-    let values = contents.into_iter().map(|content| content.value.clone());
-    values.flatten().collect()
 }
 
 #[cfg(test)]
@@ -191,7 +237,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::watch::content::Read;
+
+    const MOMENT: Duration = Duration::from_millis(1);
 
     fn kind() -> Kind {
         Kind {
@@ -200,12 +247,13 @@ mod tests {
         }
     }
 
-    fn node(name: &str, label: &str, cpu: &str) -> Content {
+    fn node(name: &str, label: &str, version: u32) -> Content {
         let node = json!({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"label": label}},
-            "status": {"allocatable": {"cpu": cpu}},
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"label": label}, "resourceVersion": version.to_string()},
+            "status": {"allocatable": {"cpu": version.to_string()}},
         });
-        Content::of(Read::of(&node.to_string()).unwrap(), &kind())
+        Content::of(&node.to_string(), &kind()).unwrap()
     }
 
     fn listing(nodes: &[Content]) -> Listing {
@@ -216,8 +264,16 @@ mod tests {
         listing
     }
 
+    /// Holds a list that was asked for a moment ago.
+    async fn hold(lists: &Lists, namespace: Option<&Arc<str>>, nodes: &[Content]) {
+        let asked = Instant::now();
+        tokio::time::advance(MOMENT).await;
+        lists.hold(&kind(), namespace, asked, nodes.to_vec());
+    }
+
+    /// What somebody gets who comes now.
     fn held(lists: &Lists) -> Option<Vec<Value>> {
-        let (values, _) = lists.get(&kind(), None)?;
+        let (values, _) = lists.get(&kind(), None, Instant::now())?;
         Some(values.iter().map(|value| (**value).clone()).collect())
     }
 
@@ -228,15 +284,12 @@ mod tests {
             .collect()
     }
 
-    /// Nobody follows it: it is used for a moment, and then asked for again.
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_nothing_follows_is_used_for_a_moment() {
+    async fn a_list_that_nothing_follows_serves_those_who_came_before_it_was_asked_for() {
         let lists = Lists::default();
-        let nodes = [node("a", "x", "1")];
-        assert!(held(&lists).is_none());
-        lists.hold(&kind(), None, nodes.to_vec());
-        assert_eq!(held(&lists), expected(&nodes));
-        tokio::time::advance(FRESH).await;
+        let came = Instant::now();
+        hold(&lists, None, &[node("a", "x", 1)]).await;
+        assert!(lists.get(&kind(), None, came).is_some());
         assert_eq!(held(&lists), None);
         lists.sweep();
         assert!(lists.kinds().is_empty());
@@ -245,54 +298,79 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_followed_is_held_and_kept_up_to_date() {
         let lists = Lists::default();
-        let [a, b] = [node("a", "x", "1"), node("b", "x", "1")];
-        lists.hold(&kind(), None, vec![a.clone(), b.clone()]);
+        let [a, b] = [node("a", "x", 1), node("b", "x", 1)];
+        hold(&lists, None, &[a.clone(), b.clone()]).await;
         lists.followed(&kind(), listing(&[a.clone(), b.clone()]));
-        tokio::time::advance(FRESH * 1_000).await;
+        tokio::time::advance(UNUSED / 2).await;
         lists.sweep();
         assert_eq!(held(&lists), expected(&[a.clone(), b.clone()]));
         // Its status is news for whoever asks, and wakes nobody.
-        let beat = node("b", "x", "2");
+        let beat = node("b", "x", 2);
         assert!(!lists.changed(&kind(), &beat));
         assert_eq!(held(&lists), expected(&[a.clone(), beat]));
-        let labelled = node("b", "y", "2");
+        let labelled = node("b", "y", 3);
         assert!(lists.changed(&kind(), &labelled));
         assert!(!lists.changed(&kind(), &labelled));
-        let c = node("c", "x", "1");
+        let c = node("c", "x", 4);
         assert!(lists.changed(&kind(), &c));
-        assert_eq!(
-            held(&lists),
-            expected(&[a.clone(), labelled.clone(), c.clone()])
-        );
+        let all = [a.clone(), labelled.clone(), c.clone()];
+        assert_eq!(held(&lists), expected(&all));
         lists.deleted(&kind(), a.version());
-        assert_eq!(held(&lists), expected(&[labelled, c]));
+        assert_eq!(held(&lists), expected(&[labelled.clone(), c.clone()]));
+        let (_, seen) = lists.get(&kind(), None, Instant::now()).unwrap();
+        assert_eq!(seen, Seen::of([labelled.version(), c.version()]));
     }
 
     /// The watch knows more than the list, or less: it is asked for again.
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_not_what_the_watch_has_seen_is_asked_for_again() {
         let lists = Lists::default();
-        let [a, b] = [node("a", "x", "1"), node("b", "x", "1")];
-        lists.hold(&kind(), None, vec![a.clone()]);
+        let [a, b] = [node("a", "x", 1), node("b", "x", 2)];
+        hold(&lists, None, std::slice::from_ref(&a)).await;
         lists.followed(&kind(), listing(&[a.clone(), b.clone()]));
         assert_eq!(held(&lists), None);
-        lists.hold(&kind(), None, vec![a.clone()]);
-        assert_eq!(held(&lists), None);
         // A list that is newer than what the watch has seen is up to date once the watch has seen it.
-        let c = node("c", "x", "1");
-        lists.hold(&kind(), None, vec![a.clone(), b.clone(), c.clone()]);
+        let c = node("c", "x", 3);
+        hold(&lists, None, &[a.clone(), b.clone(), c.clone()]).await;
+        assert_eq!(held(&lists), None);
         lists.changed(&kind(), &c);
-        assert_eq!(held(&lists), expected(&[a, b, c]));
+        assert_eq!(held(&lists), expected(&[a.clone(), b.clone(), c]));
+        // A status alone makes a list an old one, too.
+        lists.unfollowed(&kind());
+        lists.followed(&kind(), listing(&[a, node("b", "x", 5), node("c", "x", 3)]));
+        assert_eq!(held(&lists), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_begins_anew_says_nothing_of_the_list() {
         let lists = Lists::default();
-        let nodes = [node("a", "x", "1")];
-        lists.hold(&kind(), None, nodes.to_vec());
+        let nodes = [node("a", "x", 1)];
+        hold(&lists, None, &nodes).await;
         lists.followed(&kind(), listing(&nodes));
+        assert!(held(&lists).is_some());
         lists.unfollowed(&kind());
-        tokio::time::advance(FRESH).await;
         assert_eq!(held(&lists), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_nobody_uses_goes_and_more_than_fits_is_never_held() {
+        let lists = Lists::default();
+        let nodes = [node("a", "x", 1)];
+        hold(&lists, None, &nodes).await;
+        lists.followed(&kind(), listing(&nodes));
+        tokio::time::advance(UNUSED).await;
+        lists.sweep();
+        assert_eq!(held(&lists), None);
+
+        let mut large = node("a", "x", 1);
+        large.size = MOST_HELD / 2;
+        hold(&lists, None, std::slice::from_ref(&large)).await;
+        hold(&lists, None, std::slice::from_ref(&large)).await;
+        assert!(held(&lists).is_some());
+        large.size += 1;
+        let other = Arc::from("other");
+        hold(&lists, Some(&other), &[large]).await;
+        let kinds = lists.kinds();
+        assert_eq!(kinds.get(&kind()).unwrap().lists.len(), 1);
     }
 }

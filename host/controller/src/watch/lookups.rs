@@ -11,7 +11,7 @@ use kube::{Client, Resource as _};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::content::{Content, Read};
+use super::content::{Content, content_of};
 use super::feed::{Feed, News};
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
@@ -63,7 +63,8 @@ impl LookupWatches {
             match &source {
                 Source::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
-                    let feed = Feed::new(self.client.clone(), path, params(watched), Read::of);
+                    let feed =
+                        Feed::new(self.client.clone(), path, params(watched), content_of(kind));
                     let namespaced = matches!(scope, Scope::Namespaced);
                     let follows = Follows {
                         source: &source,
@@ -123,7 +124,7 @@ impl LookupWatches {
     }
 
     /// Watches until the kind is gone. Says whether it was ever there.
-    async fn watch(&self, mut feed: Feed<Option<Read>>, follows: Follows<'_>) -> bool {
+    async fn watch(&self, mut feed: Feed<Option<Content>>, follows: Follows<'_>) -> bool {
         let Follows { source, kind, .. } = follows;
         let _unfollowed = Unfollowed {
             lists: &self.lists,
@@ -139,7 +140,7 @@ impl LookupWatches {
                 }
                 Ok(News::Listed(objects)) => {
                     for object in objects.into_iter().flatten() {
-                        listing.add(Content::of(object, kind).version());
+                        listing.add(object.version());
                     }
                     continue;
                 }
@@ -150,15 +151,12 @@ impl LookupWatches {
                     follows.begin(&self.lists, listing);
                     woken
                 }
-                Ok(News::Changed(Some(object))) => {
-                    self.changed(follows, &Content::of(object, kind))
-                }
+                Ok(News::Changed(Some(object))) => self.changed(follows, &object),
                 Ok(News::Deleted(Some(object))) => {
-                    let content = Content::of(object, kind);
                     if follows.is_whole() {
-                        self.lists.deleted(kind, content.version());
+                        self.lists.deleted(kind, object.version());
                     }
-                    self.interests.deleted(source, content.version())
+                    self.interests.deleted(source, object.version())
                 }
                 // No API server sends an object without metadata.
                 Ok(News::Watching | News::Changed(None) | News::Deleted(None)) => continue,

@@ -14,8 +14,8 @@ mod store;
 mod stream;
 mod subject;
 
-pub(crate) use content::{Content, Read};
-pub(crate) use feed::{Feed, FeedError};
+pub(crate) use content::{Content, content_of};
+pub(crate) use feed::{Feed, FeedError, decoded};
 pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lists::Lists;

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use kube::core::{GroupVersionKind, Request};
 use tokio::time::{Instant, sleep};
 
-use super::feed::{Feed, News};
+use super::feed::{Feed, FeedError, News, decoded};
 use super::kinds::{discover, waits};
 use super::objects::{Decode, Keyed, read};
 use super::store::{State as _, Store};
@@ -77,7 +77,9 @@ pub(crate) async fn answer<W: Decode>(
 ) -> Result<Option<Keyed<W>>, kube::Error> {
     let request = request.map_err(kube::Error::BuildRequest)?;
     let text = client.request_text(request).await?;
-    Ok(named::<W>(read::<W>(&text)))
+    let item = decoded(text, read::<W>).await;
+    let item = item.map_err(|ends| FeedError::from(ends).into_call())?;
+    Ok(named::<W>(item))
 }
 
 /// Where the objects of a kind in a namespace are.

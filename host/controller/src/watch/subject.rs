@@ -119,12 +119,14 @@ impl Subject {
 }
 
 /// An object's place, and what of it counts as a change.
-#[derive(Clone, Copy, Debug, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Version<'o> {
     pub(crate) namespace: Option<&'o str>,
     pub(crate) name: &'o str,
     /// Another number for other content.
     pub(crate) content: u64,
+    /// Another number for another version, whatever changed.
+    pub(crate) version: u64,
 }
 
 impl Version<'_> {
@@ -134,7 +136,12 @@ impl Version<'_> {
 
     /// Never 0.
     fn print(&self) -> u64 {
-        hash(self) | 1
+        hash(&(self.namespace, self.name, self.content)) | 1
+    }
+
+    /// Never 0.
+    fn stamp(&self) -> u64 {
+        hash(&(self.namespace, self.name, self.version)) | 1
     }
 }
 
@@ -161,28 +168,63 @@ impl Seen {
     }
 }
 
-/// A list of all objects of a source, as far as it tells whether something changed: 16 bytes for each.
+/// Which versions of which objects there are: the sum of their stamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    /// That of these objects.
+    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
+        let stamps = objects.into_iter().map(|object| object.stamp());
+        Self(stamps.fold(0, u64::wrapping_add))
+    }
+}
+
+/// A list of all objects of a source, as far as it tells whether something changed: 24 bytes for each.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    objects: HashMap<u64, u64>,
-    totals: HashMap<u64, u64>,
+    objects: HashMap<u64, Prints>,
+    totals: HashMap<u64, Prints>,
+}
+
+/// The prints and stamps of an object, or of all objects of a namespace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prints {
+    print: u64,
+    stamp: u64,
+}
+
+impl Prints {
+    fn replace(&mut self, before: Self, now: Self) {
+        self.print = self
+            .print
+            .wrapping_sub(before.print)
+            .wrapping_add(now.print);
+        self.stamp = self
+            .stamp
+            .wrapping_sub(before.stamp)
+            .wrapping_add(now.stamp);
+    }
 }
 
 impl Listing {
     /// One more object, or another version of one. Says whether that is another content.
     pub(crate) fn add(&mut self, object: Version<'_>) -> bool {
-        let (place, print) = (object.place(), object.print());
-        let before = self.objects.insert(place, print);
+        let now = Prints {
+            print: object.print(),
+            stamp: object.stamp(),
+        };
+        let before = self.objects.insert(object.place(), now);
         let total = self.totals.entry(hash(&object.namespace)).or_default();
-        *total = total.wrapping_sub(before.unwrap_or(0)).wrapping_add(print);
-        before != Some(print)
+        total.replace(before.unwrap_or_default(), now);
+        before.is_none_or(|before| before.print != now.print)
     }
 
     /// An object less. Says whether it was there.
     pub(crate) fn remove(&mut self, object: Version<'_>) -> bool {
         let before = self.objects.remove(&object.place());
         let total = self.totals.entry(hash(&object.namespace)).or_default();
-        *total = total.wrapping_sub(before.unwrap_or(0));
+        total.replace(before.unwrap_or_default(), Prints::default());
         before.is_some()
     }
 
@@ -191,13 +233,25 @@ impl Listing {
         let place = |namespace: &Arc<str>| namespaced.then(|| namespace.to_string());
         let found = match part {
             Part::Served => return Seen::NOTHING,
-            Part::All(namespace) => self.totals.get(&hash(&place(namespace).as_deref())),
+            Part::All(namespace) => return self.seen_of(place(namespace).as_deref()),
             Part::One { name, namespace } => {
                 let place = hash(&(place(namespace).as_deref(), &**name));
                 self.objects.get(&place)
             }
         };
-        Seen::Objects(found.copied().unwrap_or(0))
+        Seen::Objects(found.copied().unwrap_or_default().print)
+    }
+
+    /// What it shows of the objects of a namespace, or of those without one.
+    pub(crate) fn seen_of(&self, namespace: Option<&str>) -> Seen {
+        let total = self.totals.get(&hash(&namespace)).copied();
+        Seen::Objects(total.unwrap_or_default().print)
+    }
+
+    /// Which versions it has of the objects of a namespace, or of those without one.
+    pub(crate) fn stamp(&self, namespace: Option<&str>) -> Stamp {
+        let total = self.totals.get(&hash(&namespace)).copied();
+        Stamp(total.unwrap_or_default().stamp)
     }
 }
 

@@ -43,7 +43,7 @@ impl Controller {
             health_probe_bind_address: BindAddress::Off,
             ..Settings::default()
         };
-        let queue = Queue::new(Backoff::default()).with_share(settings.concurrency);
+        let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
         let renderer = Renderer::new(policies(&metrics), ClusterFacts::default());
         let sizes = Sizes {

@@ -17,7 +17,7 @@ const MOST: usize = 16 << 10;
 
 /// What the host holds of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Written")]
 pub(super) enum Held {
     /// All of it.
     Whole(LookupAnswer),
@@ -30,6 +30,35 @@ pub(super) enum Held {
     },
     /// The digest of the part that was read, which is too large to be kept.
     Digest(String),
+}
+
+/// What is held as a snapshot has it. Those of earlier releases hold whole answers as they are.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", untagged)]
+enum Written {
+    Answer(LookupAnswer),
+    Held(Tagged),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Tagged {
+    Whole(LookupAnswer),
+    Part {
+        answer: LookupAnswer,
+        pointers: BTreeSet<String>,
+    },
+    Digest(String),
+}
+
+impl From<Written> for Held {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Answer(answer) | Written::Held(Tagged::Whole(answer)) => Self::Whole(answer),
+            Written::Held(Tagged::Part { answer, pointers }) => Self::Part { answer, pointers },
+            Written::Held(Tagged::Digest(digest)) => Self::Digest(digest),
+        }
+    }
 }
 
 impl Held {
@@ -128,7 +157,7 @@ fn put(part: &mut Value, value: &Value, pointer: &str, found: &Value) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
     use std::sync::Arc;
 
@@ -196,6 +225,31 @@ mod tests {
         );
         assert_eq!(held(&large, "/a"), Held::Digest(digest.clone()));
         assert_ne!(held(&"y".repeat(1_000), "/a"), Held::Digest(digest));
+    }
+
+    #[test]
+    fn what_an_earlier_release_wrote_is_read_as_a_whole() {
+        let object = json!({"metadata": {"name": "n"}});
+        let answers = [
+            LookupAnswer::Object(object.clone().into()),
+            LookupAnswer::All(vec![object.into()]),
+            LookupAnswer::NotServed,
+            LookupAnswer::Served(true),
+        ];
+        for answer in answers {
+            let held = Held::Whole(answer.clone());
+            let written = [json!(answer), json!(held)];
+            assert_ne!(written[0], written[1]);
+            for written in written {
+                assert_eq!(serde_json::from_value::<Held>(written).unwrap(), held);
+            }
+            for held in [
+                Held::part(&answer, &pointers(&["/metadata"])),
+                Held::Digest("sha256:0".to_owned()),
+            ] {
+                assert_eq!(serde_json::from_value::<Held>(json!(held)).unwrap(), held);
+            }
+        }
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::Request;
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::reserved::reserved;
@@ -154,9 +155,11 @@ impl Pass<'_> {
     /// Creates an object, and uses the one that is there: two controllers at once have the same.
     async fn make_once(&self, beside: &Beside<'_>) -> Result<(), ReconcileError> {
         let failed = |error| ReconcileError::api(beside.what("creating"), error);
-        let object = serde_json::from_value(beside.value.clone());
+        let object = serde_json::to_vec(&beside.value);
         let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
-        match beside.api.create(&creating(), &object).await {
+        let objects = Request::new(beside.api.resource_url());
+        let request = objects.create(&creating(), object);
+        match self.reconciler.text(request).await {
             Ok(_) => Ok(()),
             Err(error) if code(&error) == Some(409) => match self.there(beside).await? {
                 true => Ok(()),
@@ -172,7 +175,7 @@ impl Pass<'_> {
         let params = if there { params.force() } else { params };
         let patch = Patch::Apply(&beside.value);
         let name = &beside.listed.name;
-        let applied = beside.api.patch(name, &params, &patch).await;
+        let applied = beside.api.patch_metadata(name, &params, &patch).await;
         let applied =
             applied.map_err(|error| ReconcileError::api(beside.what("writing"), error))?;
         Ok(Applied {

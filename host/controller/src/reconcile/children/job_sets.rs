@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::Resource as _;
+use kube::api::{DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::response::{Status, reason};
-use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 use trainyard_api::names;
 use trainyard_render::Warning;
@@ -12,13 +12,14 @@ use trainyard_render::Warning;
 use super::beside::{Held, Stage};
 use super::{Pass, Placed};
 use crate::queue::Key;
-use crate::reconcile::error::ReconcileError;
+use crate::reconcile::error::{ReconcileError, unless_gone};
 use crate::reconcile::inputs::{self, INPUTS};
 use crate::reconcile::job_set::RECREATED;
 use crate::reconcile::placement::{self, Entries};
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
+use crate::wire::{self, without_managed_fields};
 
 impl Reconciler {
     pub(super) async fn patch_job_set(
@@ -71,8 +72,12 @@ pub(super) struct Suspended {
 }
 
 impl Suspended {
-    /// That of the object; none where it runs, or is about to go.
-    fn of(mut live: DynamicObject) -> Option<Self> {
+    /// That of the text, if it is of that UID; none where it runs, or is about to go.
+    fn read(text: &str, uid: &str) -> Option<Self> {
+        let mut live: DynamicObject = wire::decode(&without_managed_fields(text)).ok()?;
+        if live.metadata.uid.as_deref() != Some(uid) {
+            return None;
+        }
         let spec = live.data.get_mut("spec").map(Value::take)?;
         let is_suspended = spec.get("suspend") == Some(&Value::Bool(true));
         let counts = live.data.pointer("/status/replicatedJobsStatus");
@@ -106,6 +111,15 @@ impl Suspended {
     pub(super) fn taken(&self) -> Entries {
         self.taken.clone().missing_in(&self.spec)
     }
+}
+
+/// A suspended JobSet, and what it has to change.
+struct Moved {
+    live: Suspended,
+    /// Its replicated jobs, if they are placed otherwise.
+    jobs: Option<Value>,
+    /// What its Jobs have to lose.
+    taken: Entries,
 }
 
 fn follows(listed: &Listed) -> bool {
@@ -147,7 +161,7 @@ impl Pass<'_> {
         let mut warnings = Vec::new();
         let mut snapshot = self.snapshot_or_another(found, &mut warnings).await?;
         if let Some(snapshot) = &mut snapshot {
-            self.is_recreated(snapshot).await?;
+            self.take_recreate_off(snapshot).await?;
         }
         // A JobSet without a snapshot or a plan is older than they are: nobody knows whether it has run.
         let is_new = |snapshot: &Snapshot| !snapshot.started && snapshot.plan.is_some();
@@ -183,11 +197,14 @@ impl Pass<'_> {
     /// as it is.
     async fn suspended(&self, found: &JobSetState) -> Result<Suspended, ReconcileError> {
         let what = || format!("JobSet `{}`", self.key.name);
-        let live = self.job_sets().get_opt(&self.key.name).await;
-        let live =
-            live.map_err(|error| ReconcileError::api(format!("reading {}", what()), error))?;
-        let is_same = |live: &DynamicObject| live.metadata.uid.as_deref() == Some(&*found.uid);
-        let live = live.filter(is_same).and_then(Suspended::of);
+        let job_sets = objects::<JobSetObject>(&self.key.namespace);
+        let request = job_sets.get(&self.key.name, &GetParams::default());
+        let text = unless_gone(self.reconciler.text(request).await);
+        let text =
+            text.map_err(|error| ReconcileError::api(format!("reading {}", what()), error))?;
+        let uid = found.uid.clone();
+        let live = self.on_thread(move |_, _| Suspended::read(&text?, &uid));
+        let live = live.await?;
         live.ok_or_else(|| ReconcileError::Conflict { what: what() })
     }
 
@@ -267,13 +284,15 @@ impl Pass<'_> {
             );
             ReconcileError::api(what, error)
         };
-        let object = serde_json::from_value(job_set.clone());
+        let object = serde_json::to_vec(job_set);
         let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
         let params = PostParams {
             dry_run: true,
             ..creating()
         };
-        match self.job_sets().create(&params, &object).await {
+        let job_sets = objects::<JobSetObject>(&self.key.namespace);
+        let request = job_sets.create(&params, object);
+        match self.reconciler.text(request).await {
             Ok(_) => Ok(()),
             // That is looked at last, when all who may refuse it have agreed.
             Err(kube::Error::Api(status)) if status.reason == reason::ALREADY_EXISTS => Ok(()),
@@ -294,9 +313,9 @@ impl Pass<'_> {
         let mut warnings = Vec::new();
         let Some(snapshot) = snapshot else {
             // Nobody knows any more what of the placement is an earlier admission's.
-            let wanted = placement::patched(&self.job, &live.spec);
             if !self.job.suspend {
-                warnings.extend(self.let_go(found, live, &wanted).await?);
+                let wanted = self.placed(None, &live).await?;
+                warnings.extend(self.let_go(found, live, wanted).await?);
             }
             return Ok(Placed {
                 warnings,
@@ -326,10 +345,11 @@ impl Pass<'_> {
             let spec =
                 rendered.and_then(|mut rendered| Some(rendered.job_set.get_mut("spec")?.take()));
             // Without either, what plugins did can't be told from what an earlier admission asked for: all of it stays.
-            let wanted = spec
-                .or_else(|| snapshot.placed(&self.job))
-                .unwrap_or_else(|| placement::patched(&self.job, &live.spec));
-            warnings.extend(self.let_go(found, live, &wanted).await?);
+            let wanted = match spec {
+                Some(spec) => spec,
+                None => self.placed(Some(snapshot), &live).await?,
+            };
+            warnings.extend(self.let_go(found, live, wanted).await?);
         }
         Ok(Placed {
             warnings,
@@ -337,31 +357,61 @@ impl Pass<'_> {
         })
     }
 
+    /// The spec by which pods are placed where no plugin can be asked: by what is noted, or else as they are, and by the TrainJob's own
+    /// patches.
+    async fn placed(
+        &self,
+        snapshot: Option<Snapshot>,
+        live: &Suspended,
+    ) -> Result<Value, ReconcileError> {
+        let (job, spec) = (self.job.clone(), live.spec.clone());
+        self.on_thread(move |_, _| {
+            let noted = snapshot.and_then(|snapshot| snapshot.placed(&job));
+            noted.unwrap_or_else(|| placement::patched(&job, &spec))
+        })
+        .await
+    }
+
     /// Lets a JobSet that has run go on, with its pods placed as in the wanted spec.
     async fn let_go(
         &self,
         found: &JobSetState,
-        mut live: Suspended,
-        wanted: &Value,
+        live: Suspended,
+        wanted: Value,
     ) -> Result<Option<Warning>, ReconcileError> {
         let (reconciler, key) = (self.reconciler, self.key);
         let patch = async |patch: Value| {
             let patch = Patch::Merge(&patch);
             reconciler.patch_job_set(key, &patch, &merging()).await
         };
+        let wanted = Arc::new(wanted);
+        let mut moved = self.moved(live, &wanted).await?;
         let mut warning = None;
-        let taken = live.taken_by(wanted);
-        if !taken.is_empty() {
-            let jobs = placement::placed(&live.spec, wanted);
-            if jobs.is_some() || taken != live.taken {
+        if !moved.taken.is_empty() {
+            let Moved { live, jobs, taken } = moved;
+            let live = if jobs.is_some() || taken != live.taken {
                 patch(job_set::relocation(&live.uid, &live.version, jobs, &taken)).await?;
-                live = self.suspended(found).await?;
-            }
+                self.suspended(found).await?
+            } else {
+                live
+            };
             warning = self.jobs_without(&live).await?;
+            moved = self.moved(live, &wanted).await?;
         }
-        let jobs = placement::placed(&live.spec, wanted);
+        let Moved { live, jobs, .. } = moved;
         patch(job_set::resumption(&live.uid, &live.version, jobs)).await?;
         Ok(warning)
+    }
+
+    /// What a JobSet has to change, so that its pods are placed as in the wanted spec.
+    async fn moved(&self, live: Suspended, wanted: &Arc<Value>) -> Result<Moved, ReconcileError> {
+        let wanted = wanted.clone();
+        self.on_thread(move |_, _| Moved {
+            taken: live.taken_by(&wanted),
+            jobs: placement::placed(&live.spec, &wanted),
+            live,
+        })
+        .await
     }
 
     /// The JobSet as it is applied. One that is let go says so from then on; one that waits says what it was rendered from.
@@ -378,11 +428,6 @@ impl Pass<'_> {
             job_set::mark_started(&mut job_set);
         }
         job_set
-    }
-
-    fn job_sets(&self) -> Api<DynamicObject> {
-        let (api_version, kind) = (names::JOB_SET_API_VERSION, names::JOB_SET);
-        self.reconciler.dynamic(self.key, api_version, kind)
     }
 
     /// The error, or whose the JobSet of this name is.

@@ -207,10 +207,9 @@ impl Pass<'_> {
         for key in asked {
             let reconciler = self.reconciler;
             reconciler.interests.asks(self.key, &key);
-            let fetched = reconciler
-                .lookups
-                .fetch(&self.key.namespace, self.asker(), &key)
-                .await?;
+            let fetcher = &reconciler.lookups;
+            let fetched = fetcher.fetch(&self.key.namespace, self.asker(), &key);
+            let fetched = self.worker.lend_if_slow(fetched).await?;
             reconciler.interests.found(self.key, &key, fetched.seen);
             let Some(answer) = fetched.answer else {
                 let mut problems = problems.into_iter();

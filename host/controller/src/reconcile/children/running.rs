@@ -100,7 +100,7 @@ impl Reconciler {
         let known = known.filter(|known| known.uid == state.uid);
         if known.is_none() && job_set.recreated {
             // Whoever made it may not have come to say so.
-            self.is_recreated(key, &state.uid).await?;
+            self.take_recreate_off(key, &state.uid).await?;
         }
         if let Some(known) = known {
             let job_changed = known.fingerprint != fingerprint;

@@ -58,8 +58,12 @@ impl Reconciler {
         self.mark(key, written, patch).await
     }
 
-    /// The same for a TrainJob whose JobSet runs, and says that it is another one.
-    pub(super) async fn is_recreated(&self, key: &Key, uid: &str) -> Result<(), ReconcileError> {
+    /// Takes from the snapshot of the TrainJob of that UID, if it is there, that its JobSet was deleted: another one runs.
+    pub(super) async fn take_recreate_off(
+        &self,
+        key: &Key,
+        uid: &str,
+    ) -> Result<(), ReconcileError> {
         let maps: Api<ConfigMap> = self.api(key);
         let name = Snapshot::name(&key.name);
         let found = maps.get_metadata_opt(&name).await;
@@ -247,7 +251,7 @@ impl Pass<'_> {
         mut snapshot: Snapshot,
         job_set: &Value,
     ) -> Result<(), ReconcileError> {
-        self.is_recreated(&mut snapshot).await?;
+        self.take_recreate_off(&mut snapshot).await?;
         let Some(written) = &snapshot.written else {
             return Ok(());
         };
@@ -259,8 +263,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Has the snapshot no longer say that its JobSet was deleted: there is another one.
-    pub(super) async fn is_recreated(&self, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
+    /// Takes from a snapshot that its JobSet was deleted: there is another one.
+    pub(super) async fn take_recreate_off(
+        &self,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), ReconcileError> {
         if let Some(written) = snapshot.written.as_ref().filter(|_| snapshot.recreate) {
             let written = self.reconciler.unmark_recreate(self.key, written).await?;
             snapshot.written = Some(written);

@@ -53,6 +53,7 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ve
         namespace,
         name,
         content: version.parse().unwrap(),
+        version: 0,
     }
 }
 
@@ -312,6 +313,7 @@ impl World {
             namespace: Some(NAMESPACES[object]),
             name: "n",
             content: *version,
+            version: 0,
         });
         Seen::of(found)
     }
@@ -322,6 +324,7 @@ impl World {
                 namespace: Some(NAMESPACES[object]),
                 name: "n",
                 content: version,
+                version: 0,
             };
             let nodes = source(NODE, None);
             if there {
@@ -341,6 +344,7 @@ impl World {
                     namespace: Some(NAMESPACES[object]),
                     name: "n",
                     content: *version,
+                    version: 0,
                 });
             }
         }
