@@ -220,7 +220,7 @@ impl Work {
             );
             self.tell(&key, REASON, &note);
         } else {
-            tracing::warn!(%error, ?again, "the TrainJob can't get on");
+            tracing::warn!(%error, ?again, "reconcile failed; retrying with backoff");
             self.tell(&key, REASON, &error.to_string());
         }
         Outcome::Error(error.kind())

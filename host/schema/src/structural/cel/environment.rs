@@ -1,11 +1,13 @@
 //! The functions and macros that rules may use.
 
+use super::matches;
 use cel::{DeclarationError, Env, extensions};
 use std::sync::{Arc, LazyLock};
 
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
     env.add_extension(extensions::strings)?;
+    env.add_extension(matches::declare)?;
     env.set_error_on_duplicate_map_keys(false);
     Ok(Arc::new(env))
 });

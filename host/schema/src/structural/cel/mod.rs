@@ -9,6 +9,7 @@ mod escaping;
 mod evaluate;
 mod field_path;
 mod keyed;
+mod matches;
 mod rule;
 mod types;
 mod unreadable;
