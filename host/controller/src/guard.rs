@@ -104,3 +104,60 @@ impl Policy for Guarded {
         finished
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+    use trainyard_model::manifest::{CONTRACT, Manifest};
+    use trainyard_model::plugin::Settings;
+
+    use super::*;
+    use crate::queue::{Backoff, Queue};
+
+    struct Named(Arc<Plugin>);
+
+    impl Policy for Named {
+        fn plugin(&self) -> &Arc<Plugin> {
+            &self.0
+        }
+
+        fn run(&self, _: Phase, call: Box<Call>) -> Finished {
+            Finished {
+                call,
+                end: Ok(()),
+                fuel: None,
+            }
+        }
+    }
+
+    fn guard() -> Guarded {
+        let manifest = json!({
+            "name": "two", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins", "phases": ["transform", "build"],
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
+        Guarded {
+            policy: Arc::new(Named(plugin.into())),
+            metrics: Arc::new(Metrics::new(&Queue::new(Backoff::default()))),
+            breakers: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn a_phase_that_ends_in_time_does_not_close_the_breaker_of_another() {
+        let guard = guard();
+        let [transform, build] =
+            [Phase::Transform, Phase::Build].map(|phase| (Arc::from("team"), phase));
+        for _ in 0..5 {
+            guard.admit(&build).unwrap();
+            guard.ended(&build, End::Exhausted);
+            guard.admit(&transform).unwrap();
+            guard.ended(&transform, End::InTime);
+        }
+        guard.admit(&build).unwrap_err();
+        guard.admit(&transform).unwrap();
+        guard.admit(&(Arc::from("other"), Phase::Build)).unwrap();
+    }
+}

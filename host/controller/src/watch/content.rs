@@ -196,6 +196,21 @@ mod tests {
     }
 
     #[test]
+    fn plugins_get_the_same_text_whether_an_object_comes_in_a_list_or_by_itself() {
+        let kind = Kind {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+        };
+        let text = |text: &str| {
+            let content = Content::of(text, &kind).unwrap();
+            content.value.unwrap().to_string()
+        };
+        let item = r#"{"metadata": {"name": "n"}, "status": {}, "spec": {}}"#;
+        let whole = r#"{"spec": {}, "kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "status": {}}"#;
+        assert_eq!(text(item), text(whole));
+    }
+
+    #[test]
     fn an_object_that_does_not_decode_has_a_place_and_a_version() {
         let deep = |version: u32| {
             let (open, close) = ("[".repeat(300), "]".repeat(300));

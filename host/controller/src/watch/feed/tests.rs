@@ -43,6 +43,19 @@ async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_is_taken_as_a_whole_has_a_largest_size() {
+    let pages = || {
+        let first = page(&[&object("a", 1)], 9, "more");
+        [first, page(&[&object("b", 2)], 9, "")]
+    };
+    let script = Script::new(pages().map(Answer::ok));
+    assert_eq!(feed(&script).all().await.unwrap(), ["a", "b"]);
+    let script = Script::new(pages().map(|page| Answer::ok(page + &" ".repeat(LARGEST_LIST / 2))));
+    let all = feed(&script).all().await;
+    assert!(matches!(all, Err(FeedError::TooLarge)), "{all:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
     let script = Script::new([
         Answer::ok(page(&[&object("a", 1), &object("b", 2)], 9, "more")),
