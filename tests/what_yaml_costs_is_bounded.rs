@@ -236,6 +236,32 @@ fn errors_are_printed_up_to_a_count() {
     assert!(errors[500].ends_with(" more errors are not printed; correct those above first"));
 }
 
+#[test]
+fn warnings_are_printed_up_to_a_count() {
+    const JOBS: usize = 2000;
+    let mut text = runtime_and_jobs("", 0);
+    for at in 0..JOBS {
+        writeln!(text, "---\n{{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {{name: k{at}}}, spec: {{runtimeRef: {{name: x}}, managedBy: kueue.x-k8s.io/multikueue}}}}").unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), text).unwrap();
+    let output = limited(folder.path(), &["render", "-f", "a.yaml"]);
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    let warnings: Vec<_> = warnings.lines().collect();
+    assert_eq!(warnings.len(), 501, "{:?}", warnings.first());
+    let more = format!("warning: {} more warnings are not printed", JOBS - 500);
+    assert_eq!(warnings[500], more);
+}
+
+#[test]
+fn what_is_too_much_is_refused_once_and_where_it_is() {
+    let errors = refused(&"a: b\n---\n".repeat(2_000_000));
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    let at = "error: a.yaml: document ";
+    let number = errors[0].strip_prefix(at).unwrap();
+    assert!(!number.starts_with("1:"), "{}", errors[0]);
+}
+
 /// Each of these TrainJobs has 101 errors, of a few hundred bytes each.
 #[test]
 fn errors_that_nobody_prints_are_not_kept() {

@@ -4,6 +4,7 @@ use std::{
     fmt,
     io::{IsTerminal, Write},
     process::ExitCode,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use anstyle::{AnsiColor, Style};
@@ -230,6 +231,7 @@ impl<W: Write> Write for EscapedJson<W> {
 
 /// Says what is wrong and gives the exit code.
 pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
+    warn_of_more();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -256,9 +258,23 @@ pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// A line about something that goes on.
+/// How many warnings this run has had.
+static WARNINGS: AtomicUsize = AtomicUsize::new(0);
+
+/// Prints a line about something that goes on, unless there were too many before it.
 pub(crate) fn warn(line: impl std::fmt::Display) {
-    say("warning", AnsiColor::Yellow, line);
+    if WARNINGS.fetch_add(1, Ordering::Relaxed) < MAX_LINES {
+        say("warning", AnsiColor::Yellow, line);
+    }
+}
+
+/// Says how many warnings were not printed, if there were too many.
+fn warn_of_more() {
+    let left_out = WARNINGS.load(Ordering::Relaxed).saturating_sub(MAX_LINES);
+    if left_out > 0 {
+        let more = format!("{left_out} more warnings are not printed");
+        say("warning", AnsiColor::Yellow, more);
+    }
 }
 
 fn say(level: &str, color: AnsiColor, line: impl std::fmt::Display) {

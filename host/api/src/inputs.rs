@@ -132,7 +132,15 @@ impl Reader {
         if self.is_full {
             return;
         }
-        for document in yaml::read_within(text, &mut self.budget) {
+        let documents = yaml::read_within(text, &mut self.budget);
+        // It has left nothing of the budget for the documents before it.
+        let ends =
+            |read: &Result<_, yaml::Error>| matches!(read, Err(error) if error.kind.ends_reading());
+        if documents.iter().any(ends) {
+            let end = documents.into_iter().find(ends).and_then(Result::err);
+            return end.into_iter().for_each(|error| self.refuse(file, error));
+        }
+        for document in documents {
             match document {
                 Ok(document) => self.value(Source::new(file, document.number), document.value),
                 Err(error) => self.refuse(file, error),
