@@ -164,6 +164,8 @@ async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Re
     let snapshot = &mut expected["ConfigMap suspended-runtime-snapshot"][0];
     snapshot["content"]["annotations"] = json!({"trainyard.dev/started": "true"});
     snapshot["content"]["immutable"] = json!(true);
+    let annotations = &mut expected["JobSet suspended"][0]["content"]["annotations"];
+    annotations["trainyard.dev/recreated"] = json!("true");
     let job_sets = Resource::jobsets();
     let job_sets = place.api(&job_sets);
     let before = job_sets.get(case.name()).await?.accepted()?;
