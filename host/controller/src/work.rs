@@ -198,7 +198,8 @@ impl Work {
     ) -> Outcome {
         let key = running.key().clone();
         let failing = running.failing();
-        let again = if error.is_outage() {
+        // A conflict is over as soon as the watch has caught up, which may be busy with others.
+        let again = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
         } else {
             running.fail()

@@ -9,6 +9,39 @@ use tokio::time::timeout;
 /// What takes longer is slow.
 const SOON: Duration = Duration::from_secs(1);
 
+/// The text of a large TrainJob has more bytes.
+const LARGE: usize = 64 << 10;
+
+/// The most bytes of text, in KiB, of the large TrainJobs that are read and rendered at once. In memory each is dozens of times as large,
+/// and so is what is made of it.
+const LARGE_AT_ONCE: u32 = 4 << 10;
+
+/// The room for large TrainJobs. Small ones need none.
+#[derive(Debug)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LARGE_AT_ONCE as usize)))
+    }
+}
+
+impl Room {
+    /// Waits until there is room for a TrainJob with so many bytes of text. The worker is lent to others meanwhile.
+    pub(crate) async fn of(&self, bytes: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
+        if bytes <= LARGE {
+            return None;
+        }
+        let size = u32::try_from(bytes >> 10).unwrap_or(LARGE_AT_ONCE);
+        let room = self.0.clone();
+        if let Ok(permit) = room.clone().try_acquire_many_owned(size.min(LARGE_AT_ONCE)) {
+            return Some(permit);
+        }
+        let wait = room.acquire_many_owned(size.min(LARGE_AT_ONCE));
+        worker.lend_while(wait).await.ok()
+    }
+}
+
 /// The workers. Each reconcile has one, except while it waits for a thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Workers(Arc<Semaphore>);
@@ -86,6 +119,28 @@ mod tests {
         assert!(workers.free().now_or_never().is_none());
         drop(first);
         workers.free().now_or_never().unwrap();
+    }
+
+    #[tokio::test]
+    async fn few_large_train_jobs_are_in_memory_at_once_and_hold_up_no_small_one() {
+        let (workers, room) = (Workers::new(1), Room::default());
+        let worker = workers.free().await;
+        let large = 1 << 20;
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            held.push(room.of(large, &worker).await.unwrap());
+        }
+        let waits = room.of(large, &worker);
+        tokio::pin!(waits);
+        assert!(waits.as_mut().now_or_never().is_none());
+        // It has lent its worker, and a small one needs no room.
+        let other = workers.free().now_or_never().unwrap();
+        assert!(room.of(LARGE, &other).await.is_none());
+        drop((other, held.pop()));
+        assert!(waits.await.is_some());
+        // One that is larger than all of it waits until it is alone.
+        drop(held);
+        assert!(room.of(1 << 30, &worker).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

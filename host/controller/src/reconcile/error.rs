@@ -199,6 +199,11 @@ impl ReconcileError {
         matches!(self, Self::Api { problem, .. } if is_transient(problem))
     }
 
+    /// Whether something changed in between.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
     /// Whether the API server is away, or too busy, for all. An answer of 500 is also a webhook's of one kind or namespace.
     pub(crate) fn is_of_all(&self) -> bool {
         self.is_outage() && self.status() != Some(500)

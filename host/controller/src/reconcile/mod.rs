@@ -53,7 +53,7 @@ use crate::watch::{
     TrainJobState, Unreadable, decoded,
 };
 use crate::wire::without_managed_fields;
-use crate::workers::Worker;
+use crate::workers::{Room, Worker};
 
 /// The field manager of everything that is written.
 const MANAGER: &str = "trainer";
@@ -95,6 +95,8 @@ pub struct Reconciler {
     write_defaults: bool,
     /// What all TrainJobs are rendered from.
     common: inputs::Common,
+    /// The room in memory for large TrainJobs.
+    room: Room,
     /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
     known: Mutex<HashMap<Key, children::Known>>,
     /// JobSets that are gone. One that ended would be made again, and run again, where its TrainJob does not say so yet.
@@ -131,6 +133,7 @@ impl Reconciler {
             lists,
             interests: Arc::new(Interests::new(reach)),
             common: inputs::Common::new(&plugins, write_defaults),
+            room: Room::default(),
             client,
             stores,
             plugins,

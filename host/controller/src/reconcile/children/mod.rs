@@ -14,6 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use trainyard_api::TrainJob;
 use trainyard_model::deadline::Deadline;
 use trainyard_render::{About, Renderer, Warning};
@@ -47,6 +48,8 @@ struct Pass<'a> {
     was_deleted: bool,
     /// What it is rendered from.
     inputs: Inputs,
+    /// Its room in memory, if it is large.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 /// What was done for a TrainJob.
@@ -177,6 +180,7 @@ impl Reconciler {
         state: &Arc<TrainJobState>,
         worker: &'a Worker,
     ) -> Result<Pass<'a>, ReconcileError> {
+        let room = self.room.of(state.text().len(), worker).await;
         let text = state.clone();
         let read = move |_: &Renderer, _: &Deadline| read(&text);
         let job = self.plugins.run(worker, &key.namespace, read).await??;
@@ -189,6 +193,7 @@ impl Reconciler {
             is_suspended: state.status.is_true(status::SUSPENDED).is_some(),
             was_deleted: self.departed.was_deleted(key, &state.uid),
             inputs: Inputs::of(&self.common, state),
+            _room: room,
         })
     }
 
