@@ -97,6 +97,18 @@ pub struct NoAnswer {
     pub after: Duration,
 }
 
+/// The call that was not answered in time, if that is what is wrong.
+pub(crate) fn no_answer(error: &kube::Error) -> Option<&NoAnswer> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// Whether a call may go well when it is made again: there was no answer, or the server is too busy or broken.
 #[must_use]
 pub fn is_transient(error: &kube::Error) -> bool {

@@ -1,13 +1,18 @@
 //! Why a TrainJob could not be brought to where it should be.
 
+use std::time::Duration;
+
 use thiserror::Error;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::reserved::Reserved;
 use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
-use crate::client::{is_transient, without_content};
+use crate::client::{NoAnswer, is_transient, no_answer, without_content};
 use crate::threads::NotDone;
+
+/// A JobSet that may take an API server long has more bytes.
+const LARGE_JOB_SET: usize = 256 << 10;
 
 /// Why a reconcile did not get to its end. It is tried again.
 #[derive(Debug, Error)]
@@ -151,6 +156,18 @@ pub enum ReconcileError {
         "rendering panicked, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
     )]
     Panicked(String),
+    /// The API server did not answer in time when one large JobSet was written. It may do so for smaller ones.
+    #[error(
+        "the API server did not answer within {after:?} when JobSet `{name}` of {kib} KiB was written; make it smaller: labels, annotations and node selectors of pods count most"
+    )]
+    TooSlow {
+        /// The JobSet.
+        name: String,
+        /// Its size.
+        kib: usize,
+        /// How long it was waited for.
+        after: Duration,
+    },
     /// The threads that plugins run on end, as the process does.
     #[error("a plugin call was abandoned, as the process ends")]
     Abandoned,
@@ -178,6 +195,7 @@ impl ReconcileError {
             Self::JobsHaveOldPlacement { .. } => "old_placement",
             Self::Conflict { .. } => "conflict",
             Self::Api { .. } => "api",
+            Self::TooSlow { .. } => "too_slow",
             Self::Panicked(_) => "panic",
             Self::Abandoned => "abandoned",
         }
@@ -247,6 +265,19 @@ impl ReconcileError {
         }
     }
 
+    /// Why a JobSet was not written, with so many bytes. A large one that is not answered is no outage: tried again as in one, it
+    /// would be a burden for the API server that never ends.
+    pub(crate) fn writing_job_set(name: &str, bytes: usize, problem: kube::Error) -> Self {
+        match no_answer(&problem) {
+            Some(NoAnswer { after, .. }) if bytes > LARGE_JOB_SET => Self::TooSlow {
+                name: name.to_owned(),
+                kib: bytes >> 10,
+                after: *after,
+            },
+            _ => Self::api(format!("writing JobSet `{name}`"), problem),
+        }
+    }
+
     /// An answer of the API server to what was to be done.
     pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
         let what = what.into();
@@ -294,4 +325,25 @@ pub(crate) fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>
 fn sentences(problems: &[Problem]) -> String {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     problems.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_job_set_that_is_not_answered_is_no_outage() {
+        let error = |bytes| {
+            let problem = kube::Error::Service(Box::new(NoAnswer {
+                verb: "apply",
+                path: "/".to_owned(),
+                after: Duration::from_secs(10),
+            }));
+            ReconcileError::writing_job_set("a", bytes, problem)
+        };
+        assert!(error(LARGE_JOB_SET).is_outage());
+        let large = error(LARGE_JOB_SET + 1);
+        assert!(!large.is_outage() && !large.is_passing());
+        assert_eq!(large.kind(), "too_slow");
+    }
 }

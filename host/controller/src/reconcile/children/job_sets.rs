@@ -30,10 +30,10 @@ impl Reconciler {
     ) -> Result<(), ReconcileError> {
         let job_sets = objects::<JobSetObject>(&key.namespace);
         let request = job_sets.patch(&key.name, params, patch);
+        let bytes = request.as_ref().map_or(0, |request| request.body().len());
         let written = answer::<JobSetObject>(&self.client, request).await;
-        let written = written.map_err(|error| {
-            ReconcileError::api(format!("writing JobSet `{}`", key.name), error)
-        })?;
+        let written =
+            written.map_err(|error| ReconcileError::writing_job_set(&key.name, bytes, error))?;
         if let Some((key, read)) = written {
             self.stores.job_sets.put_read(key, read);
         }
