@@ -90,6 +90,16 @@ async fn until_given_up(place: &Place<'_>, case: Case) -> Result<()> {
     place.seen.made_once().await
 }
 
+/// Deletes the only JobSet of the place, and waits until it is gone.
+async fn delete_job_set(place: &Place<'_>, case: Case) -> Result<()> {
+    let job_sets = place.api(&place.job_sets);
+    job_sets.delete(case.name()).await?.accepted()?;
+    job_sets
+        .until_all("it is gone", <[Value]>::is_empty)
+        .await
+        .map(drop)
+}
+
 async fn what_ended_and_went_while_nobody_watched_never_runs_again(
     shared: &Disturbed,
 ) -> Result<()> {
@@ -103,10 +113,7 @@ async fn what_ended_and_went_while_nobody_watched_never_runs_again(
     let job_sets = place.api(&place.job_sets);
     let ended = |job_set: &Value| job_set["status"]["terminalState"] == "Completed";
     job_sets.until(case.name(), "it ended", ended).await?;
-    job_sets.delete(case.name()).await?.accepted()?;
-    job_sets
-        .until_all("it is gone", <[Value]>::is_empty)
-        .await?;
+    delete_job_set(&place, case).await?;
     let controller = shared.controller().await?;
     until_given_up(&place, case).await?;
     controller.kill().map(drop)
@@ -304,11 +311,7 @@ async fn what_went_while_it_was_suspended_comes_back_though_a_call_fails(
     let case = Case::Resumed;
     case.prepare(&place).await?;
     controller.kill()?;
-    let job_sets = place.api(&place.job_sets);
-    job_sets.delete(case.name()).await?.accepted()?;
-    job_sets
-        .until_all("it is gone", <[Value]>::is_empty)
-        .await?;
+    delete_job_set(&place, case).await?;
     case.happen(&place).await?;
     let (path, failed) = (
         format!("/namespaces/{}/configmaps/", place.name),

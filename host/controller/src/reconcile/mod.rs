@@ -52,7 +52,6 @@ use crate::watch::{
     Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
     TrainJobState, Unreadable, decoded,
 };
-use crate::wire::without_managed_fields;
 use crate::workers::{Room, Worker};
 
 /// The field manager of everything that is written.
@@ -307,10 +306,7 @@ impl Reconciler {
         let Some(text) = unless_gone(self.text(request).await).map_err(failed)? else {
             return Ok(None);
         };
-        let read = decoded(text, |text| {
-            serde_json::from_str(&without_managed_fields(text))
-        })
-        .await;
+        let read = decoded(text, |text| serde_json::from_str(text)).await;
         let read = read.map_err(|_| ReconcileError::Abandoned)?;
         read.map(Some)
             .map_err(|error| failed(kube::Error::SerdeError(error)))

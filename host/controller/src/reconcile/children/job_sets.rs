@@ -19,7 +19,7 @@ use crate::reconcile::placement::{self, Entries};
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
-use crate::wire::{self, without_managed_fields};
+use crate::wire;
 
 impl Reconciler {
     pub(super) async fn patch_job_set(
@@ -74,7 +74,7 @@ pub(super) struct Suspended {
 impl Suspended {
     /// That of the text, if it is of that UID; none where it runs, or is about to go.
     fn read(text: &str, uid: &str) -> Option<Self> {
-        let mut live: DynamicObject = wire::decode(&without_managed_fields(text)).ok()?;
+        let mut live: DynamicObject = wire::decode(text).ok()?;
         if live.metadata.uid.as_deref() != Some(uid) {
             return None;
         }
