@@ -2,7 +2,6 @@
 
 mod a_controller_stops_when_it_is_told;
 mod cases_render_as_expected;
-mod divergences_are_proven;
 mod errors_name_the_field_that_was_written;
 mod every_test_file_is_run;
 mod explain_names_who_set_a_field;
@@ -15,6 +14,8 @@ mod output_is_stable;
 mod the_deployment_is_whole;
 mod the_guide_works;
 mod the_policy_file_is_enforced;
+mod the_reference_differs_as_listed;
 mod validate_agrees_with_the_server;
 mod validate_refuses_what_a_server_would;
+mod weaknesses_are_explained;
 mod what_yaml_costs_is_bounded;

@@ -1,0 +1,168 @@
+//! The normal form of an object: two that mean the same to Kubernetes have the same one.
+//!
+//! Lists that Kubernetes merges by a key become maps by that key. Where the order of such a list has a meaning, the meaning stands
+//! beside its items: the order of init containers and of replicated jobs, and what each env var can expand.
+
+use serde_json::{Map, Value, json};
+use trainyard_model::quantity::Quantity;
+
+/// Lists whose items have a key.
+const KEYED: [(&str, &str); 16] = [
+    ("claims", "name"),
+    ("containers", "name"),
+    ("dependsOn", "name"),
+    ("env", "name"),
+    ("ephemeralContainers", "name"),
+    ("hostAliases", "ip"),
+    ("imagePullSecrets", "name"),
+    ("initContainers", "name"),
+    ("items", "path"),
+    ("ports", "containerPort"),
+    ("replicatedJobs", "name"),
+    ("resourceClaims", "name"),
+    ("schedulingGates", "name"),
+    ("volumeDevices", "devicePath"),
+    ("volumeMounts", "mountPath"),
+    ("volumes", "name"),
+];
+
+/// Lists of which only the members count.
+const SETS: [&str; 4] = [
+    "tolerations",
+    "topologySpreadConstraints",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+];
+
+/// Keyed lists whose order counts.
+const ORDERED: [&str; 2] = ["initContainers", "replicatedJobs"];
+
+/// Empty objects that say something.
+const SAYING: [&str; 2] = ["emptyDir", "labelSelector"];
+
+/// The normal form of an object of either side.
+pub(super) fn normal(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        // Offline, Trainyard's objects have no owner: it would need the UID.
+        metadata.remove("ownerReferences");
+    }
+    below("", &object)
+}
+
+fn below(field: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(map) if ["limits", "requests", "capacity", "overhead"].contains(&field) => {
+            map.iter()
+                .map(|(key, value)| (key.clone(), quantity(value)))
+                .collect()
+        }
+        Value::Object(map) => object(map),
+        Value::Array(items) => array(field, items),
+        _ if ["sizeLimit", "divisor"].contains(&field) => quantity(value),
+        _ => value.clone(),
+    }
+}
+
+fn object(map: &Map<String, Value>) -> Value {
+    let members = map
+        .iter()
+        .map(|(field, value)| (field.clone(), below(field, value)));
+    members
+        .filter(|(field, value)| !says_nothing(field, value))
+        .collect()
+}
+
+/// Whether a field is the same as if it were not there.
+fn says_nothing(field: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && !SAYING.contains(&field),
+        Value::String(text) => match field {
+            "value" | "subPath" | "subPathExpr" | "status" => text.is_empty(),
+            "divisor" => text == "0",
+            "protocol" => text == "TCP",
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn array(field: &str, items: &[Value]) -> Value {
+    if SETS.contains(&field) {
+        let mut members: Vec<_> = items.iter().map(|item| below("", item)).collect();
+        members.sort_by_key(Value::to_string);
+        return members.into();
+    }
+    let key = KEYED.iter().find(|(list, _)| *list == field);
+    let Some(mut keyed) = key.and_then(|(_, key)| by_key(key, items)) else {
+        return items.iter().map(|item| below("", item)).collect();
+    };
+    if field == "env" {
+        add_expansions(&mut keyed, items);
+    }
+    if ORDERED.contains(&field) {
+        let names: Vec<_> = items.iter().map(|item| item["name"].clone()).collect();
+        keyed.insert("order".to_owned(), names.into());
+    }
+    Value::Object(keyed)
+}
+
+/// The items by their key, in brackets; none if two have the same one, or one has none.
+fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
+    let mut map = Map::new();
+    for item in items {
+        let name = match (&item[key], &item["protocol"]) {
+            (Value::String(name), _) => format!("[{name}]"),
+            (Value::Number(port), Value::String(protocol)) if protocol != "TCP" => {
+                format!("[{port}/{protocol}]")
+            }
+            (Value::Number(port), _) => format!("[{port}]"),
+            _ => return None,
+        };
+        if map.insert(name, below("", item)).is_some() {
+            return None;
+        }
+    }
+    Some(map)
+}
+
+/// Beside each env var that names others of its list, those that it can expand: they stand before it.
+fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
+    for (place, item) in items.iter().enumerate() {
+        let Some(value) = item["value"].as_str() else {
+            continue;
+        };
+        let named = |other: &&Value| {
+            let name = other["name"].as_str().unwrap_or_default();
+            value.contains(&format!("$({name})"))
+        };
+        let expands: Vec<_> = items[..place]
+            .iter()
+            .filter(named)
+            .map(|other| other["name"].clone())
+            .collect();
+        if items.iter().any(|other| named(&other)) {
+            let name = item["name"].as_str().unwrap_or_default();
+            keyed[&format!("[{name}]")]["expands"] = json!(expands);
+        }
+    }
+}
+
+/// A quantity by its amount, whatever its spelling.
+fn quantity(value: &Value) -> Value {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let exact = Quantity::parse(&text).and_then(|quantity| {
+        let milli = format!("{}m", quantity.milli()?);
+        let same = Quantity::parse(&milli)?.compare(quantity)?.is_eq();
+        same.then_some(milli)
+    });
+    if exact.as_deref() == Some("0m") {
+        return "0".into();
+    }
+    exact.unwrap_or(text).into()
+}

@@ -1,0 +1,180 @@
+//! A difference beside the TrainJob and the runtime that it comes from.
+
+use serde_json::Value;
+use trainyard_api::yaml;
+
+use super::difference::{Difference, Refusal};
+
+/// The documents of an input.
+pub(super) struct Documents(Vec<Value>);
+
+impl Documents {
+    /// Those that can be read.
+    pub(super) fn read(text: &str) -> Self {
+        Self(
+            yaml::read(text)
+                .into_iter()
+                .flatten()
+                .map(|document| document.value)
+                .collect(),
+        )
+    }
+
+    /// The difference beside what it comes from.
+    pub(super) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
+        let object = match difference {
+            Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
+                &refusal.object
+            }
+            Difference::Dropped(field) => field.split(": ").next().unwrap_or_default(),
+            Difference::Field { object, .. } => object,
+        };
+        let (kind, name) = object.split_once(' ').unwrap_or_default();
+        let kind = if kind == "JobSet" { "TrainJob" } else { kind };
+        let of_kind = |kind: &str, name: &str| {
+            // Where one is given twice, the last one counts.
+            self.0
+                .iter()
+                .rev()
+                .find(|document| document["kind"] == kind && is_named(document, name))
+                .unwrap_or(&Value::Null)
+        };
+        if kind == "TrainJob" {
+            let job = of_kind(kind, name);
+            let reference = &job["spec"]["runtimeRef"];
+            let kind = reference["kind"]
+                .as_str()
+                .unwrap_or("ClusterTrainingRuntime");
+            let runtime = of_kind(kind, reference["name"].as_str().unwrap_or_default());
+            Seen {
+                difference,
+                job,
+                runtime,
+            }
+        } else {
+            Seen {
+                difference,
+                job: &Value::Null,
+                runtime: of_kind(kind, name),
+            }
+        }
+    }
+}
+
+/// Whether it is the object of that name, with or without a namespace before it.
+fn is_named(document: &Value, name: &str) -> bool {
+    let plain = name.rsplit('/').next().unwrap_or_default();
+    document["metadata"]["name"] == plain
+}
+
+/// A difference beside the TrainJob and the runtime that it comes from; null where there is none.
+pub(super) struct Seen<'d> {
+    pub(super) difference: &'d Difference,
+    pub(super) job: &'d Value,
+    pub(super) runtime: &'d Value,
+}
+
+impl<'d> Seen<'d> {
+    /// The path of the field that differs, if what the TrainJob becomes does; otherwise nothing.
+    pub(super) fn path(&self) -> &'d str {
+        match self.difference {
+            Difference::Field { path, .. } => path,
+            _ => "",
+        }
+    }
+
+    /// What the reference has there.
+    pub(super) fn theirs(&self) -> Option<&'d Value> {
+        match self.difference {
+            Difference::Field { reference, .. } => reference.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What Trainyard has there.
+    pub(super) fn ours(&self) -> Option<&'d Value> {
+        match self.difference {
+            Difference::Field { trainyard, .. } => trainyard.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether Trainyard alone refuses a field that starts so.
+    pub(super) fn we_refuse(&self, field: &str) -> bool {
+        self.our_refusal()
+            .is_some_and(|refusal| refusal.field.starts_with(field))
+    }
+
+    /// Why Trainyard alone refuses it.
+    pub(super) fn our_refusal(&self) -> Option<&'d Refusal> {
+        match self.difference {
+            Difference::RefusedByTrainyard(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Why the reference alone refuses it.
+    pub(super) fn their_refusal(&self) -> Option<&'d Refusal> {
+        match self.difference {
+            Difference::RefusedByReference(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Whether the reference's CRDs do not have a field that starts so.
+    pub(super) fn they_drop(&self, field: &str) -> bool {
+        match self.difference {
+            Difference::Dropped(dropped) => dropped
+                .split_once(": ")
+                .is_some_and(|(_, path)| path.starts_with(field)),
+            _ => false,
+        }
+    }
+
+    /// The spec of the TrainJob's trainer.
+    pub(super) fn trainer(&self) -> &'d Value {
+        &self.job["spec"]["trainer"]
+    }
+
+    pub(super) fn policy(&self) -> &'d Value {
+        &self.runtime["spec"]["mlPolicy"]
+    }
+
+    /// The replicated jobs of the runtime.
+    pub(super) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
+        self.runtime["spec"]["template"]["spec"]["replicatedJobs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+    }
+
+    /// The containers `node` of the runtime.
+    pub(super) fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
+        self.replicated_jobs()
+            .flat_map(|job| pod(job)["containers"].as_array().into_iter().flatten())
+            .filter(|container| container["name"] == "node")
+    }
+
+    /// The runtime patches of the TrainJob.
+    pub(super) fn patches(&self) -> impl Iterator<Item = &'d Value> {
+        self.job["spec"]["runtimePatches"]
+            .as_array()
+            .into_iter()
+            .flatten()
+    }
+
+    /// The pod specs that the runtime patches hold.
+    pub(super) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
+        self.patches()
+            .flat_map(|patch| {
+                let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
+                jobs.as_array().into_iter().flatten()
+            })
+            .map(pod)
+    }
+}
+
+/// The pod spec of a replicated job.
+fn pod(job: &Value) -> &Value {
+    &job["template"]["spec"]["template"]["spec"]
+}

@@ -1,0 +1,59 @@
+//! What Trainyard makes of an input.
+
+use std::{fs, path::Path};
+
+use trainyard_api::yaml;
+
+use super::difference::{Answer, Refusal};
+
+/// What the files of a case say, which `cases_render_as_expected` compares with the command.
+pub(super) fn of_case(case: &Path) -> Answer {
+    let read = |file: &str| fs::read_to_string(case.join(file));
+    match read("expected.yaml") {
+        Ok(objects) => Answer {
+            objects: yaml::read(&objects)
+                .into_iter()
+                .map(|document| document.unwrap().value)
+                .collect(),
+            ..said(&read("warnings.txt").unwrap_or_default())
+        },
+        Err(_) => said(&read("expected.txt").unwrap()),
+    }
+}
+
+/// The errors and warnings of a run.
+fn said(text: &str) -> Answer {
+    let mut answer = Answer::default();
+    for line in text.lines() {
+        if let Some(error) = line.strip_prefix("error: ") {
+            answer.refused.push(refusal(error));
+        } else if let Some(warning) = line.strip_prefix("warning: ") {
+            answer.warnings.push(warning.to_owned());
+        }
+    }
+    answer
+}
+
+/// Takes apart `FILE: document 1: KIND NAME: FIELD: SENTENCE`; not all of them have an object and a field.
+fn refusal(error: &str) -> Refusal {
+    let behind = |text: &str| text.split_once(": ").map(|(_, rest)| rest.to_owned());
+    let place = error
+        .split_once(": document ")
+        .and_then(|(_, rest)| behind(rest));
+    let Some((object, sentence)) = place.as_deref().and_then(|rest| rest.split_once(": ")) else {
+        return Refusal {
+            error: error.to_owned(),
+            ..Refusal::default()
+        };
+    };
+    let (field, error) = match sentence.split_once(": ") {
+        Some((field, error)) if !field.contains(' ') => (field, error),
+        _ => ("", sentence),
+    };
+    Refusal {
+        object: object.to_owned(),
+        by: String::new(),
+        field: field.to_owned(),
+        error: error.to_owned(),
+    }
+}
