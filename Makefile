@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
 FEATURES := -p trainyard-features
 # Their tests need no plugin, child process or cluster. That of 5,000 queued TrainJobs alone takes most of a minute.
-FAST := model api render schema controller sdk plugin-torch
+FAST := model api render schema controller sdk plugin-torch bindings
 
 .PHONY: help
 help: ## Show what there is.
@@ -87,6 +87,12 @@ lint: setup ## Check format, clippy, and what the dependencies may be.
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	@tools/deny.sh
+
+.PHONY: bindings
+bindings: setup ## Write anew what repeats wit/: handles, records, the linker's rows, the SDK, the manual; read the diff.
+	@# By itself, since nothing else may build until this is written.
+	UPDATE=1 $(CARGO) test --locked -p trainyard-bindings --test all every_file_is_as_it_is_printed
+	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-model --test all contract_is_documented::
 
 .PHONY: expected
 expected: setup ## Write the expected files of tests/cases anew; read the diff.

@@ -2,6 +2,7 @@
 
 mod a_controller_stops_when_it_is_told;
 mod cases_render_as_expected;
+mod components_of_every_contract_still_run;
 mod errors_name_the_field_that_was_written;
 mod every_test_file_is_run;
 mod explain_names_who_set_a_field;

@@ -110,8 +110,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
-    use trainyard_model::manifest::{CONTRACT, Manifest};
     use trainyard_model::plugin::Settings;
+    use trainyard_model::{contract::VERSION, manifest::Manifest};
 
     use super::*;
     use crate::queue::{Backoff, Queue};
@@ -134,7 +134,7 @@ mod tests {
 
     fn guard() -> Guarded {
         let manifest = json!({
-            "name": "two", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins", "phases": ["transform", "build"],
+            "name": "two", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform", "build"],
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();

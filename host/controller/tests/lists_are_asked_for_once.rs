@@ -23,7 +23,8 @@ const NAMESPACES: usize = 50;
 fn looks(calls: &Arc<AtomicUsize>) -> Arc<dyn Policy> {
     let calls = calls.clone();
     policy("looks", &["lookups[v1/Node/*]"], move |call| {
-        let nodes = call.lookups_all(Call::CONTEXT, "v1", "Node")?;
+        let lookups = call.context_lookups(Call::CONTEXT)?;
+        let nodes = call.lookups_all(lookups, "v1", "Node")?;
         for node in nodes.iter().take(10) {
             call.document_text(*node, "/metadata/labels/zone")?;
         }

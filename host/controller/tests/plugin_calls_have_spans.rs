@@ -12,7 +12,8 @@ use trainyard_controller::{
 };
 use trainyard_model::{
     call::Call,
-    manifest::{CONTRACT, Manifest},
+    contract::VERSION,
+    manifest::Manifest,
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
 };
@@ -73,7 +74,7 @@ spec: {runtimeRef: {name: runtime}}
 #[test]
 fn a_line_of_a_call_names_plugin_and_phase() {
     let manifest = json!({
-        "name": "talks", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "always",
+        "name": "talks", "version": "1.0.0", "contract": VERSION, "activeWhen": "always",
         "phases": ["transform", "check"], "claims": {},
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();

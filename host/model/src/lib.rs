@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod claims;
+pub mod contract;
 pub mod deadline;
 pub mod job;
 pub mod limits;

@@ -31,12 +31,6 @@ impl Phase {
     /// All phases, in the order in which a TrainJob meets them.
     pub const ALL: [Self; 3] = [Self::Transform, Self::Build, Self::Check];
 
-    /// The whole name of its interface in the contract: `trainyard:policy/transform@1.0.0`.
-    #[must_use]
-    pub fn interface(self) -> String {
-        crate::manifest::interface(self.name())
-    }
-
     /// The name of its interface and function in the contract.
     #[must_use]
     pub const fn name(self) -> &'static str {

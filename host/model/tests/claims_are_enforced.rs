@@ -20,12 +20,13 @@ use serde_json::json;
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
     claims::{ClaimError, ClaimPath, Touch},
+    contract::handle,
     job::Job,
     lookup::LookupKey,
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
     record::{Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
-    value::Mount,
+    value::{Mount, Port},
 };
 
 use crate::common::methods::METHODS;
@@ -120,7 +121,7 @@ fn the_job_spec_and_lookups_need_their_claims_in_every_phase() {
 fn a_pointer_includes_what_is_below_it_and_no_more() {
     let read = |claim: &str, at: &str| {
         let mut call = call(Phase::Check, &plugin(&manifest("p", &[("reads", claim)])));
-        let spec = call.job_spec(0).unwrap();
+        let spec = call.job_spec(handle::Job(0)).unwrap();
         call.document_json(spec, at)
     };
     assert_eq!(
@@ -154,7 +155,7 @@ fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
     ];
     let mut call = call(Phase::Build, &plugin(&manifest("p", &claims)));
     assert!(
-        call.lookups_get(0, "v1", "ConfigMap", "known")
+        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known")
             .unwrap()
             .is_some()
     );
@@ -164,20 +165,25 @@ fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
         name: "other".to_owned(),
     };
     assert_eq!(
-        call.lookups_get(0, "v1", "ConfigMap", "other"),
+        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "other"),
         Err(Fault::Missing(key))
     );
     assert!(
-        call.lookups_get(0, "v1", "Secret", "x")
+        call.lookups_get(handle::Lookups(0), "v1", "Secret", "x")
             .unwrap_err()
             .to_string()
             .contains("Secrets are never")
     );
     assert!(
-        call.lookups_get(0, "v1", "ConfigMap", "another-runtime-snapshot")
-            .unwrap_err()
-            .to_string()
-            .contains("runtime snapshots of TrainJobs are never")
+        call.lookups_get(
+            handle::Lookups(0),
+            "v1",
+            "ConfigMap",
+            "another-runtime-snapshot"
+        )
+        .unwrap_err()
+        .to_string()
+        .contains("runtime snapshots of TrainJobs are never")
     );
     // No text passes for another key of the claim, or for another path of the API server.
     for (version, kind, name) in [
@@ -189,7 +195,9 @@ fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
         ("v1", "ConfigMap/a", "x"),
         ("a/b/c", "Kind", "x"),
     ] {
-        let fault = call.lookups_get(0, version, kind, name).unwrap_err();
+        let fault = call
+            .lookups_get(handle::Lookups(0), version, kind, name)
+            .unwrap_err();
         assert!(
             matches!(fault, Fault::Argument(_)),
             "{version} {kind} {name}: {fault}"
@@ -209,7 +217,7 @@ fn a_claim_on_any_object_of_a_kind_includes_asking_whether_it_is_served() {
             &plugin(&manifest("p", &[("reads", claim)])),
         );
         assert_eq!(
-            call.lookups_served(0, "v1", "ConfigMap"),
+            call.lookups_served(handle::Lookups(0), "v1", "ConfigMap"),
             Ok(true),
             "{claim}"
         );
@@ -218,7 +226,9 @@ fn a_claim_on_any_object_of_a_kind_includes_asking_whether_it_is_served() {
         Phase::Transform,
         &plugin(&manifest("p", &[("reads", "lookups[v1/ConfigMap/a*]")])),
     );
-    let fault = call.lookups_all(0, "v1", "ConfigMap").unwrap_err();
+    let fault = call
+        .lookups_all(handle::Lookups(0), "v1", "ConfigMap")
+        .unwrap_err();
     assert_eq!(
         missing_claim(&fault),
         ("reads", "lookups[v1/ConfigMap/*]".to_owned())
@@ -244,7 +254,7 @@ fn writes_to_the_record_are_for_transform_only() {
     let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/-a]")]));
     for phase in [Phase::Transform, Phase::Check] {
         let fault = call(phase, &plugin)
-            .objects_emit(0, "v1", "ConfigMap", "-a", None)
+            .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
             .unwrap_err();
         assert_eq!(
             fault.to_string(),
@@ -301,10 +311,19 @@ fn a_handle_to_nothing_ends_the_call() {
     );
     for rep in [77, u32::MAX, 1 << 31 | 77] {
         for (result, what) in [
-            (call.container_image(rep).map(drop), "container"),
-            (call.pod_set_name(rep).map(drop), "pod set"),
-            (call.document_kind(rep, "").map(drop), "document"),
-            (call.object_set_label(rep, "a", "b"), "object"),
+            (
+                call.container_image(handle::Container(rep)).map(drop),
+                "container",
+            ),
+            (call.pod_set_name(handle::PodSet(rep)).map(drop), "pod set"),
+            (
+                call.document_kind(handle::Document(rep), "").map(drop),
+                "document",
+            ),
+            (
+                call.object_set_label(handle::Object(rep), "a", "b"),
+                "object",
+            ),
         ] {
             assert_eq!(result, Err(Fault::DeadHandle { what }));
         }
@@ -525,7 +544,7 @@ fn as_many_claims_as_bits_count_and_no_more() {
     };
     let plugin = plugin(&manifest("p", &claims(128)));
     let mut call = call(Phase::Transform, &plugin);
-    call.info_set_label(0, "127", "x").unwrap();
+    call.info_set_label(handle::Info(0), "127", "x").unwrap();
     let error = Plugin::new(
         common::parsed(&manifest("p", &claims(129))),
         "native",
@@ -555,8 +574,95 @@ fn mount(volume: &str, path: &str) -> Mount {
     Mount {
         volume: volume.to_owned(),
         path: path.to_owned(),
-        sub_path: None,
         read_only: true,
+        ..Mount::default()
+    }
+}
+
+#[test]
+fn a_host_port_needs_a_grant() {
+    let claims = [("writes", "pod-sets[node].containers[node].ports[*]")];
+    let plain = Port {
+        number: 80,
+        protocol: "TCP".to_owned(),
+        ..Port::default()
+    };
+    let open = Port {
+        host_port: Some(8080),
+        ..plain.clone()
+    };
+    let mut own = common::call(
+        Phase::Transform,
+        &plugin_under(&manifest("p", &claims), Settings::default()),
+    );
+    let node = container(&mut own, "node", "node");
+    own.container_put_port(node, &plain).unwrap();
+    let fault = own.container_put_port(node, &open).unwrap_err();
+    let place = "pod-sets[node].containers[node].ports[80/TCP]";
+    assert!(
+        matches!(&fault, Fault::NotGranted { path, what: "a host port", .. } if path == place),
+        "{fault}"
+    );
+    let mut free = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    free.container_put_port(node, &open).unwrap();
+    assert_eq!(free.container_port(node, 80, "TCP"), Ok(Some(open.clone())));
+    let zero = Port {
+        host_port: Some(0),
+        ..open
+    };
+    assert_eq!(
+        free.container_put_port(node, &zero),
+        Err(Fault::Argument("the host port is 0".to_owned()))
+    );
+}
+
+#[test]
+fn a_mount_is_one_that_kubernetes_takes() {
+    let claims = [("writes", "pod-sets[node].containers[node].mounts[*]")];
+    let mut call = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    let node = container(&mut call, "node", "node");
+    let text = |text: &str| Some(text.to_owned());
+    let expr = Mount {
+        sub_path_expr: text("$(NODE)/a..b"),
+        mount_propagation: text("HostToContainer"),
+        ..mount("data", "/x")
+    };
+    call.container_put_mount(node, &expr).unwrap();
+    assert_eq!(call.container_mounts(node).unwrap().last(), Some(&expr));
+    let plain = mount("data", "/y");
+    for (wrong, told) in [
+        (
+            Mount {
+                sub_path: text("a"),
+                sub_path_expr: text("b"),
+                ..plain.clone()
+            },
+            "there is both a `sub-path` and a `sub-path-expr`; leave out one",
+        ),
+        (
+            Mount {
+                sub_path: text("/a"),
+                ..plain.clone()
+            },
+            "`sub-path` is `/a`, and no relative path without `..`",
+        ),
+        (
+            Mount {
+                sub_path_expr: text("a/../b"),
+                ..plain.clone()
+            },
+            "`sub-path-expr` is `a/../b`, and no relative path without `..`",
+        ),
+        (
+            Mount {
+                mount_propagation: text("Both"),
+                ..plain.clone()
+            },
+            "the mount propagation `Both` is none of None, HostToContainer, Bidirectional",
+        ),
+    ] {
+        let fault = call.container_put_mount(node, &wrong).unwrap_err();
+        assert_eq!(fault, Fault::Argument(told.to_owned()));
     }
 }
 
@@ -578,7 +684,7 @@ fn without_a_grant_volumes_and_mounts_are_the_plugins_own() {
     own.container_remove_mount(node, "/cache").unwrap();
     own.pod_set_remove_volume(set, "cache").unwrap();
 
-    type Foreign = fn(&mut Call, u32, u32) -> Result<(), Fault>;
+    type Foreign = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
     let table: &[(Foreign, &str)] = &[
         (
             |c, set, _| c.pod_set_put_raw_volume(set, "x", r#"{"hostPath": {"path": "/"}}"#),
@@ -717,10 +823,10 @@ fn names_that_the_host_keeps_are_refused_as_claims_and_as_names() {
             let mut build = call(Phase::Build);
             for refused in [
                 build
-                    .objects_emit(0, "v1", "ConfigMap", suffix, None)
+                    .objects_emit(handle::Objects(0), "v1", "ConfigMap", suffix, None)
                     .map(drop),
                 build
-                    .objects_name(0, "v1", "ConfigMap", suffix, None)
+                    .objects_name(handle::Objects(0), "v1", "ConfigMap", suffix, None)
                     .map(drop),
                 transform.pod_set_put_own_config_map(set, "v", suffix, None, &[]),
                 transform.container_put_env_own_config_map(node, "E", suffix, "key"),
@@ -924,15 +1030,19 @@ fn objects_are_of_the_kind_that_is_claimed() {
         ("v1/ConfigMap/", "-a"),
         ("", "ConfigMap"),
     ] {
-        let fault = call.objects_emit(0, version, kind, "-a", None).unwrap_err();
+        let fault = call
+            .objects_emit(handle::Objects(0), version, kind, "-a", None)
+            .unwrap_err();
         assert!(
             matches!(fault, Fault::Argument(_)),
             "{version} {kind}: {fault}"
         );
     }
-    let object = call.objects_emit(0, "v1", "ConfigMap", "-a", None).unwrap();
+    let object = call
+        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
+        .unwrap();
     let again = call
-        .objects_emit(0, "v1", "ConfigMap", "-a", None)
+        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
         .unwrap_err();
     assert!(again.to_string().contains("already"), "{again}");
     call.object_append(object, "a.sh", "echo ").unwrap();
@@ -1091,9 +1201,9 @@ fn who_wrote_and_why_stands_in_the_journal() {
     );
     call.context_because(Call::CONTEXT, "since\u{7} it is so")
         .unwrap();
-    call.info_set_label(0, "team", "x").unwrap();
+    call.info_set_label(handle::Info(0), "team", "x").unwrap();
     call.context_because(Call::CONTEXT, "").unwrap();
-    call.info_set_label(0, "new", "y").unwrap();
+    call.info_set_label(handle::Info(0), "new", "y").unwrap();
     let changes = call.finish().changes;
     assert_eq!(changes[0].reason.as_deref(), Some(r"since\u{7} it is so"));
     assert_eq!(

@@ -16,7 +16,7 @@ use crate::common::{
 use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, Key, PodSets, Scope},
-    manifest::interface,
+    contract::{handle, interface},
     policy::Phase,
 };
 
@@ -94,47 +94,47 @@ macro_rules! free {
 }
 
 free! {
-    "context.job" Transform [] |c| c.context_job(0).map(drop);
-    "context.lookups" Transform [] |c| c.context_lookups(0).map(drop);
-    "context.objects" Transform [] |c| c.context_objects(0).map(drop);
-    "context.info" Transform [] |c| c.context_info(0).map(drop);
-    "context.base" Transform [] |c| c.context_base(0).map(drop);
-    "context.because" Transform [] |c| c.context_because(0, "x");
-    "context.warn" Transform [] |c| c.context_warn(0, "x", None);
-    "context.error" Transform [] |c| c.context_error(0, "x", None);
-    "context.log" Transform [] |c| c.context_log(0, "info", "x");
-    "context.supports" Transform [] |c| c.context_supports(0, "x").map(drop);
-    "context.quantity-ceil" Transform [] |c| c.context_quantity_ceil(0, "1").map(drop);
-    "context.quantity-milli" Transform [] |c| c.context_quantity_milli(0, "1").map(drop);
-    "context.fit-name" Transform [] |c| c.context_fit_name(0, "x", 63).map(drop);
-    "job.name" Transform [] |c| c.job_name(0).map(drop);
-    "job.namespace" Transform [] |c| c.job_namespace(0).map(drop);
-    "job.uid" Transform [] |c| c.job_uid(0).map(drop);
-    "job.suspended" Transform [] |c| c.job_suspended(0).map(drop);
-    "job.runtime-kind" Transform [] |c| c.job_runtime_kind(0).map(drop);
-    "job.runtime-name" Transform [] |c| c.job_runtime_name(0).map(drop);
-    "job.nodes" Transform [] |c| c.job_nodes(0).map(drop);
-    "job.processes-per-node" Transform [] |c| c.job_processes_per_node(0).map(drop);
-    "job.config" Transform [] |c| c.job_config(0).map(drop);
-    "job.operator-config" Transform [] |c| c.job_operator_config(0).map(drop);
-    "job.label" Transform [] |c| c.job_label(0, "x").map(drop);
-    "job.annotation" Transform [] |c| c.job_annotation(0, "x").map(drop);
-    "job.runtime-label" Transform [] |c| c.job_runtime_label(0, "x").map(drop);
-    "job.runtime-annotation" Transform [] |c| c.job_runtime_annotation(0, "x").map(drop);
-    "objects.name" Transform [] |c| c.objects_name(0, "v1", "ConfigMap", "-a", None).map(drop);
-    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_name(o).map(drop) };
-    "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
-    "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
-    "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };
-    "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
-    "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
-    "object.set-apply" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(0, "v1", "ConfigMap", "-a", None)?; c.object_set_apply(o, "live") };
-    "info.pod-sets" Transform [] |c| c.info_pod_sets(0).map(drop);
-    "info.pod-set" Transform [] |c| c.info_pod_set(0, "node").map(drop);
-    "info.with-ancestor" Transform [] |c| c.info_with_ancestor(0, "trainer").map(drop);
-    "info.nodes" Transform [] |c| c.info_nodes(0).map(drop);
-    "info.subdomain" Transform [] |c| c.info_subdomain(0).map(drop);
-    "info.cluster-domain" Transform [] |c| c.info_cluster_domain(0).map(drop);
+    "context.job" Transform [] |c| c.context_job(handle::Context(0)).map(drop);
+    "context.lookups" Transform [] |c| c.context_lookups(handle::Context(0)).map(drop);
+    "context.objects" Transform [] |c| c.context_objects(handle::Context(0)).map(drop);
+    "context.info" Transform [] |c| c.context_info(handle::Context(0)).map(drop);
+    "context.base" Transform [] |c| c.context_base(handle::Context(0)).map(drop);
+    "context.because" Transform [] |c| c.context_because(handle::Context(0), "x");
+    "context.warn" Transform [] |c| c.context_warn(handle::Context(0), "x", None);
+    "context.error" Transform [] |c| c.context_error(handle::Context(0), "x", None);
+    "context.log" Transform [] |c| c.context_log(handle::Context(0), "info", "x");
+    "context.supports" Transform [] |c| c.context_supports(handle::Context(0), "x").map(drop);
+    "context.quantity-ceil" Transform [] |c| c.context_quantity_ceil(handle::Context(0), "1").map(drop);
+    "context.quantity-milli" Transform [] |c| c.context_quantity_milli(handle::Context(0), "1").map(drop);
+    "context.fit-name" Transform [] |c| c.context_fit_name(handle::Context(0), "x", 63).map(drop);
+    "job.name" Transform [] |c| c.job_name(handle::Job(0)).map(drop);
+    "job.namespace" Transform [] |c| c.job_namespace(handle::Job(0)).map(drop);
+    "job.uid" Transform [] |c| c.job_uid(handle::Job(0)).map(drop);
+    "job.suspended" Transform [] |c| c.job_suspended(handle::Job(0)).map(drop);
+    "job.runtime-kind" Transform [] |c| c.job_runtime_kind(handle::Job(0)).map(drop);
+    "job.runtime-name" Transform [] |c| c.job_runtime_name(handle::Job(0)).map(drop);
+    "job.nodes" Transform [] |c| c.job_nodes(handle::Job(0)).map(drop);
+    "job.processes-per-node" Transform [] |c| c.job_processes_per_node(handle::Job(0)).map(drop);
+    "job.config" Transform [] |c| c.job_config(handle::Job(0)).map(drop);
+    "job.operator-config" Transform [] |c| c.job_operator_config(handle::Job(0)).map(drop);
+    "job.label" Transform [] |c| c.job_label(handle::Job(0), "x").map(drop);
+    "job.annotation" Transform [] |c| c.job_annotation(handle::Job(0), "x").map(drop);
+    "job.runtime-label" Transform [] |c| c.job_runtime_label(handle::Job(0), "x").map(drop);
+    "job.runtime-annotation" Transform [] |c| c.job_runtime_annotation(handle::Job(0), "x").map(drop);
+    "objects.name" Transform [] |c| c.objects_name(handle::Objects(0), "v1", "ConfigMap", "-a", None).map(drop);
+    "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_name(o).map(drop) };
+    "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
+    "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
+    "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };
+    "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
+    "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
+    "object.set-apply" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_apply(o, "live") };
+    "info.pod-sets" Transform [] |c| c.info_pod_sets(handle::Info(0)).map(drop);
+    "info.pod-set" Transform [] |c| c.info_pod_set(handle::Info(0), "node").map(drop);
+    "info.with-ancestor" Transform [] |c| c.info_with_ancestor(handle::Info(0), "trainer").map(drop);
+    "info.nodes" Transform [] |c| c.info_nodes(handle::Info(0)).map(drop);
+    "info.subdomain" Transform [] |c| c.info_subdomain(handle::Info(0)).map(drop);
+    "info.cluster-domain" Transform [] |c| c.info_cluster_domain(handle::Info(0)).map(drop);
     "pod-set.name" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_name(s).map(drop) };
     "pod-set.ancestor" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_ancestor(s).map(drop) };
     "pod-set.depends-on" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_depends_on(s).map(drop) };
@@ -153,13 +153,13 @@ free! {
     "container.place-first" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_first(x) };
     "container.place-before" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_before(x, "setup") };
     "container.place-after" Transform [("creates", "pod-sets[*].init-containers[x]")] |c| { let s = pod_set(c, "node"); let x = c.pod_set_add_init_container(s, "x", "image")?; c.container_place_after(x, "setup") };
-    "document.kind" Transform [] |c| { let d = c.job_config(0)?; c.document_kind(d, "/a").map(drop) };
-    "document.text" Transform [] |c| { let d = c.job_config(0)?; c.document_text(d, "/a").map(drop) };
-    "document.integer" Transform [] |c| { let d = c.job_config(0)?; c.document_integer(d, "/a").map(drop) };
-    "document.boolean" Transform [] |c| { let d = c.job_config(0)?; c.document_boolean(d, "/a").map(drop) };
-    "document.len" Transform [] |c| { let d = c.job_config(0)?; c.document_len(d, "/a").map(drop) };
-    "document.keys" Transform [] |c| { let d = c.job_config(0)?; c.document_keys(d, "/a").map(drop) };
-    "document.json" Transform [] |c| { let d = c.job_config(0)?; c.document_json(d, "/a").map(drop) };
+    "document.kind" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_kind(d, "/a").map(drop) };
+    "document.text" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_text(d, "/a").map(drop) };
+    "document.integer" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_integer(d, "/a").map(drop) };
+    "document.boolean" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_boolean(d, "/a").map(drop) };
+    "document.len" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_len(d, "/a").map(drop) };
+    "document.keys" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_keys(d, "/a").map(drop) };
+    "document.json" Transform [] |c| { let d = c.job_config(handle::Job(0))?; c.document_json(d, "/a").map(drop) };
 }
 
 #[test]

@@ -14,6 +14,7 @@
 use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     limits::Limits,
     policy::{Limit, Phase},
 };
@@ -74,26 +75,32 @@ fn bytes_are_counted_in_and_out() {
         (
             "a name in",
             Phase::Transform,
-            |c, _| c.info_set_label(0, &"k".repeat(2000), "").map(drop),
+            |c, _| {
+                c.info_set_label(handle::Info(0), &"k".repeat(2000), "")
+                    .map(drop)
+            },
             5,
         ),
         (
             "text out",
             Phase::Transform,
-            |c, _| c.context_fit_name(0, &"x".repeat(900), 63).map(drop),
+            |c, _| {
+                c.context_fit_name(handle::Context(0), &"x".repeat(900), 63)
+                    .map(drop)
+            },
             11,
         ),
         (
             "what is not there",
             Phase::Check,
-            |c, _| c.job_label(0, &"x".repeat(1000)).map(drop),
+            |c, _| c.job_label(handle::Job(0), &"x".repeat(1000)).map(drop),
             10,
         ),
         (
             "a pointer",
             Phase::Check,
             |c, _| {
-                let d = c.job_config(0)?;
+                let d = c.job_config(handle::Job(0))?;
                 c.document_text(d, &format!("/{}", "x".repeat(999)))
                     .map(drop)
             },
@@ -102,14 +109,20 @@ fn bytes_are_counted_in_and_out() {
         (
             "a reason",
             Phase::Transform,
-            |c, _| c.context_because(0, &"x".repeat(1000)),
+            |c, _| c.context_because(handle::Context(0), &"x".repeat(1000)),
             10,
         ),
         (
             "an object's text",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)?;
+                let object = c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )?;
                 c.object_append(object, "k", &"x".repeat(1000))
             },
             9,
@@ -118,7 +131,13 @@ fn bytes_are_counted_in_and_out() {
             "an object's bytes",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)?;
+                let object = c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )?;
                 c.object_set_binary(object, "k", &[0; 1000])
             },
             9,
@@ -126,13 +145,13 @@ fn bytes_are_counted_in_and_out() {
         (
             "a log line",
             Phase::Check,
-            |c, _| c.context_log(0, "info", &"x".repeat(1000)),
+            |c, _| c.context_log(handle::Context(0), "info", &"x".repeat(1000)),
             10,
         ),
         (
             "a log level",
             Phase::Check,
-            |c, _| c.context_log(0, &"x".repeat(20_000), ""),
+            |c, _| c.context_log(handle::Context(0), &"x".repeat(20_000), ""),
             0,
         ),
         (
@@ -147,7 +166,10 @@ fn bytes_are_counted_in_and_out() {
         (
             "a quantity",
             Phase::Check,
-            |c, _| c.context_quantity_ceil(0, &"1".repeat(1000)).map(drop),
+            |c, _| {
+                c.context_quantity_ceil(handle::Context(0), &"1".repeat(1000))
+                    .map(drop)
+            },
             10,
         ),
     ];
@@ -195,33 +217,42 @@ fn handles_are_counted() {
         (
             "roots",
             Phase::Check,
-            |c, _| c.context_job(0).map(drop),
+            |c, _| c.context_job(handle::Context(0)).map(drop),
             100,
         ),
         (
             "lists",
             Phase::Check,
-            |c, _| c.info_pod_sets(0).map(drop),
+            |c, _| c.info_pod_sets(handle::Info(0)).map(drop),
             50,
         ),
         (
             "documents",
             Phase::Check,
-            |c, _| c.job_config(0).map(drop),
+            |c, _| c.job_config(handle::Job(0)).map(drop),
             100,
         ),
         (
             "answers",
             Phase::Check,
-            |c, _| c.lookups_all(0, "v1", "ConfigMap").map(drop),
+            |c, _| {
+                c.lookups_all(handle::Lookups(0), "v1", "ConfigMap")
+                    .map(drop)
+            },
             100,
         ),
         (
             "objects",
             Phase::Build,
             |c, n| {
-                c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
-                    .map(drop)
+                c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )
+                .map(drop)
             },
             100,
         ),
@@ -229,7 +260,7 @@ fn handles_are_counted() {
             "containers",
             Phase::Transform,
             |c, n| {
-                c.pod_set_add_init_container(0, &format!("c{n}"), "x")
+                c.pod_set_add_init_container(handle::PodSet(0), &format!("c{n}"), "x")
                     .map(drop)
             },
             100,
@@ -262,11 +293,17 @@ fn writes_are_counted_and_reads_are_not() {
             c.container_remove_env(n, "A")
         }),
         ("labels", Phase::Transform, |c, _| {
-            c.info_set_label(0, "a", "b")
+            c.info_set_label(handle::Info(0), "a", "b")
         }),
         ("objects", Phase::Build, |c, n| {
-            c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
-                .map(drop)
+            c.objects_emit(
+                handle::Objects(0),
+                "v1",
+                "ConfigMap",
+                &format!("-{n}"),
+                None,
+            )
+            .map(drop)
         }),
     ];
     for (what, phase, step) in table {
@@ -278,10 +315,12 @@ fn writes_are_counted_and_reads_are_not() {
         );
     }
     let mut call = call_under(Phase::Build, limits);
-    let object = call.objects_emit(0, "v1", "ConfigMap", "-a", None).unwrap();
+    let object = call
+        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
+        .unwrap();
     for _ in 0..500 {
         call.object_name(object).unwrap();
-        call.info_label(0, "team").unwrap();
+        call.info_label(handle::Info(0), "team").unwrap();
     }
     assert_eq!(call.meter().writes(), 1);
     for _ in 0..99 {
@@ -300,9 +339,9 @@ fn log_lines_warnings_and_errors_are_counted_together() {
         ..Limits::default()
     };
     let (steps, fault) = steps_until_the_end(Phase::Check, limits, |c, n| match n % 3 {
-        0 => c.context_log(0, "debug", "x"),
-        1 => c.context_warn(0, "x", None),
-        _ => c.context_error(0, "x", Some("spec")),
+        0 => c.context_log(handle::Context(0), "debug", "x"),
+        1 => c.context_warn(handle::Context(0), "x", None),
+        _ => c.context_error(handle::Context(0), "x", Some("spec")),
     });
     assert_eq!((steps, &fault), (9, &Fault::Limit(Limit::LogLines(9))));
     assert_eq!(
@@ -320,7 +359,7 @@ fn containers_and_objects_of_a_train_job_are_counted() {
             "containers",
             Phase::Transform,
             |c, n| {
-                let set = if n % 2 == 0 { 0 } else { 1 };
+                let set = handle::PodSet(n % 2);
                 c.pod_set_add_init_container(set, &format!("c{n}"), "x")
                     .map(drop)
             },
@@ -330,8 +369,14 @@ fn containers_and_objects_of_a_train_job_are_counted() {
             "objects",
             Phase::Build,
             |c, n| {
-                c.objects_emit(0, "v1", "ConfigMap", &format!("-{n}"), None)
-                    .map(drop)
+                c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )
+                .map(drop)
             },
             Limit::Objects(16),
         ),

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use crate::common::{self, manifest, parsed, with};
 use serde_json::{Value, json};
 use trainyard_model::{
-    manifest::{ActiveWhen, CONTRACT, MAX_BYTES, Manifest, ManifestError},
+    contract::{Age, VERSION, age, interface_of, short_name},
+    manifest::{ActiveWhen, MAX_BYTES, Manifest, ManifestError},
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
 };
@@ -29,7 +30,7 @@ fn error(manifest: &Value) -> String {
 #[test]
 fn a_whole_manifest_reads_back_as_it_is_written() {
     let whole = json!({
-        "name": "torch", "version": "0.1.0", "contract": CONTRACT, "description": "d", "activeWhen": "mlPolicy.torch",
+        "name": "torch", "version": "0.1.0", "contract": VERSION, "description": "d", "activeWhen": "mlPolicy.torch",
         "phases": ["transform", "check"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runLauncherAsNode"}],
         "claims": {"reads": ["labels[a]"], "creates": ["pod-sets[*].containers[x]"], "writes": ["pod-sets[@trainer].containers[node].env[PET_*]"]},
         "after": ["a"], "before": ["b"], "reservedEnv": ["PET_NNODES"],
@@ -38,7 +39,7 @@ fn a_whole_manifest_reads_back_as_it_is_written() {
     let read = parsed(&whole);
     assert_eq!(serde_json::to_value(&read).unwrap(), whole);
     assert!(read.has(Phase::Check) && !read.has(Phase::Build));
-    let least = json!({"name": "a", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "always", "phases": ["build"]});
+    let least = json!({"name": "a", "version": "1.0.0", "contract": VERSION, "activeWhen": "always", "phases": ["build"]});
     assert_eq!(parsed(&least).claims.iter().count(), 0);
 }
 
@@ -159,28 +160,67 @@ fn each_key_that_has_no_default_is_required() {
 
 #[test]
 fn another_contract_is_said_before_anything_else() {
-    for (version, speaks) in [
-        ("1.0.0", true),
-        ("1.0.7", true),
-        ("1.1.0", false),
-        ("2.0.0", false),
-        ("0.9.0", false),
-        ("1.0", false),
-        ("1.0.0-rc", false),
-    ] {
+    let told = |version: &str| {
         let manifest = with(
             manifest("p", &[]),
-            json!({"contract": version, "keyOfLater": !speaks}),
+            json!({"contract": version, "keyOfLater": true}),
         );
-        let result = Manifest::parse(manifest.to_string().as_bytes());
+        Manifest::parse(manifest.to_string().as_bytes()).unwrap_err()
+    };
+    for version in ["1.0.1", "1.1.0", "2.0.0"] {
+        let error = told(version);
+        assert!(matches!(error, ManifestError::Newer { .. }), "{error}");
         assert_eq!(
-            matches!(result, Err(ManifestError::Contract { .. })),
-            !speaks,
-            "{version}"
+            error.to_string(),
+            format!(
+                "it was built for contract {version}, which is newer than {VERSION}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release"
+            )
         );
     }
+    for version in ["0.9.0", "1.0", "1.0.0-rc", "1.0.0+b", ""] {
+        let error = told(version);
+        assert!(matches!(error, ManifestError::Contract { .. }), "{error}");
+        assert!(
+            error.to_string().contains(&format!("contract `{version}`")),
+            "{error}"
+        );
+    }
+    let spoken = with(manifest("p", &[]), json!({"contract": "1.0.0"}));
+    Manifest::parse(spoken.to_string().as_bytes()).unwrap();
     let evil = with(manifest("p", &[]), json!({"contract": "\u{1b}[31m"}));
     assert!(!error(&evil).contains('\u{1b}'));
+}
+
+#[test]
+fn a_host_speaks_every_version_of_its_contract_up_to_its_own() {
+    use Age::{Newer, Spoken, Unknown};
+    for (theirs, ours, expected) in [
+        ("1.0.0", "1.0.0", Spoken),
+        ("1.0.0", "1.1.0", Spoken),
+        ("1.0.3", "1.1.0", Spoken),
+        ("1.1.0", "1.1.0", Spoken),
+        ("1.1.1", "1.1.0", Newer),
+        ("1.2.0", "1.1.0", Newer),
+        ("1.10.0", "1.9.0", Newer),
+        ("2.0.0", "1.1.0", Newer),
+        ("1.1.0", "2.0.0", Unknown),
+        ("0.9.0", "1.1.0", Unknown),
+        ("1.1.0-rc.1", "1.1.0", Unknown),
+        ("1.1", "1.1.0", Unknown),
+    ] {
+        assert_eq!(age(theirs, ours), expected, "{theirs} on {ours}");
+        let interface = interface_of("context", theirs);
+        let short = (expected == Spoken).then_some("context");
+        assert_eq!(short_name(&interface, ours), short, "{theirs} on {ours}");
+    }
+    for other in [
+        "wasi:cli/context@1.0.0",
+        "trainyard:policyx/context@1.0.0",
+        "context",
+        "",
+    ] {
+        assert_eq!(short_name(other, "1.1.0"), None, "{other}");
+    }
 }
 
 #[test]

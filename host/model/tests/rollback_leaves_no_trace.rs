@@ -21,6 +21,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     plugin::Plugin,
     policy::{Ended, Phase},
     record::{ContainerId, Datum, Field, Owner, PlaceScope, Record},
@@ -145,7 +146,11 @@ fn perform(call: &mut Call, writes: &[Write]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn perform_inside(call: &mut Call, container: u32, write: &Inside) -> Result<(), Fault> {
+fn perform_inside(
+    call: &mut Call,
+    container: handle::Container,
+    write: &Inside,
+) -> Result<(), Fault> {
     match write {
         Inside::Env(k, v) => call.container_put_env(container, &env_name(*k), &v.to_string()),
         Inside::RemoveEnv(k) => call.container_remove_env(container, &env_name(*k)),
@@ -154,6 +159,7 @@ fn perform_inside(call: &mut Call, container: u32, write: &Inside) -> Result<(),
                 name: Some(format!("p{name}")),
                 number: 80 + u16::from(*n),
                 protocol: "TCP".to_owned(),
+                ..Port::default()
             };
             call.container_put_port(container, &port)
         }
@@ -161,8 +167,8 @@ fn perform_inside(call: &mut Call, container: u32, write: &Inside) -> Result<(),
             let mount = Mount {
                 volume: volume(*k),
                 path: mount_path(*k),
-                sub_path: None,
                 read_only: true,
+                ..Mount::default()
             };
             call.container_put_mount(container, &mount)
         }

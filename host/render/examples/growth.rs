@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
+    contract::{VERSION, handle},
     limits::Limits,
-    manifest::{CONTRACT, Manifest},
+    manifest::Manifest,
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
 };
@@ -44,7 +45,7 @@ const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
     ("init-containers", |n| Large {
         pod: json!({"initContainers": many(n, |at| json!({"name": format!("i{at}"), "image": "i"}))}),
         writes: |call, _| {
-            let set = call.info_pod_set(0, "node")?.unwrap_or_default();
+            let set = node_set(call)?;
             let added = call.pod_set_add_init_container(set, "added", "i")?;
             call.container_place_first(added)
         },
@@ -87,8 +88,8 @@ const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
     ("plugin-env", |n| Large {
         container: json!({"env": many(n, |at| json!({"name": format!("R{at}"), "value": "x"}))}),
         writes: |call, n| {
-            let set = call.info_pod_set(0, "node")?.unwrap_or_default();
-            let node = call.pod_set_container(set, "node")?.unwrap_or_default();
+            let set = node_set(call)?;
+            let node = call.pod_set_container(set, "node")?.unwrap();
             (0..n).try_for_each(|at| {
                 call.container_put_env(node, &format!("P{at}"), &format!("$(P{})", at + 1))
             })?;
@@ -99,7 +100,7 @@ const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
     ("plugin-labels", |n| Large {
         pod: json!({"nodeSelector": Value::Object((0..n).map(|at| (format!("s{at}"), json!("x"))).collect())}),
         writes: |call, n| {
-            let set = call.info_pod_set(0, "node")?.unwrap_or_default();
+            let set = node_set(call)?;
             (0..n).try_for_each(|at| call.pod_set_set_pod_label(set, &format!("l{at}"), "x"))
         },
         ..Large::default()
@@ -119,12 +120,18 @@ fn in_pod(spec: Value) -> Value {
     json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]})
 }
 
+/// The pod set of the trainer.
+fn node_set(call: &mut Call) -> Result<handle::PodSet, Fault> {
+    let info = call.context_info(Call::CONTEXT)?;
+    Ok(call.info_pod_set(info, "node")?.unwrap())
+}
+
 fn each_container(
     call: &mut Call,
     n: usize,
-    write: impl Fn(&mut Call, u32, usize) -> Result<(), Fault>,
+    write: impl Fn(&mut Call, handle::Container, usize) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let set = call.info_pod_set(0, "node")?.unwrap_or_default();
+    let set = node_set(call)?;
     for at in 0..n {
         if let Some(id) = call.pod_set_container(set, &format!("c{at}"))? {
             write(call, id, at)?;
@@ -234,7 +241,7 @@ impl Policy for Writer {
 fn writer(writes: fn(&mut Call, usize) -> Result<(), Fault>, size: usize) -> Arc<dyn Policy> {
     let reserved: Vec<_> = (0..size).map(|at| format!("R{at}")).collect();
     let manifest = json!({
-        "name": "writer", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins",
+        "name": "writer", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins",
         "phases": ["transform"], "reservedEnv": reserved,
         "claims": {
             "creates": ["pod-sets[*].init-containers[*]"],

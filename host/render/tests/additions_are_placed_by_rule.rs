@@ -6,6 +6,7 @@
 use crate::common::{Scripted, container, names, pod_set, pod_spec, render};
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     policy::Phase,
     value::{Mount, Port},
 };
@@ -306,7 +307,7 @@ fn objects_go_by_plugin_name_and_in_their_own_order() {
         Scripted::new(name, &claims, move |phase, call| {
             if phase == Phase::Build {
                 for suffix in suffixes {
-                    call.objects_emit(0, "v1", "ConfigMap", suffix, None)?;
+                    call.objects_emit(handle::Objects(0), "v1", "ConfigMap", suffix, None)?;
                 }
             }
             Ok(())
@@ -332,6 +333,7 @@ fn what_no_pod_may_be_is_refused_with_both_names() {
                 name: Some("metrics".to_owned()),
                 number,
                 protocol: "TCP".to_owned(),
+                ..Port::default()
             };
             call.container_put_port(node, &port)
         })
@@ -375,8 +377,7 @@ fn what_no_pod_may_be_is_refused_with_both_names() {
             let mount = Mount {
                 volume: "data".to_owned(),
                 path: "/x".to_owned(),
-                sub_path: None,
-                read_only: false,
+                ..Mount::default()
             };
             call.container_put_mount(node, &mount)
         },

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     policy::Phase,
     value::{Mount, Port},
 };
@@ -62,7 +63,7 @@ fn adder(n: usize) -> Scripted {
     let mut plugin = Scripted::new(&name, &claims, move |phase, call| match phase {
         Phase::Transform => transform(n, call),
         Phase::Build => build(n, call),
-        Phase::Check => call.context_warn(0, &format!("checked by {n}"), None),
+        Phase::Check => call.context_warn(handle::Context(0), &format!("checked by {n}"), None),
     });
     plugin.reserved_env = vec![format!("{upper}_OVER")];
     // As many as all of them add together.
@@ -72,7 +73,7 @@ fn adder(n: usize) -> Scripted {
 
 fn transform(n: usize, call: &mut Call) -> Result<(), Fault> {
     let info = call.context_info(Call::CONTEXT)?;
-    call.context_because(0, &format!("as {n} wants"))?;
+    call.context_because(handle::Context(0), &format!("as {n} wants"))?;
     let (label, value) = (format!("p{n}"), n.to_string());
     call.info_set_label(info, &label, &value)?;
     call.info_set_annotation(info, &label, &value)?;
@@ -101,14 +102,15 @@ fn transform(n: usize, call: &mut Call) -> Result<(), Fault> {
         name: Some(format!("p{n}")),
         number: 9000 + u16::try_from(n).unwrap(),
         protocol: "TCP".to_owned(),
+        ..Port::default()
     };
     call.container_put_port(node, &port)?;
     for path in ["z", "a"] {
         let mount = Mount {
             volume: format!("p{n}-cache"),
             path: format!("/p{n}/{path}"),
-            sub_path: None,
             read_only: n == 1,
+            ..Mount::default()
         };
         call.container_put_mount(node, &mount)?;
     }
@@ -132,7 +134,7 @@ fn transform(n: usize, call: &mut Call) -> Result<(), Fault> {
 
 fn build(n: usize, call: &mut Call) -> Result<(), Fault> {
     for suffix in [format!("-p{n}"), format!("-p{n}-a")] {
-        let object = call.objects_emit(0, "v1", "ConfigMap", &suffix, None)?;
+        let object = call.objects_emit(handle::Objects(0), "v1", "ConfigMap", &suffix, None)?;
         call.object_append(object, "key", &n.to_string())?;
     }
     Ok(())
@@ -280,11 +282,15 @@ impl Act {
         let set = pod_set(call, "node")?;
         match (phase, self) {
             (Phase::Transform, Self::SetLabel(key)) => {
-                call.info_set_label(0, &format!("l{key}"), of)
+                call.info_set_label(handle::Info(0), &format!("l{key}"), of)
             }
             (Phase::Transform, Self::CopyLabel(key)) => {
-                let seen = call.info_label(0, &format!("l{key}"))?;
-                call.info_set_label(0, &format!("copy-{of}"), &seen.unwrap_or_default())
+                let seen = call.info_label(handle::Info(0), &format!("l{key}"))?;
+                call.info_set_label(
+                    handle::Info(0),
+                    &format!("copy-{of}"),
+                    &seen.unwrap_or_default(),
+                )
             }
             (Phase::Transform, Self::AddContainer(name, env)) => {
                 let added = call.pod_set_add_container(set, &format!("x{name}"), "image")?;
@@ -300,11 +306,15 @@ impl Act {
             }
             (Phase::Transform, Self::CountContainers) => {
                 let count = call.pod_set_containers(set)?.len();
-                call.info_set_label(0, &format!("count-{of}"), &count.to_string())
+                call.info_set_label(handle::Info(0), &format!("count-{of}"), &count.to_string())
             }
             (Phase::Transform, Self::CountDevices) => {
                 let count = call.pod_set_devices(set)?.len();
-                call.info_set_label(0, &format!("devices-{of}"), &count.to_string())
+                call.info_set_label(
+                    handle::Info(0),
+                    &format!("devices-{of}"),
+                    &count.to_string(),
+                )
             }
             (Phase::Transform, Self::Mount(at)) => {
                 call.pod_set_put_empty_dir(set, of, None, None)?;
@@ -312,19 +322,18 @@ impl Act {
                 let mount = Mount {
                     volume: of.to_owned(),
                     path: Self::MOUNTS[usize::from(*at)].to_owned(),
-                    sub_path: None,
-                    read_only: false,
+                    ..Mount::default()
                 };
                 call.container_put_mount(node, &mount)
             }
             (Phase::Build, Self::Emit(suffix)) => {
                 let suffix = format!("-s{suffix}");
-                call.objects_emit(0, "v1", "ConfigMap", &suffix, None)
+                call.objects_emit(handle::Objects(0), "v1", "ConfigMap", &suffix, None)
                     .map(drop)
             }
-            (_, Self::Warn) => call.context_warn(0, &format!("{of} warns"), None),
+            (_, Self::Warn) => call.context_warn(handle::Context(0), &format!("{of} warns"), None),
             (Phase::Transform | Phase::Check, Self::Complain) => {
-                call.context_error(0, &format!("{of} complains"), None)
+                call.context_error(handle::Context(0), &format!("{of} complains"), None)
             }
             (Phase::Transform, Self::Fail) => Err(Fault::Argument(format!("{of} fails"))),
             _ => Ok(()),
@@ -447,7 +456,11 @@ fn plugins_that_meet_give_the_same_bytes_or_the_same_refusal() {
 fn errors_and_warnings_come_by_plugin_and_not_by_turn() {
     let plugin = |name: &'static str, fails: bool| {
         Scripted::new(name, &[], move |phase, call| {
-            call.context_warn(0, &format!("{name} warns in {phase}"), None)?;
+            call.context_warn(
+                handle::Context(0),
+                &format!("{name} warns in {phase}"),
+                None,
+            )?;
             match phase {
                 Phase::Transform if fails => Err(Fault::Argument(format!("{name} fails"))),
                 _ => Ok(()),
@@ -489,7 +502,7 @@ fn a_plugin_that_needs_one_that_failed_is_not_called() {
         Scripted::new(
             name,
             &[("reads", read), ("writes", write)],
-            move |_, call| call.context_error(0, &said, None),
+            move |_, call| call.context_error(handle::Context(0), &said, None),
         )
     };
     let plugins = [
@@ -512,7 +525,7 @@ fn a_plugin_that_asks_for_what_another_adds_gets_one_answer() {
             if phase == Phase::Transform {
                 let set = pod_set(call, "node")?;
                 let seen = call.pod_set_container(set, "p0-a")?.is_some();
-                call.info_set_label(0, "seen", &seen.to_string())?;
+                call.info_set_label(handle::Info(0), "seen", &seen.to_string())?;
             }
             Ok(())
         })

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     object::object_name,
     policy::Phase,
     value::Mount,
@@ -106,7 +107,8 @@ fn an_object_of_a_kind_and_name_is_emitted_once() {
         let claim = format!("objects[v1/ConfigMap/{suffix}]");
         let suffix = suffix.to_owned();
         scripted(name, &[("writes", &claim)], Phase::Build, move |call| {
-            let object = call.objects_emit(0, "v1", "ConfigMap", &suffix, content)?;
+            let object =
+                call.objects_emit(handle::Objects(0), "v1", "ConfigMap", &suffix, content)?;
             call.object_append(object, "key", "value")
         })
     };
@@ -140,8 +142,8 @@ fn hashed_uid() -> String {
         &[("writes", "labels[uid]")],
         Phase::Transform,
         |call| {
-            let uid = call.job_uid(0)?;
-            call.info_set_label(0, "uid", &uid)
+            let uid = call.job_uid(handle::Job(0))?;
+            call.info_set_label(handle::Info(0), "uid", &uid)
         },
     );
     let rendered = render(&[asker]).unwrap();
@@ -172,8 +174,7 @@ fn mounter(name: &str, claim: &str, path: &'static str) -> Scripted {
         let mount = Mount {
             volume: volume.clone(),
             path: path.to_owned(),
-            sub_path: None,
-            read_only: false,
+            ..Mount::default()
         };
         call.container_put_mount(side, &mount)
     })
@@ -276,8 +277,13 @@ fn plugins_together_add_no_more_than_the_largest_limit() {
                         call.pod_set_add_init_container(set, &name, "image:1")?;
                     }
                     Phase::Build => {
-                        let object =
-                            call.objects_emit(0, "v1", "ConfigMap", &format!("-{name}"), None)?;
+                        let object = call.objects_emit(
+                            handle::Objects(0),
+                            "v1",
+                            "ConfigMap",
+                            &format!("-{name}"),
+                            None,
+                        )?;
                         call.object_append(object, "a", "b")?;
                     }
                     Phase::Check => {}

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use trainyard_model::{
     call::Call,
-    manifest::{CONTRACT, Manifest},
+    contract::VERSION,
+    manifest::Manifest,
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
 };
@@ -212,7 +213,7 @@ impl Policy for Claims {
 #[test]
 fn claims_of_a_patch_switch_on_and_plugins_see_what_it_set() {
     let manifest = json!({
-        "name": "devices", "version": "1.0.0", "contract": CONTRACT, "activeWhen": "resourceClaims", "phases": ["transform"],
+        "name": "devices", "version": "1.0.0", "contract": VERSION, "activeWhen": "resourceClaims", "phases": ["transform"],
         "claims": {"reads": ["pod-sets[*].containers[*].env[*]"]},
     });
     let plugin = |manifest: &Value| {

@@ -6,14 +6,13 @@
 
 mod cache;
 pub mod compile;
+mod contract;
 mod engine;
-mod link;
 mod loader;
 mod policy;
 mod pool;
 pub mod screen;
 mod state;
-mod types;
 mod vouched;
 
 pub use cache::CachePaths;

@@ -13,8 +13,8 @@ use wasmtime::component::{Component, Linker};
 use crate::{
     cache::{Cache, CachePaths, entry_name},
     compile::{self, CompileError, CompilerCommand, Task},
+    contract::{Contract, OURS},
     engine::RunningEngine,
-    link,
     policy::{LinkError, SandboxedPolicy},
     pool::Pool,
     screen::{self, LoadLimits, Outlined, ScreenError},
@@ -39,6 +39,7 @@ pub struct LoaderOptions {
 pub struct Loader {
     options: LoaderOptions,
     engine: Arc<RunningEngine>,
+    contract: Contract,
     linker: Linker<State>,
     cache: Option<Cache>,
     pool: Pool,
@@ -108,13 +109,19 @@ impl Loader {
     /// # Errors
     /// The engine or its threads can't be made.
     pub fn new(options: LoaderOptions) -> Result<Self, SetupError> {
+        Self::speaking(OURS, options)
+    }
+
+    /// The same for a host of that contract.
+    pub(crate) fn speaking(contract: Contract, options: LoaderOptions) -> Result<Self, SetupError> {
         let setup = |error: &dyn std::fmt::Display| SetupError(error.to_string());
         let threads = options.threads.max(1);
         // One more than threads call: a plugin may be tried out while all are busy.
         let calls = u32::try_from(threads + 1).map_err(|error| setup(&error))?;
         let engine = RunningEngine::new(calls).map_err(|error| setup(&format!("{error:#}")))?;
         let mut linker = Linker::new(&engine.engine);
-        link::add_to_linker(&mut linker).map_err(|error| setup(&format!("{error:#}")))?;
+        let linked = contract.add_to_linker(&mut linker);
+        linked.map_err(|error| setup(&format!("{error:#}")))?;
         let pool = Pool::new(threads).map_err(|error| setup(&error))?;
         let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths, options.limits.cache_bytes) {
             Ok(cache) => Some(cache),
@@ -126,6 +133,7 @@ impl Loader {
         Ok(Self {
             options,
             engine: Arc::new(engine),
+            contract,
             linker,
             cache,
             pool,
@@ -168,7 +176,7 @@ impl Loader {
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadProblem> {
         let limits = &self.options.limits;
-        let outlined = Outlined::new(bytes, limits)?;
+        let outlined = Outlined::new(bytes, limits, &self.contract)?;
         let policy = self.link(outlined, settings, |plugin, bytes| {
             let compile =
                 || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
@@ -193,7 +201,7 @@ impl Loader {
     ) -> Result<SandboxedPolicy, LoadError> {
         let load = || {
             // It was checked when this program was built, so that a start costs no more than reading its manifest.
-            let outlined = Outlined::new(bytes.to_vec(), &LoadLimits::default())?;
+            let outlined = Outlined::new(bytes.to_vec(), &LoadLimits::default(), &self.contract)?;
             self.link(outlined, settings, |plugin, bytes| {
                 compile::here(&self.engine.engine, bytes).map_err(not_compiled(plugin))
             })
@@ -219,7 +227,8 @@ impl Loader {
         let plugin = Arc::new(Plugin::new(manifest, &digest, settings)?);
         let component = self.component(&plugin, &bytes, compile)?;
         let id = plugin.id.clone();
-        SandboxedPolicy::new(self.engine.clone(), &self.linker, &component, plugin)
+        let (engine, contract) = (self.engine.clone(), &self.contract);
+        SandboxedPolicy::new(engine, contract, &self.linker, &component, plugin)
             .map_err(|problem| LoadProblem::Link { id, problem })
     }
 
@@ -231,7 +240,7 @@ impl Loader {
         compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
     ) -> Result<Component, LoadProblem> {
         let (id, engine) = (&plugin.id, &self.engine.engine);
-        let name = entry_name(&id.digest, compatibility(engine));
+        let name = entry_name(&id.digest, self.compatibility());
         if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
             match vouched::deserialize(engine, &code) {
                 Ok(component) => return Ok(component),
@@ -250,18 +259,19 @@ impl Loader {
         }
         Ok(component)
     }
+
+    /// A number that differs between engines whose code does not fit each other, and between contracts.
+    fn compatibility(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        let engine = &self.engine.engine;
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        self.contract.fingerprint().hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> LoadProblem {
     let id = plugin.id.clone();
     move |problem| LoadProblem::Compile { id, problem }
-}
-
-/// A number that differs between engines whose code does not fit each other, and between contracts.
-fn compatibility(engine: &wasmtime::Engine) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    engine.precompile_compatibility_hash().hash(&mut hasher);
-    screen::fingerprint().hash(&mut hasher);
-    hasher.finish()
 }

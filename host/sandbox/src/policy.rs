@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_model::{
     call::{Call, CallInputs, Faulted},
+    contract::handle,
     plugin::Plugin,
     policy::{Busy, Ended, Finished, Limit, Phase, Policy},
     record::Record,
@@ -16,10 +17,10 @@ use wasmtime::{
 };
 
 use crate::{
+    contract::{Contract, Failure},
     engine::{RunningEngine, STACK_BYTES, ticks},
     loader::LoadProblem,
     state::{OutOfMemory, State},
-    types::{Context, Failure},
 };
 
 /// A component that is ready to be called.
@@ -49,6 +50,7 @@ fn types(error: wasmtime::Error) -> LinkError {
 impl SandboxedPolicy {
     pub(crate) fn new(
         engine: Arc<RunningEngine>,
+        contract: &Contract,
         linker: &Linker<State>,
         component: &Component,
         plugin: Arc<Plugin>,
@@ -56,7 +58,7 @@ impl SandboxedPolicy {
         let pre = linker.instantiate_pre(component).map_err(types)?;
         let mut exports = BTreeMap::new();
         for phase in &plugin.manifest.phases {
-            let interface = phase.interface();
+            let interface = contract.export(*phase);
             let export = component
                 .get_export_index(None, &interface)
                 .and_then(|interface| component.get_export_index(Some(&interface), phase.name()))
@@ -111,10 +113,10 @@ impl SandboxedPolicy {
         for (phase, export) in &self.exports {
             let typed = match phase {
                 Phase::Check => instance
-                    .get_typed_func::<(Resource<Context>,), ()>(&mut store, export)
+                    .get_typed_func::<(Resource<handle::Context>,), ()>(&mut store, export)
                     .map(drop),
                 Phase::Transform | Phase::Build => instance
-                    .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(
+                    .get_typed_func::<(Resource<handle::Context>,), (Result<(), Failure>,)>(
                         &mut store, export,
                     )
                     .map(drop),
@@ -137,13 +139,16 @@ impl SandboxedPolicy {
             .get(&phase)
             .ok_or_else(|| wasmtime::Error::msg("the phase is not exported"))?;
         let instance = self.pre.instantiate(&mut *store)?;
-        let context = Resource::<Context>::new_own(Call::CONTEXT);
+        let context = Resource::<handle::Context>::new_own(Call::CONTEXT.0);
         if phase == Phase::Check {
-            let check = instance.get_typed_func::<(Resource<Context>,), ()>(&mut *store, export)?;
+            let check =
+                instance.get_typed_func::<(Resource<handle::Context>,), ()>(&mut *store, export)?;
             return check.call(&mut *store, (context,)).map(Ok);
         }
-        let run = instance
-            .get_typed_func::<(Resource<Context>,), (Result<(), Failure>,)>(&mut *store, export)?;
+        let run = instance.get_typed_func::<(Resource<handle::Context>,), (Result<(), Failure>,)>(
+            &mut *store,
+            export,
+        )?;
         run.call(&mut *store, (context,)).map(|(result,)| result)
     }
 

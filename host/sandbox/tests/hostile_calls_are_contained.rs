@@ -333,7 +333,9 @@ fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
 fn a_write_inside_the_claims_but_outside_the_grants_is_refused() {
     // A mount of a volume that is not the plugin's own: `/` of the volume `node`.
     let body = r#"(call $put_mount (call $node (local.get $ctx))
-        (i32.const 1024) (i32.const 4) (i32.const 1500) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"#;
+        (i32.const 1024) (i32.const 4) (i32.const 1500) (i32.const 1)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"#;
     let claims = r#"{"writes":["pod-sets[*].containers[node].mounts[*]"]}"#;
     let loader = loader();
     let policy = loader

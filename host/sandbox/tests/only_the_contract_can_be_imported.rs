@@ -103,7 +103,7 @@ fn another_version_of_the_contract_is_refused() {
         newer.as_bytes(),
     ));
     assert!(
-        matches!(&error, ScreenError::Manifest(ManifestError::Contract { theirs }) if theirs == "2.0.0"),
+        matches!(&error, ScreenError::Manifest(ManifestError::Newer { theirs, .. }) if theirs == "2.0.0"),
         "{error}"
     );
 }

@@ -12,67 +12,20 @@ use std::{
     cell::Cell,
 };
 
-use crate::Failure;
+use crate::{Context, table::Give};
 
-/// The imports, and the world with a transform phase.
-pub mod transformer {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        world: "transformer",
-        pub_export_macro: true,
-        export_macro_name: "export_transformer",
-        generate_all,
-    });
-}
+mod worlds;
 
-/// The world with a build phase.
-pub mod builder {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        world: "builder",
-        pub_export_macro: true,
-        export_macro_name: "export_builder",
-        with: {
-            "trainyard:policy/types@1.0.0": crate::guest::transformer::trainyard::policy::types,
-            "trainyard:policy/job@1.0.0": crate::guest::transformer::trainyard::policy::job,
-            "trainyard:policy/pod-set-info@1.0.0": crate::guest::transformer::trainyard::policy::pod_set_info,
-            "trainyard:policy/lookups@1.0.0": crate::guest::transformer::trainyard::policy::lookups,
-            "trainyard:policy/objects@1.0.0": crate::guest::transformer::trainyard::policy::objects,
-            "trainyard:policy/context@1.0.0": crate::guest::transformer::trainyard::policy::context,
-            "trainyard:policy/panics@1.0.0": crate::guest::transformer::trainyard::policy::panics,
-        },
-    });
-}
-
-/// The world with a check phase.
-pub mod checker {
-    wit_bindgen::generate!({
-        path: "../../wit",
-        world: "checker",
-        pub_export_macro: true,
-        export_macro_name: "export_checker",
-        with: {
-            "trainyard:policy/types@1.0.0": crate::guest::transformer::trainyard::policy::types,
-            "trainyard:policy/job@1.0.0": crate::guest::transformer::trainyard::policy::job,
-            "trainyard:policy/pod-set-info@1.0.0": crate::guest::transformer::trainyard::policy::pod_set_info,
-            "trainyard:policy/lookups@1.0.0": crate::guest::transformer::trainyard::policy::lookups,
-            "trainyard:policy/objects@1.0.0": crate::guest::transformer::trainyard::policy::objects,
-            "trainyard:policy/context@1.0.0": crate::guest::transformer::trainyard::policy::context,
-            "trainyard:policy/panics@1.0.0": crate::guest::transformer::trainyard::policy::panics,
-        },
-    });
-}
-
-pub use transformer::trainyard::policy::{
-    context::Context as RawContext, pod_set_info, types, types::Failure as RawFailure,
+pub use self::worlds::{
+    builder, checker, transformer,
+    transformer::trainyard::policy::{
+        context::Context as RawContext, types::Failure as RawFailure,
+    },
 };
 
-impl From<Failure> for RawFailure {
-    fn from(failure: Failure) -> Self {
-        Self {
-            message: failure.message,
-            field: failure.field,
-        }
+impl From<RawContext> for Context {
+    fn from(raw: RawContext) -> Self {
+        raw.give()
     }
 }
 

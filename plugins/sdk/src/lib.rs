@@ -27,16 +27,20 @@
 //!
 //! On a machine's own target the same code runs against the host's record: see [`mock`].
 
+// Above what uses its macros.
+#[macro_use]
+mod table;
 mod config;
+mod contract;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod guest;
-mod handles;
 #[cfg(not(target_family = "wasm"))]
 pub mod mock;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
 mod parts;
+mod values;
 
 #[doc(hidden)]
 pub use const_format;
@@ -44,11 +48,8 @@ pub use trainyard_sdk_derive::Config;
 
 pub use self::{
     config::{Config, Setting, read_list, read_map},
-    handles::{
-        Container, Context, Dependency, Devices, Document, Info, Job, KeyFile, Lookups, Mount,
-        Object, Objects, PodSet, Port, Quantity,
-    },
-    parts::{CONTRACT, PluginParts, plugin_name},
+    contract::*,
+    parts::{PluginParts, plugin_name},
 };
 
 /// Changes the record.
@@ -73,37 +74,4 @@ pub trait Build {
 pub trait Check {
     /// Called after build.
     fn check(ctx: &Context);
-}
-
-/// Why a plugin refuses a TrainJob.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The sentence that the user reads.
-    pub message: String,
-    /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`.
-    pub field: Option<String>,
-}
-
-impl Failure {
-    /// Names the field where the user can mend it.
-    #[must_use]
-    pub fn at(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
-        self
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Self {
-        Self {
-            message,
-            field: None,
-        }
-    }
-}
-
-impl From<&str> for Failure {
-    fn from(message: &str) -> Self {
-        message.to_owned().into()
-    }
 }

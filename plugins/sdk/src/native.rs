@@ -15,7 +15,7 @@ use trainyard_model::{
     value,
 };
 
-use crate::{Context, Failure, PluginParts};
+use crate::{Context, Failure, PluginParts, table::Give};
 
 /// A phase that writes: transform or build.
 pub type Writing = fn(&Context) -> Result<(), Failure>;
@@ -88,7 +88,7 @@ impl Policy for NativePolicy {
     }
 
     fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
-        let context = Context::of_call();
+        let context: Context = Call::CONTEXT.give();
         let (call, result) = during(call, || match phase {
             Phase::Transform => self
                 .phases

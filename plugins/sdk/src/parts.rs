@@ -1,9 +1,5 @@
 //! What the [`plugin!`](crate::plugin) macro puts into a plugin.
 
-/// The version of the contract that a plugin is built for.
-#[doc(hidden)]
-pub const CONTRACT: &str = "1.0.0";
-
 /// A plugin's manifest in its parts, and its phases as functions.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,13 @@
 //! A plugin says that it was built for the contract of wit/, and its manifest stands where the host looks for it.
 
-use trainyard_model::manifest::{CONTRACT, FILE_SECTION, PARTS_SECTION};
+use trainyard_model::{
+    contract::VERSION,
+    manifest::{FILE_SECTION, PARTS_SECTION},
+};
 
 #[test]
 fn the_version_is_that_of_the_host() {
-    assert_eq!(trainyard_sdk::CONTRACT, CONTRACT);
+    assert_eq!(trainyard_sdk::CONTRACT, VERSION);
 }
 
 /// A `link_section` takes a literal only.

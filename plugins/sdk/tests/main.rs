@@ -3,6 +3,5 @@
 mod configuration_gives_its_schema;
 mod contract_is_the_hosts;
 mod errors_name_the_method_that_was_called;
-mod handles_cover_the_contract;
 mod mock_shows_what_a_host_would;
 mod native_policies_end_as_in_the_sandbox;

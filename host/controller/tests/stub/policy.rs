@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trainyard_model::call::Call;
-use trainyard_model::manifest::{CONTRACT, Manifest};
 use trainyard_model::plugin::{Plugin, Settings};
 use trainyard_model::policy::{Ended, Finished, Phase, Policy};
+use trainyard_model::{contract::VERSION, manifest::Manifest};
 
 struct Native<F> {
     plugin: Arc<Plugin>,
@@ -35,7 +35,7 @@ pub(crate) fn policy(
     run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
 ) -> Arc<dyn Policy> {
     let manifest = json!({
-        "name": name, "version": "1.0.0", "contract": CONTRACT, "activeWhen": "plugins", "phases": ["transform"],
+        "name": name, "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform"],
         "claims": {"reads": reads},
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();

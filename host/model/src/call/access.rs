@@ -1,41 +1,43 @@
 //! What a call may touch: phase, claims, grants and meter, and the faults that say what is missing.
 
-use super::{BASE, Call, Fault, Target};
+use super::{Call, Fault, Numbered, Target};
 use crate::{
     claims::{Grant, Touch},
+    contract::handle,
     policy::Phase,
     record::{Container, ContainerId, Field, Owner, Path, Place, PlaceScope, PodSet},
 };
 
 impl Call {
     /// The pod set of a handle, as a place.
-    pub(super) fn pod_set_target(&self, handle: u32) -> Result<(Target, u32), Fault> {
+    pub(super) fn pod_set_target(&self, handle: handle::PodSet) -> Result<(Target, u32), Fault> {
         self.pod_set(handle)?;
-        let (base, at) = (handle & BASE != 0, handle & !BASE);
+        let (at, base) = handle.split();
         let scope = PlaceScope::PodSet(at);
         Ok((Target { scope, base }, at))
     }
 
     /// The pod set of a handle, for what needs no claim.
-    pub(super) fn pod_set(&self, handle: u32) -> Result<&PodSet, Fault> {
-        self.record_of(handle & BASE != 0)
-            .pod_set(handle & !BASE)
+    pub(super) fn pod_set(&self, handle: handle::PodSet) -> Result<&PodSet, Fault> {
+        let (at, base) = handle.split();
+        self.record_of(base)
+            .pod_set(at)
             .ok_or(Fault::DeadHandle { what: "pod set" })
     }
 
     /// The container of a handle, as a place.
-    pub(super) fn container_target(&self, handle: u32) -> Result<Target, Fault> {
+    pub(super) fn container_target(&self, handle: handle::Container) -> Result<Target, Fault> {
         self.container(handle)?;
-        Ok(Target {
-            scope: PlaceScope::Container(ContainerId(handle & !BASE)),
-            base: handle & BASE != 0,
-        })
+        let (id, base) = handle.split();
+        let scope = PlaceScope::Container(ContainerId(id));
+        Ok(Target { scope, base })
     }
 
     /// The container of a handle, for what needs no claim, or after the check of one.
-    pub(super) fn container(&self, handle: u32) -> Result<&Container, Fault> {
-        self.record_of(handle & BASE != 0)
-            .container(ContainerId(handle & !BASE))
+    pub(super) fn container(&self, handle: handle::Container) -> Result<&Container, Fault> {
+        let (id, base) = handle.split();
+        self.record_of(base)
+            .container(ContainerId(id))
             .ok_or(Fault::DeadHandle { what: "container" })
     }
 

@@ -3,44 +3,44 @@
 use std::sync::Arc;
 
 use super::{Call, Fault, LogLine, wrong};
-use crate::{names::fit_name, quantity::Quantity, text::clean, value::Failure};
+use crate::{contract::handle, names::fit_name, quantity::Quantity, text::clean, value::Failure};
 
 /// Features that came after contract 1.0.0.
 const FEATURES: &[&str] = &[];
 
-/// The handle of the one job, lookups, objects and record.
-const ONLY: u32 = 0;
+/// The handle of the record.
+const INFO: handle::Info = handle::Info(0);
 /// The handle of the base record.
-pub(super) const BASE_INFO: u32 = 1;
+pub(super) const BASE_INFO: handle::Info = handle::Info(1);
 
 impl Call {
     /// `context.job`
-    pub fn context_job(&mut self, _: u32) -> Result<u32, Fault> {
-        self.meter.add_handles(1).map(|()| ONLY)
+    pub fn context_job(&mut self, _: handle::Context) -> Result<handle::Job, Fault> {
+        self.give_handle(handle::Job(0))
     }
 
     /// `context.lookups`
-    pub fn context_lookups(&mut self, _: u32) -> Result<u32, Fault> {
-        self.meter.add_handles(1).map(|()| ONLY)
+    pub fn context_lookups(&mut self, _: handle::Context) -> Result<handle::Lookups, Fault> {
+        self.give_handle(handle::Lookups(0))
     }
 
     /// `context.objects`
-    pub fn context_objects(&mut self, _: u32) -> Result<u32, Fault> {
-        self.meter.add_handles(1).map(|()| ONLY)
+    pub fn context_objects(&mut self, _: handle::Context) -> Result<handle::Objects, Fault> {
+        self.give_handle(handle::Objects(0))
     }
 
     /// `context.info`
-    pub fn context_info(&mut self, _: u32) -> Result<u32, Fault> {
-        self.meter.add_handles(1).map(|()| ONLY)
+    pub fn context_info(&mut self, _: handle::Context) -> Result<handle::Info, Fault> {
+        self.give_handle(INFO)
     }
 
     /// `context.base`
-    pub fn context_base(&mut self, _: u32) -> Result<u32, Fault> {
-        self.meter.add_handles(1).map(|()| BASE_INFO)
+    pub fn context_base(&mut self, _: handle::Context) -> Result<handle::Info, Fault> {
+        self.give_handle(BASE_INFO)
     }
 
     /// `context.because`
-    pub fn context_because(&mut self, _: u32, text: &str) -> Result<(), Fault> {
+    pub fn context_because(&mut self, _: handle::Context, text: &str) -> Result<(), Fault> {
         self.meter.text(text)?;
         self.reason = (!text.is_empty()).then(|| clean(text).into());
         Ok(())
@@ -49,7 +49,7 @@ impl Call {
     /// `context.warn`
     pub fn context_warn(
         &mut self,
-        _: u32,
+        _: handle::Context,
         message: &str,
         field: Option<&str>,
     ) -> Result<(), Fault> {
@@ -61,7 +61,7 @@ impl Call {
     /// `context.error`
     pub fn context_error(
         &mut self,
-        _: u32,
+        _: handle::Context,
         message: &str,
         field: Option<&str>,
     ) -> Result<(), Fault> {
@@ -78,7 +78,12 @@ impl Call {
     }
 
     /// `context.log`
-    pub fn context_log(&mut self, _: u32, level: &str, line: &str) -> Result<(), Fault> {
+    pub fn context_log(
+        &mut self,
+        _: handle::Context,
+        level: &str,
+        line: &str,
+    ) -> Result<(), Fault> {
         self.meter.text(level)?;
         self.meter.text(line)?;
         self.meter.log_line()?;
@@ -93,115 +98,136 @@ impl Call {
     }
 
     /// `context.supports`
-    pub fn context_supports(&mut self, _: u32, feature: &str) -> Result<bool, Fault> {
+    pub fn context_supports(&mut self, _: handle::Context, feature: &str) -> Result<bool, Fault> {
         self.meter.text(feature)?;
         Ok(FEATURES.contains(&feature))
     }
 
     /// `context.quantity-ceil`
-    pub fn context_quantity_ceil(&mut self, _: u32, amount: &str) -> Result<Option<i64>, Fault> {
+    pub fn context_quantity_ceil(
+        &mut self,
+        _: handle::Context,
+        amount: &str,
+    ) -> Result<Option<i64>, Fault> {
         self.meter.text(amount)?;
         Ok(Quantity::parse(amount).and_then(Quantity::ceil))
     }
 
     /// `context.quantity-milli`
-    pub fn context_quantity_milli(&mut self, _: u32, amount: &str) -> Result<Option<i64>, Fault> {
+    pub fn context_quantity_milli(
+        &mut self,
+        _: handle::Context,
+        amount: &str,
+    ) -> Result<Option<i64>, Fault> {
         self.meter.text(amount)?;
         Ok(Quantity::parse(amount).and_then(Quantity::milli))
     }
 
     /// `context.fit-name`
-    pub fn context_fit_name(&mut self, _: u32, text: &str, max: u32) -> Result<String, Fault> {
+    pub fn context_fit_name(
+        &mut self,
+        _: handle::Context,
+        text: &str,
+        max: u32,
+    ) -> Result<String, Fault> {
         self.meter.text(text)?;
         let name = fit_name(text, max);
         self.give(&name)
     }
 
     /// `job.name`
-    pub fn job_name(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn job_name(&mut self, _: handle::Job) -> Result<String, Fault> {
         let name = self.inputs.job.name.clone();
         self.give(&name)
     }
 
     /// `job.namespace`
-    pub fn job_namespace(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn job_namespace(&mut self, _: handle::Job) -> Result<String, Fault> {
         let namespace = self.inputs.job.namespace.clone();
         self.give(&namespace)
     }
 
     /// `job.uid`
-    pub fn job_uid(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn job_uid(&mut self, _: handle::Job) -> Result<String, Fault> {
         let uid = self.inputs.job.uid.clone();
         self.give(&uid)
     }
 
     /// `job.suspended`
-    pub fn job_suspended(&mut self, _: u32) -> Result<bool, Fault> {
+    pub fn job_suspended(&mut self, _: handle::Job) -> Result<bool, Fault> {
         Ok(self.inputs.job.suspended)
     }
 
     /// `job.label`
-    pub fn job_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn job_label(&mut self, _: handle::Job, key: &str) -> Result<Option<String>, Fault> {
         self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.labels.get(key).map(String::as_str))
     }
 
     /// `job.annotation`
-    pub fn job_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn job_annotation(&mut self, _: handle::Job, key: &str) -> Result<Option<String>, Fault> {
         self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.annotations.get(key).map(String::as_str))
     }
 
     /// `job.runtime-kind`
-    pub fn job_runtime_kind(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn job_runtime_kind(&mut self, _: handle::Job) -> Result<String, Fault> {
         let kind = self.inputs.job.runtime.kind.clone();
         self.give(&kind)
     }
 
     /// `job.runtime-name`
-    pub fn job_runtime_name(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn job_runtime_name(&mut self, _: handle::Job) -> Result<String, Fault> {
         let name = self.inputs.job.runtime.name.clone();
         self.give(&name)
     }
 
     /// `job.runtime-label`
-    pub fn job_runtime_label(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn job_runtime_label(
+        &mut self,
+        _: handle::Job,
+        key: &str,
+    ) -> Result<Option<String>, Fault> {
         self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.runtime.labels.get(key).map(String::as_str))
     }
 
     /// `job.runtime-annotation`
-    pub fn job_runtime_annotation(&mut self, _: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn job_runtime_annotation(
+        &mut self,
+        _: handle::Job,
+        key: &str,
+    ) -> Result<Option<String>, Fault> {
         self.meter.text(key)?;
         let job = self.inputs.job.clone();
         self.give_some(job.runtime.annotations.get(key).map(String::as_str))
     }
 
     /// `job.nodes`
-    pub fn job_nodes(&mut self, _: u32) -> Result<u32, Fault> {
+    pub fn job_nodes(&mut self, _: handle::Job) -> Result<u32, Fault> {
         Ok(self.inputs.job.nodes)
     }
 
     /// `job.processes-per-node`
-    pub fn job_processes_per_node(&mut self, _: u32) -> Result<Option<u32>, Fault> {
+    pub fn job_processes_per_node(&mut self, _: handle::Job) -> Result<Option<u32>, Fault> {
         Ok(self.inputs.job.processes_per_node)
     }
 
     /// `job.spec`
-    pub fn job_spec(&mut self, _: u32) -> Result<u32, Fault> {
+    pub fn job_spec(&mut self, _: handle::Job) -> Result<handle::Document, Fault> {
         self.new_document(self.inputs.job.spec.clone(), true)
     }
 
     /// `job.config`
-    pub fn job_config(&mut self, _: u32) -> Result<u32, Fault> {
+    pub fn job_config(&mut self, _: handle::Job) -> Result<handle::Document, Fault> {
         self.new_document(self.inputs.config.clone(), false)
     }
 
     /// `job.operator-config`
-    pub fn job_operator_config(&mut self, _: u32) -> Result<u32, Fault> {
+    pub fn job_operator_config(&mut self, _: handle::Job) -> Result<handle::Document, Fault> {
         let config = Arc::clone(&self.inputs.plugin.settings.operator_config);
         self.new_document(config, false)
     }

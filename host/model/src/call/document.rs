@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
+    contract::handle,
     lookup::{LookupKey, is_known},
     record::Field,
 };
@@ -26,9 +27,9 @@ impl Call {
         &mut self,
         value: Arc<Value>,
         is_job_spec: bool,
-    ) -> Result<u32, Fault> {
-        self.meter.add_handles(1)?;
-        let handle = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
+    ) -> Result<handle::Document, Fault> {
+        let number = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
+        let handle = self.give_handle(handle::Document(number))?;
         self.documents.push(Document {
             value,
             is_job_spec,
@@ -42,7 +43,7 @@ impl Call {
         &mut self,
         value: Arc<Value>,
         key: &Arc<LookupKey>,
-    ) -> Result<u32, Fault> {
+    ) -> Result<handle::Document, Fault> {
         let handle = self.new_document(value, false)?;
         if let Some(document) = self.documents.last_mut() {
             document.looked_up = Some(Arc::clone(key));
@@ -69,7 +70,7 @@ impl Call {
 
     fn with_document<T>(
         &mut self,
-        handle: u32,
+        handle: handle::Document,
         at: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, Fault> {
@@ -82,7 +83,7 @@ impl Call {
         }
         let document = self
             .documents
-            .get(handle as usize)
+            .get(handle.0 as usize)
             .ok_or(Fault::DeadHandle { what: "document" })?;
         let (value, looked_up) = (document.value.clone(), document.looked_up.clone());
         if document.is_job_spec
@@ -106,7 +107,11 @@ impl Call {
     }
 
     /// `document.kind`
-    pub fn document_kind(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
+    pub fn document_kind(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Option<String>, Fault> {
         let kind = |value: &Value| match value {
             Value::Null => "null",
             Value::Bool(_) => "boolean",
@@ -119,24 +124,36 @@ impl Call {
     }
 
     /// `document.text`
-    pub fn document_text(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
+    pub fn document_text(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Option<String>, Fault> {
         let text = self.with_document(handle, at, |value| value.as_str().map(str::to_owned))?;
         self.meter.text(text.as_deref().unwrap_or_default())?;
         Ok(text)
     }
 
     /// `document.integer`
-    pub fn document_integer(&mut self, handle: u32, at: &str) -> Result<Option<i64>, Fault> {
+    pub fn document_integer(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Option<i64>, Fault> {
         self.with_document(handle, at, Value::as_i64)
     }
 
     /// `document.boolean`
-    pub fn document_boolean(&mut self, handle: u32, at: &str) -> Result<Option<bool>, Fault> {
+    pub fn document_boolean(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Option<bool>, Fault> {
         self.with_document(handle, at, Value::as_bool)
     }
 
     /// `document.len`
-    pub fn document_len(&mut self, handle: u32, at: &str) -> Result<u32, Fault> {
+    pub fn document_len(&mut self, handle: handle::Document, at: &str) -> Result<u32, Fault> {
         let len = self.with_document(handle, at, |value| match value {
             Value::Array(items) => Some(items.len()),
             Value::Object(members) => Some(members.len()),
@@ -146,7 +163,11 @@ impl Call {
     }
 
     /// `document.keys`
-    pub fn document_keys(&mut self, handle: u32, at: &str) -> Result<Vec<String>, Fault> {
+    pub fn document_keys(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Vec<String>, Fault> {
         let keys = self.with_document(handle, at, |value| {
             Some(value.as_object()?.keys().cloned().collect::<Vec<_>>())
         })?;
@@ -154,7 +175,11 @@ impl Call {
     }
 
     /// `document.json`
-    pub fn document_json(&mut self, handle: u32, at: &str) -> Result<Option<String>, Fault> {
+    pub fn document_json(
+        &mut self,
+        handle: handle::Document,
+        at: &str,
+    ) -> Result<Option<String>, Fault> {
         let json = self.with_document(handle, at, |value| Some(value.to_string()))?;
         self.meter.text(json.as_deref().unwrap_or_default())?;
         Ok(json)

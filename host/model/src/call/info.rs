@@ -1,10 +1,13 @@
 //! `pod-set-info.info`.
 
-use super::{Call, Fault, Target, context::BASE_INFO, handle_of};
-use crate::record::{Field, PlaceScope, PodSet};
+use super::{Call, Fault, Numbered, Target, context::BASE_INFO};
+use crate::{
+    contract::handle,
+    record::{Field, PlaceScope, PodSet},
+};
 
 impl Call {
-    const fn info_target(handle: u32) -> Target {
+    fn info_target(handle: handle::Info) -> Target {
         Target {
             scope: PlaceScope::Job,
             base: handle == BASE_INFO,
@@ -13,64 +16,81 @@ impl Call {
 
     fn pod_sets_where(
         &mut self,
-        handle: u32,
+        handle: handle::Info,
         wanted: impl Fn(&PodSet) -> bool,
-    ) -> Result<Vec<u32>, Fault> {
+    ) -> Result<Vec<handle::PodSet>, Fault> {
         let base = Self::info_target(handle).base;
         let sets = self.record_of(base).pod_sets.iter().zip(0u32..);
         let handles = sets
             .filter(|(set, _)| wanted(set))
-            .map(|(_, at)| handle_of(at, base))
+            .map(|(_, at)| handle::PodSet::numbered(at, base))
             .collect();
         self.give_handles(handles)
     }
 
     /// `info.pod-sets`
-    pub fn info_pod_sets(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+    pub fn info_pod_sets(&mut self, handle: handle::Info) -> Result<Vec<handle::PodSet>, Fault> {
         self.pod_sets_where(handle, |_| true)
     }
 
     /// `info.pod-set`
-    pub fn info_pod_set(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn info_pod_set(
+        &mut self,
+        handle: handle::Info,
+        name: &str,
+    ) -> Result<Option<handle::PodSet>, Fault> {
         self.meter.text(name)?;
         let base = Self::info_target(handle).base;
         let found = self
             .record_of(base)
             .pod_set_named(name)
-            .map(|at| handle_of(at, base));
-        self.give_handle(found)
+            .map(|at| handle::PodSet::numbered(at, base));
+        self.give_some_handle(found)
     }
 
     /// `info.with-ancestor`
-    pub fn info_with_ancestor(&mut self, handle: u32, ancestor: &str) -> Result<Vec<u32>, Fault> {
+    pub fn info_with_ancestor(
+        &mut self,
+        handle: handle::Info,
+        ancestor: &str,
+    ) -> Result<Vec<handle::PodSet>, Fault> {
         self.meter.text(ancestor)?;
         self.pod_sets_where(handle, |set| set.ancestor.as_deref() == Some(ancestor))
     }
 
     /// `info.nodes`
-    pub fn info_nodes(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+    pub fn info_nodes(&mut self, handle: handle::Info) -> Result<Vec<handle::PodSet>, Fault> {
         self.pod_sets_where(handle, |set| set.counts_nodes)
     }
 
     /// `info.label`
-    pub fn info_label(&mut self, handle: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn info_label(&mut self, handle: handle::Info, key: &str) -> Result<Option<String>, Fault> {
         self.read_text(Self::info_target(handle), Field::Labels, key)
     }
 
     /// `info.annotation`
-    pub fn info_annotation(&mut self, handle: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn info_annotation(
+        &mut self,
+        handle: handle::Info,
+        key: &str,
+    ) -> Result<Option<String>, Fault> {
         self.read_text(Self::info_target(handle), Field::Annotations, key)
     }
 
     /// `info.set-label`
-    pub fn info_set_label(&mut self, handle: u32, key: &str, value: &str) -> Result<(), Fault> {
+    pub fn info_set_label(
+        &mut self,
+        handle: handle::Info,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
         self.set_text(Self::info_target(handle), Field::Labels, key, value)
     }
 
     /// `info.set-annotation`
     pub fn info_set_annotation(
         &mut self,
-        handle: u32,
+        handle: handle::Info,
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -78,13 +98,13 @@ impl Call {
     }
 
     /// `info.subdomain`
-    pub fn info_subdomain(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn info_subdomain(&mut self, _: handle::Info) -> Result<String, Fault> {
         let subdomain = self.record.subdomain.clone();
         self.give(&subdomain)
     }
 
     /// `info.cluster-domain`
-    pub fn info_cluster_domain(&mut self, _: u32) -> Result<String, Fault> {
+    pub fn info_cluster_domain(&mut self, _: handle::Info) -> Result<String, Fault> {
         let domain = self.record.cluster_domain.clone();
         self.give(&domain)
     }

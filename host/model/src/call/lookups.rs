@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
+    contract::handle,
     lookup::{Asker, LookupAnswer, LookupKey},
     record::Field,
     reserved::is_runtime_snapshot,
@@ -83,11 +84,11 @@ impl Call {
     /// `lookups.get`
     pub fn lookups_get(
         &mut self,
-        _: u32,
+        _: handle::Lookups,
         api_version: &str,
         kind: &str,
         name: &str,
-    ) -> Result<Option<u32>, Fault> {
+    ) -> Result<Option<handle::Document>, Fault> {
         let key = LookupKey::Object {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -102,10 +103,10 @@ impl Call {
     /// `lookups.all`
     pub fn lookups_all(
         &mut self,
-        _: u32,
+        _: handle::Lookups,
         api_version: &str,
         kind: &str,
-    ) -> Result<Vec<u32>, Fault> {
+    ) -> Result<Vec<handle::Document>, Fault> {
         let key = LookupKey::All {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -121,7 +122,12 @@ impl Call {
     }
 
     /// `lookups.served`
-    pub fn lookups_served(&mut self, _: u32, api_version: &str, kind: &str) -> Result<bool, Fault> {
+    pub fn lookups_served(
+        &mut self,
+        _: handle::Lookups,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<bool, Fault> {
         let answer = self.answer(LookupKey::Served {
             api_version: api_version.into(),
             kind: kind.into(),

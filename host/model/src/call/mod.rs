@@ -1,7 +1,7 @@
 //! One call of one phase: everything that a policy can reach, one method here for each method of the contract.
 //!
-//! The rule of names: `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here, with the handle as
-//! the bare number that the guest holds. Claims, grants and the meter are checked in these methods and nowhere else, so
+//! The rule of names: `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here. All else that has to know
+//! of a method is printed from `wit/` by tools/bindings (`make bindings`). Claims, grants and the meter are checked in these methods and nowhere else, so
 //! that a sandboxed component and a native policy meet the very same rules.
 
 mod access;
@@ -26,6 +26,7 @@ pub use self::{
 };
 use crate::{
     claims::{Access, Variables},
+    contract::{Handle, handle},
     job::Job,
     lookup::{Lookups, Reads},
     object::Object,
@@ -113,7 +114,7 @@ struct Target {
 
 impl Call {
     /// The handle that a phase is called with.
-    pub const CONTEXT: u32 = 0;
+    pub const CONTEXT: handle::Context = handle::Context(0);
 
     /// A call of one phase over the record.
     #[must_use]
@@ -198,10 +199,21 @@ impl Call {
     }
 }
 
-/// The handle of a pod set or container by its number.
-const fn handle_of(number: u32, base: bool) -> u32 {
-    if base { number | BASE } else { number }
+/// Handles of pod sets and containers, of the record or of its base.
+trait Numbered: Handle {
+    /// The handle of a number.
+    fn numbered(number: u32, base: bool) -> Self {
+        Self::of(if base { number | BASE } else { number })
+    }
+
+    /// The number, and whether it is of the base record.
+    fn split(self) -> (u32, bool) {
+        (self.number() & !BASE, self.number() & BASE != 0)
+    }
 }
+
+impl Numbered for handle::PodSet {}
+impl Numbered for handle::Container {}
 
 /// Ends a call over an argument.
 fn wrong<T>(problem: impl Into<String>) -> Result<T, Fault> {

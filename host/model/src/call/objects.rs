@@ -3,6 +3,7 @@
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
+    contract::handle,
     names::is_dns_subdomain,
     object::{ApplyMode, Object, object_name},
     policy::Phase,
@@ -59,7 +60,7 @@ impl Call {
     /// `objects.name`
     pub fn objects_name(
         &mut self,
-        _: u32,
+        _: handle::Objects,
         api_version: &str,
         kind: &str,
         suffix: &str,
@@ -72,12 +73,12 @@ impl Call {
     /// `objects.emit`
     pub fn objects_emit(
         &mut self,
-        _: u32,
+        _: handle::Objects,
         api_version: &str,
         kind: &str,
         suffix: &str,
         content: Option<&str>,
-    ) -> Result<u32, Fault> {
+    ) -> Result<handle::Object, Fault> {
         if self.phase != Phase::Build {
             return Err(Fault::WrongPhase {
                 what: "emit objects",
@@ -109,30 +110,36 @@ impl Call {
             immutable: false,
             apply: ApplyMode::default(),
         });
-        Ok(u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX))
+        let number = u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX);
+        Ok(handle::Object(number))
     }
 
     /// An emitted object, to write to; counts as a write of so many bytes.
-    fn object(&mut self, handle: u32, bytes: usize) -> Result<&mut Object, Fault> {
+    fn object(&mut self, handle: handle::Object, bytes: usize) -> Result<&mut Object, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
         self.emitted(handle)
     }
 
-    fn emitted(&mut self, handle: u32) -> Result<&mut Object, Fault> {
+    fn emitted(&mut self, handle: handle::Object) -> Result<&mut Object, Fault> {
         self.objects
-            .get_mut(handle as usize)
+            .get_mut(handle.0 as usize)
             .ok_or(Fault::DeadHandle { what: "object" })
     }
 
     /// `object.name`
-    pub fn object_name(&mut self, handle: u32) -> Result<String, Fault> {
+    pub fn object_name(&mut self, handle: handle::Object) -> Result<String, Fault> {
         let name = self.emitted(handle)?.name.clone();
         self.give(&name)
     }
 
     /// `object.set-label`
-    pub fn object_set_label(&mut self, handle: u32, key: &str, value: &str) -> Result<(), Fault> {
+    pub fn object_set_label(
+        &mut self,
+        handle: handle::Object,
+        key: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
         self.object(handle, key.len() + value.len())?
             .labels
             .insert(key.to_owned(), value.to_owned());
@@ -142,7 +149,7 @@ impl Call {
     /// `object.set-annotation`
     pub fn object_set_annotation(
         &mut self,
-        handle: u32,
+        handle: handle::Object,
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -153,7 +160,12 @@ impl Call {
     }
 
     /// `object.append`
-    pub fn object_append(&mut self, handle: u32, key: &str, text: &str) -> Result<(), Fault> {
+    pub fn object_append(
+        &mut self,
+        handle: handle::Object,
+        key: &str,
+        text: &str,
+    ) -> Result<(), Fault> {
         let object = self.object(handle, key.len() + text.len())?;
         if object.binary_data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds bytes already, or is no key of a ConfigMap");
@@ -167,7 +179,12 @@ impl Call {
     }
 
     /// `object.set-binary`
-    pub fn object_set_binary(&mut self, handle: u32, key: &str, value: &[u8]) -> Result<(), Fault> {
+    pub fn object_set_binary(
+        &mut self,
+        handle: handle::Object,
+        key: &str,
+        value: &[u8],
+    ) -> Result<(), Fault> {
         let object = self.object(handle, key.len() + value.len())?;
         if object.data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds text already, or is no key of a ConfigMap");
@@ -177,13 +194,13 @@ impl Call {
     }
 
     /// `object.set-immutable`
-    pub fn object_set_immutable(&mut self, handle: u32) -> Result<(), Fault> {
+    pub fn object_set_immutable(&mut self, handle: handle::Object) -> Result<(), Fault> {
         self.object(handle, 0)?.immutable = true;
         Ok(())
     }
 
     /// `object.set-apply`
-    pub fn object_set_apply(&mut self, handle: u32, mode: &str) -> Result<(), Fault> {
+    pub fn object_set_apply(&mut self, handle: handle::Object, mode: &str) -> Result<(), Fault> {
         match ApplyMode::named(mode) {
             Some(mode) => self.object(handle, 0)?.apply = mode,
             None => {

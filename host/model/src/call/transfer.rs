@@ -3,6 +3,7 @@
 use super::{Call, Fault, Target};
 use crate::{
     claims::Touch,
+    contract::Handle,
     record::{Datum, Field, Place, PlaceScope},
 };
 
@@ -25,16 +26,24 @@ impl Call {
         Ok(texts)
     }
 
-    /// Handles on their way to the guest.
-    pub(super) fn give_handles(&mut self, handles: Vec<u32>) -> Result<Vec<u32>, Fault> {
-        self.meter.add_handles(handles.len())?;
-        Ok(handles)
+    /// A handle on its way to the guest.
+    pub(super) fn give_handle<H: Handle>(&mut self, handle: H) -> Result<H, Fault> {
+        self.meter.add_handles(1)?;
+        Ok(handle)
     }
 
     /// A handle on its way to the guest, where there is one.
-    pub(super) fn give_handle(&mut self, handle: Option<u32>) -> Result<Option<u32>, Fault> {
-        self.meter.add_handles(usize::from(handle.is_some()))?;
-        Ok(handle)
+    pub(super) fn give_some_handle<H: Handle>(
+        &mut self,
+        handle: Option<H>,
+    ) -> Result<Option<H>, Fault> {
+        handle.map(|handle| self.give_handle(handle)).transpose()
+    }
+
+    /// Handles on their way to the guest.
+    pub(super) fn give_handles<H: Handle>(&mut self, handles: Vec<H>) -> Result<Vec<H>, Fault> {
+        self.meter.add_handles(handles.len())?;
+        Ok(handles)
     }
 
     /// Checks and reads a text.

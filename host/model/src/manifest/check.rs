@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use semver::Version;
 use thiserror::Error;
 
-use super::{CONTRACT, Manifest};
+use super::Manifest;
 use crate::{names::is_dns_label, text::clean};
 
 /// The longest version, in characters.
@@ -114,14 +114,4 @@ fn names_problem(names: &[String], of: &str, is_name: impl Fn(&str) -> bool) -> 
 
 fn is_env_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 253 && name.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
-}
-
-/// Whether this host runs plugins of that contract version: the same major version, and no later minor version.
-pub(super) fn speaks(version: &str) -> bool {
-    match (Version::parse(version), Version::parse(CONTRACT)) {
-        (Ok(theirs), Ok(ours)) => {
-            theirs.major == ours.major && theirs.minor <= ours.minor && theirs.pre.is_empty()
-        }
-        _ => false,
-    }
 }

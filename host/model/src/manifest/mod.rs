@@ -18,6 +18,7 @@ pub use self::{
 };
 use crate::{
     claims::{ClaimPath, Claims, Key, PodSets, Scope},
+    contract::{self, Age, VERSION},
     policy::Phase,
     record::Field,
     schema::Schema,
@@ -26,15 +27,6 @@ use crate::{
 
 /// The custom section, at the top level of the component, that holds the manifest.
 pub const SECTION: &str = "trainyard:manifest";
-
-/// The version of the contract that this host speaks: its own package version in `wit/`.
-pub const CONTRACT: &str = "1.0.0";
-
-/// An interface of the contract by its whole name: `trainyard:policy/context@1.0.0`.
-#[must_use]
-pub fn interface(name: &str) -> String {
-    format!("trainyard:policy/{name}@{CONTRACT}")
-}
 
 /// The longest manifest, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;
@@ -137,13 +129,25 @@ pub enum ManifestError {
         #[source]
         error: serde_json::Error,
     },
-    /// Built for a contract that this host does not speak.
+    /// Built for a contract that came after this host.
     #[error(
-        "it was built for contract {theirs}, this host speaks {CONTRACT}: build it again with the SDK of this release"
+        "it was built for contract {theirs}, which is newer than {ours}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release"
+    )]
+    Newer {
+        /// The manifest's version.
+        theirs: String,
+        /// The host's.
+        ours: String,
+    },
+    /// Built for a contract that never was.
+    #[error(
+        "it says that it was built for contract `{theirs}`, which this host, of contract {ours}, does not speak: build it with the SDK of this host's release"
     )]
     Contract {
         /// The manifest's version.
         theirs: String,
+        /// The host's.
+        ours: String,
     },
     /// Values of fields are wrong: all of them.
     #[error("the manifest's {}", join(.0, "; its "))]
@@ -163,15 +167,26 @@ impl Manifest {
     /// # Errors
     /// What keeps it from being read, or all that is wrong with what it says.
     pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
+        Self::parse_for(VERSION, bytes)
+    }
+
+    /// The same for a host of that version of the contract.
+    ///
+    /// # Errors
+    /// What keeps it from being read, or all that is wrong with what it says.
+    pub fn parse_for(ours: &str, bytes: &[u8]) -> Result<Self, ManifestError> {
         if bytes.len() > MAX_BYTES {
             return Err(ManifestError::TooLong(bytes.len()));
         }
         let json: Value = serde_json::from_slice(bytes)?;
-        let contract = json.get("contract").and_then(Value::as_str);
-        if let Some(theirs) = contract.filter(|theirs| !check::speaks(theirs)) {
-            return Err(ManifestError::Contract {
-                theirs: clean(theirs),
-            });
+        if let Some(theirs) = json.get("contract").and_then(Value::as_str) {
+            let age = contract::age(theirs, ours);
+            let (theirs, ours) = (clean(theirs), ours.to_owned());
+            match age {
+                Age::Spoken => {}
+                Age::Newer => return Err(ManifestError::Newer { theirs, ours }),
+                Age::Unknown => return Err(ManifestError::Contract { theirs, ours }),
+            }
         }
         let manifest: Self = serde_path_to_error::deserialize(json).map_err(|error| {
             let path = error.path().to_string();

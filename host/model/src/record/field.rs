@@ -128,7 +128,7 @@ fields! {
     /// Sources of whole sets of env vars, by position.
     EnvFrom Container "env-from" keyed Host,
     /// Ports, by number and protocol: `ports[29500/TCP]`.
-    Ports Container "ports" keyed Default,
+    Ports Container "ports" keyed OwnOnly,
     /// Volume mounts, by path.
     Mounts Container "mounts" keyed OwnOnly,
     /// Resource requests.

@@ -12,8 +12,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use trainyard_model::{
+    contract::VERSION,
     limits::Limits,
-    manifest::{CONTRACT, Manifest, SECTION},
+    manifest::{Manifest, SECTION},
     record::{Field, Level, Permission},
     reserved::RESERVED,
 };
@@ -36,7 +37,7 @@ const READING_ORDER: [&str; 7] = [
 pub fn contract(contract: &Contract) -> String {
     let mut out = format!(
         "# The plugin contract\n\n\
-         `trainyard:policy@{CONTRACT}`: what a plugin exports, what it can call, and which claim each call needs.\n\
+         `trainyard:policy@{VERSION}`: what a plugin exports, what it can call, and which claim each call needs.\n\
          This page is written from `wit/` and from the code that enforces it; \
          `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::` writes it anew.\n\n\
          A plugin gets one handle, the context, and reaches everything from there. A read of the record needs a claim in \
@@ -211,8 +212,8 @@ fn claims(out: &mut String) {
          `annotations[\"a]b\"]`. `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the one of \
          that name. A claim to write includes reading the same path; what a plugin created it may write.\n\n\
          A claim to write is allowed by default, or needs a grant of the operator (`grants` in the policy file), or is \
-         never allowed. `own` means: by default for what stands on the plugin's own objects and volumes, or on none; \
-         beyond that with a grant. Built-in plugins have what they claim.\n\n\
+         never allowed. `own` means: by default for what stands on the plugin's own objects and volumes, or on none, \
+         and for ports that take none of the machine's; beyond that with a grant. Built-in plugins have what they claim.\n\n\
          A claim to read the record or the TrainJob needs no grant. A lookup does, but for one ConfigMap by its name, as \
          `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, as \
          `pod-sets[launcher].count`: the plugin does not write it, but decides that it follows `numNodes`.\n\n\

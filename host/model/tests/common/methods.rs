@@ -6,6 +6,7 @@
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
+    contract::handle,
     policy::Phase,
     value::{Mount, Port},
 };
@@ -33,15 +34,15 @@ macro_rules! methods {
 }
 
 /// The container `node` of the pod set `node`.
-fn node(call: &mut Call) -> u32 {
+fn node(call: &mut Call) -> handle::Container {
     container(call, "node", "node")
 }
 
-fn set(call: &mut Call) -> u32 {
+fn set(call: &mut Call) -> handle::PodSet {
     pod_set(call, "node")
 }
 
-fn info(call: &mut Call) -> Result<u32, Fault> {
+fn info(call: &mut Call) -> Result<handle::Info, Fault> {
     call.context_info(Call::CONTEXT)
 }
 
@@ -51,11 +52,11 @@ fn done<T>(result: Result<T, Fault>) -> Result<(), Fault> {
 
 methods! {
     "job.spec" Transform [reads "job[/trainer/args]"]
-        |c| { let spec = c.job_spec(0)?; done(c.document_len(spec, "/trainer/args")) };
-    "lookups.get" Build [reads "lookups[v1/ConfigMap/known]"] |c| done(c.lookups_get(0, "v1", "ConfigMap", "known"));
-    "lookups.all" Check [reads "lookups[v1/ConfigMap/*]"] |c| done(c.lookups_all(0, "v1", "ConfigMap"));
-    "lookups.served" Transform [reads "lookups[v1/ConfigMap/#]"] |c| done(c.lookups_served(0, "v1", "ConfigMap"));
-    "objects.emit" Build [writes "objects[v1/ConfigMap/-a]"] |c| done(c.objects_emit(0, "v1", "ConfigMap", "-a", None));
+        |c| { let spec = c.job_spec(handle::Job(0))?; done(c.document_len(spec, "/trainer/args")) };
+    "lookups.get" Build [reads "lookups[v1/ConfigMap/known]"] |c| done(c.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known"));
+    "lookups.all" Check [reads "lookups[v1/ConfigMap/*]"] |c| done(c.lookups_all(handle::Lookups(0), "v1", "ConfigMap"));
+    "lookups.served" Transform [reads "lookups[v1/ConfigMap/#]"] |c| done(c.lookups_served(handle::Lookups(0), "v1", "ConfigMap"));
+    "objects.emit" Build [writes "objects[v1/ConfigMap/-a]"] |c| done(c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None));
 
     "info.label" Transform [reads "labels[team]"] |c| { let i = info(c)?; done(c.info_label(i, "team")) };
     "info.annotation" Transform [reads "annotations[x]"] |c| { let i = info(c)?; done(c.info_annotation(i, "x")) };
@@ -152,11 +153,11 @@ methods! {
     "container.port" Transform [reads "pod-sets[node].containers[node].ports[80/TCP]"]
         |c| { let n = node(c); done(c.container_port(n, 80, "TCP")) };
     "container.put-port" Transform [writes "pod-sets[node].containers[node].ports[29500/TCP]"]
-        |c| { let n = node(c); c.container_put_port(n, &Port { name: None, number: 29500, protocol: "TCP".to_owned() }) };
+        |c| { let n = node(c); c.container_put_port(n, &Port { number: 29500, protocol: "TCP".to_owned(), ..Port::default() }) };
     "container.mounts" Transform [reads "pod-sets[node].containers[node].mounts[*]"] |c| { let n = node(c); done(c.container_mounts(n)) };
     "container.put-mount" Transform [writes "pod-sets[node].containers[node].mounts[/new]"] |c| {
         let n = node(c);
-        c.container_put_mount(n, &Mount { volume: "data".to_owned(), path: "/new".to_owned(), sub_path: None, read_only: true })
+        c.container_put_mount(n, &Mount { volume: "data".to_owned(), path: "/new".to_owned(), read_only: true, ..Mount::default() })
     };
     "container.remove-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"]
         |c| { let n = node(c); c.container_remove_mount(n, "/data") };

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
     claims::Grants,
+    contract::handle,
     job::Job,
     limits::Limits,
     lookup::{Asker, LookupAnswer, LookupKey, Lookups},
@@ -188,13 +189,13 @@ pub fn call_over(
 }
 
 /// The handle of a pod set.
-pub fn pod_set(call: &mut Call, name: &str) -> u32 {
+pub fn pod_set(call: &mut Call, name: &str) -> handle::PodSet {
     let info = call.context_info(Call::CONTEXT).unwrap();
     call.info_pod_set(info, name).unwrap().unwrap()
 }
 
 /// The handle of a container.
-pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> u32 {
+pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> handle::Container {
     let set = pod_set(call, pod_set_name);
     call.pod_set_container(set, name).unwrap().unwrap()
 }

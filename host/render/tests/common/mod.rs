@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
+    contract::{VERSION, handle},
     limits::Limits,
-    manifest::{CONTRACT, Manifest},
+    manifest::Manifest,
     plan::PlanError,
     plugin::{Plugin, Settings},
     policy::{Finished, Phase, Policy},
@@ -65,7 +66,7 @@ impl Scripted {
             of_list.map(|(_, path)| path).collect()
         };
         let manifest = json!({
-            "name": self.name, "version": "1.0.0", "contract": CONTRACT,
+            "name": self.name, "version": "1.0.0", "contract": VERSION,
             "activeWhen": self.active_when, "nodeSets": self.node_sets,
             "phases": ["transform", "build", "check"], "reservedEnv": self.reserved_env,
             "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
@@ -104,13 +105,13 @@ impl Policy for Native {
 }
 
 /// The handle of a pod set of the record.
-pub fn pod_set(call: &mut Call, name: &str) -> Result<u32, Fault> {
+pub fn pod_set(call: &mut Call, name: &str) -> Result<handle::PodSet, Fault> {
     let info = call.context_info(Call::CONTEXT)?;
     Ok(call.info_pod_set(info, name)?.unwrap())
 }
 
 /// The handle of a container of the pod set `node`.
-pub fn container(call: &mut Call, name: &str) -> Result<u32, Fault> {
+pub fn container(call: &mut Call, name: &str) -> Result<handle::Container, Fault> {
     let set = pod_set(call, "node")?;
     Ok(call.pod_set_container(set, name)?.unwrap())
 }

@@ -9,7 +9,7 @@ use rlimit::Resource;
 use wasmtime::Engine;
 
 use super::{REFUSED, Task, header::Header};
-use crate::{engine, screen::Surface};
+use crate::{contract::OURS, engine, screen::Surface};
 
 /// The whole of the child.
 #[must_use]
@@ -45,7 +45,7 @@ fn child() -> Result<(), String> {
         }
         text(error)
     })?;
-    let surface = Surface::of(&bytes);
+    let surface = Surface::of(&bytes, &OURS);
     let code = match header.task {
         Task::Compile if surface.is_whole() => compiled(&bytes)?,
         Task::Compile | Task::Screen => Vec::new(),

@@ -45,7 +45,7 @@ pub enum ScreenError {
         allowed: u64,
     },
     /// It imports what the contract does not have.
-    #[error("imports what contract {} does not have: {}", trainyard_model::manifest::CONTRACT, .0.join(", "))]
+    #[error("imports what contract {} does not have: {}", trainyard_model::contract::VERSION, .0.join(", "))]
     Imports(Vec<String>),
     /// It exports something else than phases.
     #[error("exports what is no phase of the contract: {}", .0.join(", "))]

@@ -1,6 +1,5 @@
 //! What a file says of itself, read without compiling or running anything of it.
 
-mod contract;
 mod error;
 mod file;
 mod sections;
@@ -9,9 +8,12 @@ mod surface;
 use sha2::{Digest, Sha256};
 use trainyard_model::{manifest::Manifest, names::hex};
 
-pub(crate) use self::{contract::fingerprint, surface::Surface};
+pub(crate) use self::surface::Surface;
 pub use self::{error::ScreenError, file::read};
-use crate::compile::{self, CompilerCommand, Task};
+use crate::{
+    compile::{self, CompilerCommand, Task},
+    contract::{Contract, OURS},
+};
 
 /// What a plugin file may be made of, and what compiling and keeping it may cost.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +82,11 @@ impl Outlined {
     ///
     /// # Errors
     /// The first thing that keeps it from being a plugin.
-    pub(crate) fn new(bytes: Vec<u8>, limits: &LoadLimits) -> Result<Self, ScreenError> {
+    pub(crate) fn new(
+        bytes: Vec<u8>,
+        limits: &LoadLimits,
+        contract: &Contract,
+    ) -> Result<Self, ScreenError> {
         if bytes.is_empty() {
             return Err(ScreenError::Empty);
         }
@@ -90,7 +96,8 @@ impl Outlined {
         if bytes.starts_with(b"\x7fELF") {
             return Err(ScreenError::NativeCode("ELF"));
         }
-        let manifest = Manifest::parse(sections::manifest(&bytes, limits)?)?;
+        let manifest = sections::manifest(&bytes, limits)?;
+        let manifest = Manifest::parse_for(contract.version(), manifest)?;
         let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
         Ok(Self {
             bytes,
@@ -123,7 +130,7 @@ pub fn screen(
     limits: &LoadLimits,
     compiler: &CompilerCommand,
 ) -> Result<Screened, ScreenError> {
-    let outlined = Outlined::new(bytes, limits)?;
+    let outlined = Outlined::new(bytes, limits, &OURS)?;
     let answer = compile::in_child(compiler, Task::Screen, &outlined.bytes, limits)?;
     outlined.screened(answer.surface)
 }
@@ -133,8 +140,8 @@ pub fn screen(
 /// # Errors
 /// The first thing that keeps it from being a plugin.
 pub fn screen_here(bytes: Vec<u8>, limits: &LoadLimits) -> Result<Screened, ScreenError> {
-    let outlined = Outlined::new(bytes, limits)?;
-    let surface = Surface::of(&outlined.bytes);
+    let outlined = Outlined::new(bytes, limits, &OURS)?;
+    let surface = Surface::of(&outlined.bytes, &OURS);
     outlined.screened(surface)
 }
 

@@ -6,7 +6,8 @@ use wasmparser::{
     BinaryReaderError, Parser, Payload, Validator, component_types::ComponentEntityType,
 };
 
-use super::{ScreenError, contract};
+use super::ScreenError;
+use crate::contract::Contract;
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 20;
@@ -29,8 +30,8 @@ pub(crate) struct Surface {
 
 impl Surface {
     /// By the types that validation gives: it is made for hostile bytes, as a reader of WIT is not.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self::read(bytes).unwrap_or_else(|error| Self {
+    pub(crate) fn of(bytes: &[u8], contract: &Contract) -> Self {
+        Self::read(bytes, contract).unwrap_or_else(|error| Self {
             malformed: Some(clean(&error.to_string())),
             ..Self::default()
         })
@@ -71,14 +72,14 @@ impl Surface {
         Ok(self.imports)
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, BinaryReaderError> {
+    fn read(bytes: &[u8], contract: &Contract) -> Result<Self, BinaryReaderError> {
         let (imports, exports) = names(bytes)?;
         let types = Validator::new().validate_all(bytes)?;
         let mut surface = Self::default();
         for name in imports {
             let item = types.as_ref().component_item_for_import(name);
             let (Some(known), Some(ComponentEntityType::Instance(id))) =
-                (contract::members(name), item.map(|item| item.ty))
+                (contract.members(name), item.map(|item| item.ty))
             else {
                 surface.add_unknown_import(name);
                 continue;
@@ -93,8 +94,7 @@ impl Surface {
             }
         }
         for name in exports {
-            let mut phases = Phase::ALL.into_iter();
-            match phases.find(|phase| *name == *phase.interface()) {
+            match contract.phase(name) {
                 Some(phase) => drop(surface.phases.insert(phase)),
                 None if surface.unknown_exports.len() < MAX_NAMES => {
                     surface.unknown_exports.push(clean(name));

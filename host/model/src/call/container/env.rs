@@ -4,7 +4,7 @@ use super::*;
 
 impl Call {
     /// `container.env-names`
-    pub fn container_env_names(&mut self, handle: u32) -> Result<Vec<String>, Fault> {
+    pub fn container_env_names(&mut self, handle: handle::Container) -> Result<Vec<String>, Fault> {
         let target = self.container_target(handle)?;
         self.may_read(target, Field::Env, None)?;
         let entries = self.container(handle)?.fields.all(Field::Env);
@@ -13,13 +13,21 @@ impl Call {
     }
 
     /// `container.env`
-    pub fn container_env(&mut self, handle: u32, name: &str) -> Result<Option<String>, Fault> {
+    pub fn container_env(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+    ) -> Result<Option<String>, Fault> {
         let target = self.container_target(handle)?;
         self.read_text(target, Field::Env, name)
     }
 
     /// `container.env-source`
-    pub fn container_env_source(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn container_env_source(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
         self.meter.text(name)?;
         let target = self.container_target(handle)?;
         self.may_read(target, Field::Env, Some(name))?;
@@ -35,7 +43,7 @@ impl Call {
     /// `container.env-owner`
     pub fn container_env_owner(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         name: &str,
     ) -> Result<Option<String>, Fault> {
         self.meter.text(name)?;
@@ -48,7 +56,12 @@ impl Call {
     }
 
     /// Checks a write of an env var: over a value of the runtime, a patch or the TrainJob only by a reserved name.
-    fn set_env(&mut self, handle: u32, name: &str, new: Option<Datum>) -> Result<(), Fault> {
+    fn set_env(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+        new: Option<Datum>,
+    ) -> Result<(), Fault> {
         self.meter.text(name)?;
         let target = self.container_target(handle)?;
         if name.is_empty() || name.contains(['=', '\0']) {
@@ -69,7 +82,12 @@ impl Call {
     }
 
     /// `container.put-env`
-    pub fn container_put_env(&mut self, handle: u32, name: &str, value: &str) -> Result<(), Fault> {
+    pub fn container_put_env(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
         self.meter.text(value)?;
         self.set_env(handle, name, Some(value.into()))
     }
@@ -77,7 +95,7 @@ impl Call {
     /// `container.default-env`
     pub fn container_default_env(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         name: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -93,7 +111,7 @@ impl Call {
     /// `container.put-env-field`
     pub fn container_put_env_field(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         name: &str,
         path: &str,
     ) -> Result<(), Fault> {
@@ -108,7 +126,7 @@ impl Call {
     /// `container.put-env-resource`
     pub fn container_put_env_resource(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         name: &str,
         container: Option<&str>,
         resource: &str,
@@ -131,7 +149,7 @@ impl Call {
     /// `container.put-env-own-config-map`
     pub fn container_put_env_own_config_map(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         name: &str,
         suffix: &str,
         key: &str,
@@ -146,7 +164,11 @@ impl Call {
     }
 
     /// `container.remove-env`
-    pub fn container_remove_env(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+    pub fn container_remove_env(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+    ) -> Result<(), Fault> {
         self.set_env(handle, name, None)
     }
 }

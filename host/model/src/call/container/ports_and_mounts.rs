@@ -1,14 +1,20 @@
 //! Ports and volume mounts of a container.
 
 use super::*;
-use crate::call::Target;
+use crate::{call::Target, text::clean};
 
 /// What the default grant of mounts allows.
 const OWN_MOUNTS: &str = "mounts of the plugin's own volumes";
 
+/// What the default grant of ports allows.
+const OWN_PORTS: &str = "ports of the container alone";
+
+/// How mounts spread, as Kubernetes knows it.
+const PROPAGATIONS: [&str; 3] = ["None", "HostToContainer", "Bidirectional"];
+
 impl Call {
     /// `container.ports`
-    pub fn container_ports(&mut self, handle: u32) -> Result<Vec<Port>, Fault> {
+    pub fn container_ports(&mut self, handle: handle::Container) -> Result<Vec<Port>, Fault> {
         let ports: Vec<_> = self
             .fragments(handle, Field::Ports)?
             .iter()
@@ -26,7 +32,7 @@ impl Call {
     /// `container.port`
     pub fn container_port(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         number: u16,
         protocol: &str,
     ) -> Result<Option<Port>, Fault> {
@@ -43,18 +49,32 @@ impl Call {
     }
 
     /// `container.put-port`
-    pub fn container_put_port(&mut self, handle: u32, port: &Port) -> Result<(), Fault> {
+    pub fn container_put_port(
+        &mut self,
+        handle: handle::Container,
+        port: &Port,
+    ) -> Result<(), Fault> {
         let target = self.container_target(handle)?;
         self.meter.text(port.name.as_deref().unwrap_or_default())?;
         if port.number == 0 || !matches!(port.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
             return wrong("the number is 0, or the protocol is none of TCP, UDP, SCTP");
         }
+        if port.host_port == Some(0) {
+            return wrong("the host port is 0");
+        }
         let key = format!("{}/{}", port.number, port.protocol);
-        self.set(target, Field::Ports, &key, Some(port_json(port).into()))
+        self.meter.text(&key)?;
+        let grant = self.may_write(target, Touch::Write, Field::Ports, &key)?;
+        if grant == Grant::OwnOnly && port.host_port.is_some() {
+            return Err(self.not_granted(target, Field::Ports, &key, "a host port", OWN_PORTS));
+        }
+        let json = port_json(port);
+        self.put(target.scope, Field::Ports, &key, Some(json.into()));
+        Ok(())
     }
 
     /// `container.mounts`
-    pub fn container_mounts(&mut self, handle: u32) -> Result<Vec<Mount>, Fault> {
+    pub fn container_mounts(&mut self, handle: handle::Container) -> Result<Vec<Mount>, Fault> {
         let mounts: Vec<_> = self
             .fragments(handle, Field::Mounts)?
             .iter()
@@ -63,21 +83,32 @@ impl Call {
         self.meter.add_bytes(
             mounts
                 .iter()
-                .map(|m| m.volume.len() + m.path.len() + 24)
+                .map(|m| {
+                    let texts = [&m.sub_path, &m.sub_path_expr, &m.mount_propagation];
+                    let more = texts.into_iter().flatten().map(String::len);
+                    m.volume.len() + m.path.len() + more.sum::<usize>() + 24
+                })
                 .sum(),
         )?;
         Ok(mounts)
     }
 
     /// `container.put-mount`
-    pub fn container_put_mount(&mut self, handle: u32, mount: &Mount) -> Result<(), Fault> {
+    pub fn container_put_mount(
+        &mut self,
+        handle: handle::Container,
+        mount: &Mount,
+    ) -> Result<(), Fault> {
         let target = self.container_target(handle)?;
         self.meter.text(&mount.volume)?;
         self.meter.text(&mount.path)?;
-        self.meter
-            .text(mount.sub_path.as_deref().unwrap_or_default())?;
-        if !mount.path.starts_with('/') || mount.path.contains(':') {
-            return wrong("the path does not begin with `/`, or holds `:`");
+        let (part, expr) = (mount.sub_path.as_deref(), mount.sub_path_expr.as_deref());
+        let propagation = mount.mount_propagation.as_deref();
+        for text in [part, expr, propagation].into_iter().flatten() {
+            self.meter.text(text)?;
+        }
+        if let Some(problem) = mount_problem(mount) {
+            return wrong(problem);
         }
         let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
         let pod_set = PlaceScope::PodSet(self.container(handle)?.pod_set);
@@ -97,7 +128,11 @@ impl Call {
     }
 
     /// `container.remove-mount`
-    pub fn container_remove_mount(&mut self, handle: u32, path: &str) -> Result<(), Fault> {
+    pub fn container_remove_mount(
+        &mut self,
+        handle: handle::Container,
+        path: &str,
+    ) -> Result<(), Fault> {
         self.meter.text(path)?;
         let target = self.container_target(handle)?;
         let grant = self.may_write(target, Touch::Write, Field::Mounts, path)?;
@@ -128,7 +163,11 @@ impl Call {
     }
 
     /// The fragments of a field that is read as a whole.
-    fn fragments(&mut self, handle: u32, field: Field) -> Result<Vec<Arc<Value>>, Fault> {
+    fn fragments(
+        &mut self,
+        handle: handle::Container,
+        field: Field,
+    ) -> Result<Vec<Arc<Value>>, Fault> {
         let target = self.container_target(handle)?;
         self.may_read_all(target, field)?;
         let entries = self.container(handle)?.fields.all(field);
@@ -137,6 +176,37 @@ impl Call {
             .filter_map(|e| e.datum.as_json().cloned())
             .collect())
     }
+}
+
+/// What no API server accepts of a mount.
+fn mount_problem(mount: &Mount) -> Option<String> {
+    if !mount.path.starts_with('/') || mount.path.contains(':') {
+        return Some("the path does not begin with `/`, or holds `:`".to_owned());
+    }
+    let parts = [
+        ("sub-path", &mount.sub_path),
+        ("sub-path-expr", &mount.sub_path_expr),
+    ];
+    if parts.iter().all(|(_, part)| part.is_some()) {
+        return Some("there is both a `sub-path` and a `sub-path-expr`; leave out one".to_owned());
+    }
+    for (name, part) in parts {
+        let leads_out =
+            |part: &&String| part.starts_with('/') || part.split('/').any(|s| s == "..");
+        if let Some(part) = part.as_ref().filter(leads_out) {
+            let part = clean(part);
+            return Some(format!(
+                "`{name}` is `{part}`, and no relative path without `..`"
+            ));
+        }
+    }
+    let is_unknown = |propagation: &&str| !PROPAGATIONS.contains(propagation);
+    let unknown = mount.mount_propagation.as_deref().filter(is_unknown)?;
+    Some(format!(
+        "the mount propagation `{}` is none of {}",
+        clean(unknown),
+        PROPAGATIONS.join(", ")
+    ))
 }
 
 /// As in a pod spec, where TCP is the default.
@@ -148,6 +218,8 @@ fn port_json(port: &Port) -> Value {
     if port.protocol != "TCP" {
         object.insert("protocol".to_owned(), port.protocol.as_str().into());
     }
+    let host_port = port.host_port;
+    object.extend(host_port.map(|number| ("hostPort".to_owned(), Value::from(number))));
     Value::Object(object)
 }
 
@@ -156,8 +228,14 @@ fn mount_json(mount: &Mount, path: &str) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), mount.volume.as_str().into());
     object.insert("mountPath".to_owned(), path.into());
-    let sub_path = mount.sub_path.as_deref();
-    object.extend(sub_path.map(|path| ("subPath".to_owned(), Value::from(path))));
+    for (name, text) in [
+        ("subPath", &mount.sub_path),
+        ("subPathExpr", &mount.sub_path_expr),
+        ("mountPropagation", &mount.mount_propagation),
+    ] {
+        let text = text.as_deref();
+        object.extend(text.map(|text| (name.to_owned(), Value::from(text))));
+    }
     if mount.read_only {
         object.insert("readOnly".to_owned(), true.into());
     }
@@ -173,17 +251,25 @@ fn port(value: &Value) -> Option<Port> {
             .and_then(Value::as_str)
             .unwrap_or("TCP")
             .to_owned(),
+        host_port: value
+            .get("hostPort")
+            .and_then(Value::as_u64)
+            .and_then(|number| u16::try_from(number).ok())
+            .filter(|number| *number != 0),
     })
 }
 
 fn mount(value: &Value) -> Option<Mount> {
+    let text = |name: &str| {
+        let text = value.get(name)?.as_str()?;
+        (!text.is_empty()).then(|| text.to_owned())
+    };
     Some(Mount {
-        volume: value.get("name")?.as_str()?.to_owned(),
-        path: value.get("mountPath")?.as_str()?.to_owned(),
-        sub_path: value
-            .get("subPath")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        volume: text("name")?,
+        path: text("mountPath")?,
+        sub_path: text("subPath"),
+        sub_path_expr: text("subPathExpr"),
+        mount_propagation: text("mountPropagation"),
         read_only: value
             .get("readOnly")
             .and_then(Value::as_bool)

@@ -6,7 +6,7 @@ impl Call {
     /// `container.request`
     pub fn container_request(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         resource: &str,
     ) -> Result<Option<String>, Fault> {
         let target = self.container_target(handle)?;
@@ -18,7 +18,7 @@ impl Call {
     /// `container.limit`
     pub fn container_limit(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         resource: &str,
     ) -> Result<Option<String>, Fault> {
         let target = self.container_target(handle)?;
@@ -26,7 +26,10 @@ impl Call {
     }
 
     /// `container.requests`
-    pub fn container_requests(&mut self, handle: u32) -> Result<Vec<Quantity>, Fault> {
+    pub fn container_requests(
+        &mut self,
+        handle: handle::Container,
+    ) -> Result<Vec<Quantity>, Fault> {
         let mut out = self.amounts(handle, Field::Requests)?;
         let mut only_limits = self.amounts(handle, Field::Limits)?;
         let requests = self.container(handle)?.fields.all(Field::Requests);
@@ -36,11 +39,11 @@ impl Call {
     }
 
     /// `container.limits`
-    pub fn container_limits(&mut self, handle: u32) -> Result<Vec<Quantity>, Fault> {
+    pub fn container_limits(&mut self, handle: handle::Container) -> Result<Vec<Quantity>, Fault> {
         self.amounts(handle, Field::Limits)
     }
 
-    fn amounts(&mut self, handle: u32, field: Field) -> Result<Vec<Quantity>, Fault> {
+    fn amounts(&mut self, handle: handle::Container, field: Field) -> Result<Vec<Quantity>, Fault> {
         let target = self.container_target(handle)?;
         self.may_read_all(target, field)?;
         let amounts: Vec<_> = self
@@ -67,7 +70,7 @@ impl Call {
     /// `container.set-request`
     pub fn container_set_request(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         resource: &str,
         amount: &str,
     ) -> Result<(), Fault> {
@@ -77,7 +80,7 @@ impl Call {
     /// `container.set-limit`
     pub fn container_set_limit(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         resource: &str,
         amount: &str,
     ) -> Result<(), Fault> {
@@ -86,7 +89,7 @@ impl Call {
 
     fn set_amount(
         &mut self,
-        handle: u32,
+        handle: handle::Container,
         field: Field,
         resource: &str,
         amount: &str,

@@ -8,7 +8,7 @@ impl Call {
     /// `pod-set.address`
     pub fn pod_set_address(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         job_index: u32,
         pod_index: u32,
     ) -> Result<String, Fault> {
@@ -20,7 +20,7 @@ impl Call {
     }
 
     /// `pod-set.address-count`
-    pub fn pod_set_address_count(&mut self, handle: u32) -> Result<u32, Fault> {
+    pub fn pod_set_address_count(&mut self, handle: handle::PodSet) -> Result<u32, Fault> {
         let (_, at) = self.pod_set_target(handle)?;
         Ok(self
             .record
@@ -31,7 +31,7 @@ impl Call {
     /// `pod-set.addresses`
     pub fn pod_set_addresses(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         start: u32,
         max: u32,
     ) -> Result<Vec<String>, Fault> {
@@ -43,7 +43,7 @@ impl Call {
     /// `pod-set.joined-addresses`
     pub fn pod_set_joined_addresses(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         start: u32,
         max: u32,
         separator: &str,
@@ -64,7 +64,7 @@ impl Call {
     /// builds what the meter can't pay.
     fn each_address(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         start: u32,
         max: u32,
         more: usize,

@@ -12,7 +12,7 @@ struct Counted {
 
 impl Call {
     /// `pod-set.devices`
-    pub fn pod_set_devices(&mut self, handle: u32) -> Result<Vec<Devices>, Fault> {
+    pub fn pod_set_devices(&mut self, handle: handle::PodSet) -> Result<Vec<Devices>, Fault> {
         let counted = self.may_count_devices(handle)?;
         let devices = self.record_of(counted.base).devices(
             counted.pod_set,
@@ -25,7 +25,7 @@ impl Call {
     }
 
     /// `pod-set.accelerators`
-    pub fn pod_set_accelerators(&mut self, handle: u32) -> Result<Option<u32>, Fault> {
+    pub fn pod_set_accelerators(&mut self, handle: handle::PodSet) -> Result<Option<u32>, Fault> {
         let counted = self.may_count_devices(handle)?;
         Ok(self.record_of(counted.base).accelerators(
             counted.pod_set,
@@ -35,7 +35,7 @@ impl Call {
     }
 
     /// `pod-set.processes`
-    pub fn pod_set_processes(&mut self, handle: u32) -> Result<Option<u32>, Fault> {
+    pub fn pod_set_processes(&mut self, handle: handle::PodSet) -> Result<Option<u32>, Fault> {
         let counted = self.may_count_devices(handle)?;
         let job = &self.inputs.job;
         Ok(self.record_of(counted.base).processes(
@@ -48,7 +48,7 @@ impl Call {
 
     /// Checks the reads that counting devices stands on. A node container that another plugin added and that this one may not
     /// see counts as one that is not there: otherwise the count would depend on the order of the two.
-    fn may_count_devices(&mut self, handle: u32) -> Result<Counted, Fault> {
+    fn may_count_devices(&mut self, handle: handle::PodSet) -> Result<Counted, Fault> {
         let (target, pod_set) = self.pod_set_target(handle)?;
         self.may_read_all(target, Field::Devices)?;
         let base = target.base;

@@ -7,9 +7,10 @@ mod volumes;
 
 use serde_json::{Map, Value, json};
 
-use super::{Call, Fault, Target, handle_of, wrong};
+use super::{Call, Fault, Numbered, Target, wrong};
 use crate::{
     claims::{Grant, Touch},
+    contract::handle,
     names::is_dns_label,
     policy::Phase,
     record::{Container, ContainerId, Datum, Field, Fields, Owner, PlaceScope},
@@ -21,19 +22,19 @@ const NO_LABEL: &str = "the name is no DNS label: at most 63 of a-z, 0-9 and `-`
 
 impl Call {
     /// `pod-set.name`
-    pub fn pod_set_name(&mut self, handle: u32) -> Result<String, Fault> {
+    pub fn pod_set_name(&mut self, handle: handle::PodSet) -> Result<String, Fault> {
         let name = self.pod_set(handle)?.name.clone();
         self.give(&name)
     }
 
     /// `pod-set.ancestor`
-    pub fn pod_set_ancestor(&mut self, handle: u32) -> Result<Option<String>, Fault> {
+    pub fn pod_set_ancestor(&mut self, handle: handle::PodSet) -> Result<Option<String>, Fault> {
         let ancestor = self.pod_set(handle)?.ancestor.clone();
         self.give_some(ancestor.as_deref())
     }
 
     /// `pod-set.depends-on`
-    pub fn pod_set_depends_on(&mut self, handle: u32) -> Result<Vec<Dependency>, Fault> {
+    pub fn pod_set_depends_on(&mut self, handle: handle::PodSet) -> Result<Vec<Dependency>, Fault> {
         let list = self.pod_set(handle)?.depends_on.clone();
         self.meter.add_bytes(
             list.iter()
@@ -44,38 +45,52 @@ impl Call {
     }
 
     /// `pod-set.count`
-    pub fn pod_set_count(&mut self, handle: u32) -> Result<u32, Fault> {
+    pub fn pod_set_count(&mut self, handle: handle::PodSet) -> Result<u32, Fault> {
         Ok(self.pod_set(handle)?.count)
     }
 
     /// `pod-set.replicas`
-    pub fn pod_set_replicas(&mut self, handle: u32) -> Result<u32, Fault> {
+    pub fn pod_set_replicas(&mut self, handle: handle::PodSet) -> Result<u32, Fault> {
         Ok(self.pod_set(handle)?.replicas)
     }
 
     /// `pod-set.containers`
-    pub fn pod_set_containers(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+    pub fn pod_set_containers(
+        &mut self,
+        handle: handle::PodSet,
+    ) -> Result<Vec<handle::Container>, Fault> {
         self.container_handles(handle, Field::Containers)
     }
 
     /// `pod-set.init-containers`
-    pub fn pod_set_init_containers(&mut self, handle: u32) -> Result<Vec<u32>, Fault> {
+    pub fn pod_set_init_containers(
+        &mut self,
+        handle: handle::PodSet,
+    ) -> Result<Vec<handle::Container>, Fault> {
         self.container_handles(handle, Field::InitContainers)
     }
 
-    fn container_handles(&mut self, handle: u32, list: Field) -> Result<Vec<u32>, Fault> {
+    fn container_handles(
+        &mut self,
+        handle: handle::PodSet,
+        list: Field,
+    ) -> Result<Vec<handle::Container>, Fault> {
         let (target, at) = self.pod_set_target(handle)?;
         self.may_read(target, list, None)?;
         let record = self.record_of(target.base);
         let handles = record
             .containers(at, list)
-            .map(|id| handle_of(id.0, target.base))
+            .map(|id| handle::Container::numbered(id.0, target.base))
             .collect();
         self.give_handles(handles)
     }
 
     /// `pod-set.container`
-    pub fn pod_set_container(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn pod_set_container(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<Option<handle::Container>, Fault> {
         self.meter.text(name)?;
         let (target, at) = self.pod_set_target(handle)?;
         let record = self.record_of(target.base);
@@ -84,8 +99,8 @@ impl Call {
             .into_iter()
             .flatten()
             .find(|id| target.base || self.is_in_sight(*id))
-            .map(|id| handle_of(id.0, target.base));
-        self.give_handle(found)
+            .map(|id| handle::Container::numbered(id.0, target.base));
+        self.give_some_handle(found)
     }
 
     /// Whether this plugin may know that the container is there. One that another plugin added is out of sight where no
@@ -101,30 +116,30 @@ impl Call {
     /// `pod-set.add-container`
     pub fn pod_set_add_container(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         image: &str,
-    ) -> Result<u32, Fault> {
+    ) -> Result<handle::Container, Fault> {
         self.add_container(handle, Field::Containers, name, image)
     }
 
     /// `pod-set.add-init-container`
     pub fn pod_set_add_init_container(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         image: &str,
-    ) -> Result<u32, Fault> {
+    ) -> Result<handle::Container, Fault> {
         self.add_container(handle, Field::InitContainers, name, image)
     }
 
     fn add_container(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         list: Field,
         name: &str,
         image: &str,
-    ) -> Result<u32, Fault> {
+    ) -> Result<handle::Container, Fault> {
         self.meter.text(name)?;
         self.meter.text(image)?;
         let (target, at) = self.pod_set_target(handle)?;
@@ -153,7 +168,7 @@ impl Call {
             "",
             Some(image.into()),
         );
-        Ok(id.0)
+        Ok(handle::Container::numbered(id.0, false))
     }
 
     /// Whether a new container of that name is this plugin's own mistake. Two plugins that add one to each list under one

@@ -4,7 +4,11 @@ use super::*;
 
 impl Call {
     /// `pod-set.pod-label`
-    pub fn pod_set_pod_label(&mut self, handle: u32, key: &str) -> Result<Option<String>, Fault> {
+    pub fn pod_set_pod_label(
+        &mut self,
+        handle: handle::PodSet,
+        key: &str,
+    ) -> Result<Option<String>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.read_text(target, Field::PodLabels, key)
     }
@@ -12,7 +16,7 @@ impl Call {
     /// `pod-set.set-pod-label`
     pub fn pod_set_set_pod_label(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -21,7 +25,11 @@ impl Call {
     }
 
     /// `pod-set.remove-pod-label`
-    pub fn pod_set_remove_pod_label(&mut self, handle: u32, key: &str) -> Result<(), Fault> {
+    pub fn pod_set_remove_pod_label(
+        &mut self,
+        handle: handle::PodSet,
+        key: &str,
+    ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.set(target, Field::PodLabels, key, None)
     }
@@ -29,7 +37,7 @@ impl Call {
     /// `pod-set.pod-annotation`
     pub fn pod_set_pod_annotation(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         key: &str,
     ) -> Result<Option<String>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
@@ -39,7 +47,7 @@ impl Call {
     /// `pod-set.set-pod-annotation`
     pub fn pod_set_set_pod_annotation(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -48,7 +56,11 @@ impl Call {
     }
 
     /// `pod-set.remove-pod-annotation`
-    pub fn pod_set_remove_pod_annotation(&mut self, handle: u32, key: &str) -> Result<(), Fault> {
+    pub fn pod_set_remove_pod_annotation(
+        &mut self,
+        handle: handle::PodSet,
+        key: &str,
+    ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.set(target, Field::PodAnnotations, key, None)
     }
@@ -56,7 +68,7 @@ impl Call {
     /// `pod-set.node-selector`
     pub fn pod_set_node_selector(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         key: &str,
     ) -> Result<Option<String>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
@@ -66,7 +78,7 @@ impl Call {
     /// `pod-set.put-node-selector`
     pub fn pod_set_put_node_selector(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
@@ -75,25 +87,39 @@ impl Call {
     }
 
     /// `pod-set.priority-class`
-    pub fn pod_set_priority_class(&mut self, handle: u32) -> Result<Option<String>, Fault> {
+    pub fn pod_set_priority_class(
+        &mut self,
+        handle: handle::PodSet,
+    ) -> Result<Option<String>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.read_text(target, Field::PriorityClass, "")
     }
 
     /// `pod-set.set-priority-class`
-    pub fn pod_set_set_priority_class(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+    pub fn pod_set_set_priority_class(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.set_text(target, Field::PriorityClass, "", name)
     }
 
     /// `pod-set.scheduler-name`
-    pub fn pod_set_scheduler_name(&mut self, handle: u32) -> Result<Option<String>, Fault> {
+    pub fn pod_set_scheduler_name(
+        &mut self,
+        handle: handle::PodSet,
+    ) -> Result<Option<String>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.read_text(target, Field::SchedulerName, "")
     }
 
     /// `pod-set.set-scheduler-name`
-    pub fn pod_set_set_scheduler_name(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+    pub fn pod_set_set_scheduler_name(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.set_text(target, Field::SchedulerName, "", name)
     }

@@ -7,7 +7,7 @@ const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objec
 
 impl Call {
     /// `pod-set.volumes`
-    pub fn pod_set_volumes(&mut self, handle: u32) -> Result<Vec<String>, Fault> {
+    pub fn pod_set_volumes(&mut self, handle: handle::PodSet) -> Result<Vec<String>, Fault> {
         let (target, at) = self.pod_set_target(handle)?;
         self.may_read(target, Field::Volumes, None)?;
         let set = self.record_of(target.base).pod_set(at);
@@ -22,7 +22,11 @@ impl Call {
     }
 
     /// `pod-set.volume`
-    pub fn pod_set_volume(&mut self, handle: u32, name: &str) -> Result<Option<u32>, Fault> {
+    pub fn pod_set_volume(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
         self.meter.text(name)?;
         let (target, _) = self.pod_set_target(handle)?;
         self.may_read(target, Field::Volumes, Some(name))?;
@@ -36,7 +40,11 @@ impl Call {
     }
 
     /// `pod-set.remove-volume`
-    pub fn pod_set_remove_volume(&mut self, handle: u32, name: &str) -> Result<(), Fault> {
+    pub fn pod_set_remove_volume(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.own_volume_only(target, name, "the removal of a volume that it did not put")?;
         self.put(target.scope, Field::Volumes, name, None);
@@ -46,7 +54,7 @@ impl Call {
     /// `pod-set.put-empty-dir`
     pub fn pod_set_put_empty_dir(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         medium: Option<&str>,
         size_limit: Option<&str>,
@@ -62,7 +70,7 @@ impl Call {
     /// `pod-set.put-own-config-map`
     pub fn pod_set_put_own_config_map(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         suffix: &str,
         default_mode: Option<u32>,
@@ -82,7 +90,7 @@ impl Call {
     /// `pod-set.put-raw-volume`
     pub fn pod_set_put_raw_volume(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         source: &str,
     ) -> Result<(), Fault> {
@@ -124,7 +132,7 @@ impl Call {
 
     fn put_volume(
         &mut self,
-        handle: u32,
+        handle: handle::PodSet,
         name: &str,
         kind: &str,
         source: Value,

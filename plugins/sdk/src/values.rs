@@ -1,16 +1,15 @@
-//! Records of the contract, made in one line. Natively they are the model's own, which has the same functions in
-//! `value.rs`: Rust adds none to a type of another crate.
+//! Values of the contract, made in one line.
 
-use super::{KeyFile, Mount, Port};
+use crate::{Failure, KeyFile, Mount, Port};
 
 impl Port {
     /// A TCP port without a name.
     #[must_use]
     pub fn tcp(number: u16) -> Self {
         Self {
-            name: None,
             number,
             protocol: "TCP".to_owned(),
+            ..Self::default()
         }
     }
 
@@ -18,6 +17,13 @@ impl Port {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// The same port, to which a port of the machine leads.
+    #[must_use]
+    pub fn host_port(mut self, number: u16) -> Self {
+        self.host_port = Some(number);
         self
     }
 }
@@ -29,8 +35,7 @@ impl Mount {
         Self {
             volume: volume.into(),
             path: path.into(),
-            sub_path: None,
-            read_only: false,
+            ..Self::default()
         }
     }
 
@@ -45,6 +50,20 @@ impl Mount {
     #[must_use]
     pub fn sub_path(mut self, path: impl Into<String>) -> Self {
         self.sub_path = Some(path.into());
+        self
+    }
+
+    /// The same with `$(NAME)` for env vars of the container.
+    #[must_use]
+    pub fn sub_path_expr(mut self, path: impl Into<String>) -> Self {
+        self.sub_path_expr = Some(path.into());
+        self
+    }
+
+    /// The same mount, of which the container and its machine share later ones: `HostToContainer` or `Bidirectional`.
+    #[must_use]
+    pub fn mount_propagation(mut self, propagation: impl Into<String>) -> Self {
+        self.mount_propagation = Some(propagation.into());
         self
     }
 }
@@ -65,5 +84,29 @@ impl KeyFile {
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
         self
+    }
+}
+
+impl Failure {
+    /// Names the field where the user can mend it.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            field: None,
+        }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
     }
 }

@@ -1,0 +1,164 @@
+//! The contract as a component meets it: which interfaces there are, and what answers.
+//!
+//! A row names a method, its parameters and result as they cross the boundary, and the [`Call`] method that answers; what it
+//! may do is decided there. Rows and records are printed from `wit/` by tools/bindings. That they fit it is seen when a
+//! component that imports all of them is linked (`tests/every_method_links.rs`).
+//!
+//! [`Call`]: trainyard_model::call::Call
+
+mod give;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{Hash, Hasher};
+
+use trainyard_model::{
+    contract::{self, Handle, VERSION},
+    policy::Phase,
+    text::{MAX_TEXT, clean},
+};
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, LinkerInstance, Resource},
+};
+
+use crate::state::{State, charge};
+
+/// Adds the methods of a resource, each with a row.
+macro_rules! methods {
+    ($instance:ident, $resource:literal, $handle:ty {
+        $($name:literal ($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $call:ident($($pass:expr),*);)+
+    }) => {
+        $instance.resource($resource, wasmtime::component::ResourceType::host::<$handle>(), |_, _| Ok(()))?;
+        $($instance.func_wrap(
+            concat!("[method]", $name),
+            |mut store: wasmtime::StoreContextMut<'_, State>, (this, $($arg,)*): (Resource<$handle>, $($ty,)*)| {
+                let this = super::lent(this);
+                let value = crate::state::host(&mut store, $name, |call| call.$call(this $(, $pass)*))?;
+                Ok(methods!(@give value $(, $ret)?))
+            },
+        )?;)+
+    };
+    (@give $value:ident) => { $value };
+    (@give $value:ident, $ret:ty) => { (super::give::Give::<$ret>::give($value),) };
+}
+
+/// Makes records that cross the boundary, and of each the model's of that name and back.
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$name_in_wit:meta])? $field:ident: $ty:ty,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(wasmtime::component::ComponentType, wasmtime::component::Lift, wasmtime::component::Lower)]
+        #[component(record)]
+        pub(crate) struct $name {
+            $($(#[$name_in_wit])? pub(crate) $field: $ty,)+
+        }
+
+        impl From<$name> for trainyard_model::value::$name {
+            fn from(record: $name) -> Self {
+                Self { $($field: record.$field,)+ }
+            }
+        }
+
+        impl super::give::Give<$name> for trainyard_model::value::$name {
+            fn give(self) -> $name {
+                $name { $($field: self.$field,)+ }
+            }
+        }
+    )+};
+}
+
+mod records;
+mod rows;
+
+pub(crate) use self::records::Failure;
+
+/// The contract of a host.
+#[derive(Clone, Copy)]
+pub(crate) struct Contract {
+    /// Its version: what was built for it, or for an earlier one of 1.x, runs.
+    version: &'static str,
+    /// What a component may import.
+    interfaces: &'static [Interface],
+}
+
+/// An interface that a component may import.
+#[derive(Clone, Copy)]
+struct Interface {
+    /// Its short name, as `context`.
+    name: &'static str,
+    /// Its functions and types, by their names in a component.
+    members: &'static [&'static str],
+    /// Adds all of them.
+    rows: fn(&mut LinkerInstance<'_, State>) -> wasmtime::Result<()>,
+}
+
+/// The contract of this host.
+pub(crate) const OURS: Contract = Contract {
+    version: VERSION,
+    interfaces: rows::INTERFACES,
+};
+
+impl Contract {
+    /// Its version.
+    pub(crate) const fn version(&self) -> &'static str {
+        self.version
+    }
+
+    /// Adds everything that a component may import. Under the name of this version wasmtime finds it for every other
+    /// one of 1.x too; [`Self::members`] has refused those that are later.
+    pub(crate) fn add_to_linker(&self, linker: &mut Linker<State>) -> wasmtime::Result<()> {
+        for interface in self.interfaces {
+            let name = contract::interface_of(interface.name, self.version);
+            (interface.rows)(&mut linker.instance(&name)?)?;
+        }
+        Ok(())
+    }
+
+    /// The functions and types of an interface by its whole name; none where the contract has no such interface, or not
+    /// yet of that version.
+    pub(crate) fn members(&self, import: &str) -> Option<&'static [&'static str]> {
+        let name = contract::short_name(import, self.version)?;
+        let mut interfaces = self.interfaces.iter();
+        interfaces
+            .find(|known| known.name == name)
+            .map(|known| known.members)
+    }
+
+    /// The phase that an export is; none where it is no phase, or of a later version.
+    pub(crate) fn phase(&self, export: &str) -> Option<Phase> {
+        let name = contract::short_name(export, self.version)?;
+        Phase::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+
+    /// The name of a phase's interface, by which wasmtime finds it of every version of 1.x.
+    pub(crate) fn export(&self, phase: Phase) -> String {
+        contract::interface_of(phase.name(), self.version)
+    }
+
+    /// A number that differs between contracts: what fits one may not fit the other.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.version.hash(&mut hasher);
+        for interface in self.interfaces {
+            (interface.name, interface.members).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// The handle that a guest holds.
+fn lent<H: Handle + 'static>(resource: Resource<H>) -> H {
+    H::of(resource.rep())
+}
+
+/// `panics`, the one interface that stands on no handle.
+fn panics(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    instance.func_wrap(
+        "message",
+        |mut store: StoreContextMut<'_, State>, (text,): (String,)| {
+            let head = text.floor_char_boundary(MAX_TEXT * 4);
+            store.data_mut().panic_message = text.get(..head).map(clean);
+            charge(&mut store, text.len() as u64)
+        },
+    )
+}

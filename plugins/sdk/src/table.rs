@@ -1,0 +1,83 @@
+//! The macros that make handles and values of the tables in `contract/`, for both targets. In a component a method calls the
+//! host's import; natively it calls the host's record, by the same names and with the same checks.
+
+/// What the host gives, as an author gets it.
+pub(crate) trait Give<T> {
+    /// Converts it.
+    fn give(self) -> T;
+}
+
+macro_rules! give_as_is {
+    ($($type:ty),+) => { $(impl Give<$type> for $type { fn give(self) -> $type { self } })+ };
+}
+give_as_is!((), bool, u8, u16, u32, u64, i32, i64, String);
+
+impl<T, U: Give<T>> Give<Option<T>> for Option<U> {
+    fn give(self) -> Option<T> {
+        self.map(Give::give)
+    }
+}
+
+impl<T, U: Give<T>> Give<Vec<T>> for Vec<U> {
+    fn give(self) -> Vec<T> {
+        self.into_iter().map(Give::give).collect()
+    }
+}
+
+/// Makes a handle of its methods: each with its name in the contract, and the host's method with what is passed on.
+macro_rules! handles {
+    (
+        $(#[$doc:meta])*
+        $handle:ident {
+            $($(#[$method_doc:meta])* fn $method:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $name:literal $call:ident($($pass:expr),*);)+
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $handle(
+            // An instance lives for one call: giving a handle back would be a crossing for nothing.
+            std::mem::ManuallyDrop<crate::contract::raw::$handle>,
+        );
+
+        impl $handle {
+            $(
+                $(#[$method_doc])*
+                pub fn $method(&self $(, $arg: $ty)*) $(-> $ret)? {
+                    #[cfg(target_family = "wasm")]
+                    return crate::table::Give::give(self.0.$method($($pass),*));
+                    #[cfg(not(target_family = "wasm"))]
+                    crate::table::Give::give(crate::native::with_call($name, |call| call.$call(*self.0 $(, $pass)*)))
+                }
+            )+
+        }
+
+        impl crate::table::Give<$handle> for crate::contract::raw::$handle {
+            fn give(self) -> $handle {
+                $handle(std::mem::ManuallyDrop::new(self))
+            }
+        }
+    };
+}
+
+/// Makes values of their fields.
+macro_rules! records {
+    ($($(#[$doc:meta])* $record:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $record {
+            $($(#[$field_doc])* pub $field: $ty,)+
+        }
+
+        impl From<$record> for crate::contract::raw::$record {
+            fn from(record: $record) -> Self {
+                Self { $($field: record.$field,)+ }
+            }
+        }
+
+        impl crate::table::Give<$record> for crate::contract::raw::$record {
+            fn give(self) -> $record {
+                $record { $($field: self.$field,)+ }
+            }
+        }
+    )+};
+}

@@ -1,0 +1,133 @@
+//! Components that were built for each version of the contract load, and give the bytes that they gave when they were built.
+//! tests/contract/README.md says what may change there.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use trainyard_api::{Admitted, Inputs, yaml};
+use trainyard_model::{
+    contract::{Age, VERSION, age},
+    lookup::Lookups,
+    plugin::Settings,
+    policy::Policy,
+};
+use trainyard_render::{Catalog, ClusterFacts, Job, Problem, Rendered, Renderer};
+use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen_here};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/contract")
+}
+
+fn folders_of(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).unwrap();
+    let mut folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    folders
+}
+
+/// What a component makes of the TrainJobs beside it, and what it warns of.
+fn rendered(fixture: &Path) -> (String, String) {
+    let loader = Loader::new(LoaderOptions {
+        compiler: CompilerCommand {
+            program: env!("CARGO_BIN_EXE_trainyard").into(),
+            args: vec!["compile-worker".into()],
+        },
+        cache: None,
+        limits: LoadLimits::default(),
+        threads: 1,
+    });
+    let component = fs::read(fixture.join("plugin.wasm")).unwrap();
+    let policy = loader
+        .unwrap()
+        .load_foreign(component, |_| Settings::built_in())
+        .unwrap_or_else(|problem| panic!("{}: {problem}", fixture.display()));
+    let policy: Arc<dyn Policy> = Arc::new(policy);
+    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+
+    let text = fs::read_to_string(fixture.join("input.yaml")).unwrap();
+    let inputs = Inputs::read_text("input.yaml", &text);
+    assert!(inputs.errors.is_empty(), "{}", inputs.errors[0]);
+    let objects = inputs.objects.into_iter();
+    let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
+    assert!(errors.is_empty(), "{}", errors[0]);
+    let (mut objects, mut warnings) = (Vec::new(), String::new());
+    for job in &catalog.jobs {
+        let rendered = render(&renderer, job, &catalog);
+        objects.extend(rendered.objects.into_iter().map(|object| object.value));
+        objects.push(rendered.job_set);
+        for warning in rendered.warnings {
+            warnings += &format!("{}\n", job.locate_warning(&warning));
+        }
+    }
+    (yaml::write_documents(&objects), warnings)
+}
+
+/// Renders with what the plugins look up in the catalog.
+fn render(renderer: &Renderer, job: &Job, catalog: &Catalog) -> Rendered {
+    let mut lookups = Arc::new(Lookups::default());
+    loop {
+        let result = renderer.render(&job.job, &job.runtime, &job.namespace, &lookups);
+        let problems = match result {
+            Ok(rendered) => return rendered,
+            Err(problems) => problems,
+        };
+        let missing: Vec<_> = problems.iter().filter_map(Problem::missing).collect();
+        assert!(!missing.is_empty(), "{}", problems[0]);
+        let known = Arc::make_mut(&mut lookups);
+        for key in missing {
+            known.insert(key.clone(), catalog.answer(job, key).unwrap());
+        }
+    }
+}
+
+#[test]
+fn to_the_same_bytes() {
+    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
+    let mut seen = 0;
+    for fixture in folders_of(&folder())
+        .iter()
+        .flat_map(|version| folders_of(version))
+    {
+        let (objects, warnings) = rendered(&fixture);
+        for (name, text) in [("expected.yaml", objects), ("warnings.txt", warnings)] {
+            let path = fixture.join(name);
+            if update {
+                fs::write(&path, &text).unwrap();
+            }
+            let expected = fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                text == expected,
+                "{}: expected\n{expected}\ngot\n{text}",
+                path.display()
+            );
+        }
+        seen += 1;
+    }
+    assert!(seen > 1, "{seen}");
+}
+
+#[test]
+fn and_each_says_the_version_of_its_folder() {
+    for version in folders_of(&folder()) {
+        let name = version.file_name().unwrap().to_str().unwrap();
+        assert_eq!(age(name, VERSION), Age::Spoken, "{name}");
+        for fixture in folders_of(&version) {
+            let component = fs::read(fixture.join("plugin.wasm")).unwrap();
+            let screened = screen_here(component, &LoadLimits::default()).unwrap();
+            assert_eq!(screened.manifest.contract, name);
+            let of_it = format!("@{name}#");
+            assert!(
+                screened
+                    .imports
+                    .iter()
+                    .all(|import| import.contains(&of_it))
+            );
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The contract as the files that are printed need it.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use wit_parser::{
+    Docs, Function, Handle, Interface as WitInterface, InterfaceId, Resolve, SourceMap,
+    TypeDefKind, TypeId, WorldItem,
+};
+
+use crate::docs::Words;
+
+/// The one interface with a function that stands on no handle. Its row is written by hand.
+const FREE: &str = "panics";
+
+/// Everything of `wit/` that is repeated in Rust.
+#[derive(Debug)]
+pub struct Contract {
+    /// `trainyard:policy`.
+    pub(crate) package: String,
+    /// `1.0.0`.
+    pub(crate) version: String,
+    /// What a component may import, in the order of the world `plugin`.
+    pub(crate) imports: Vec<Interface>,
+    /// The worlds that guests build against: all but `plugin`.
+    pub(crate) worlds: Vec<World>,
+    /// Names that docs speak of.
+    pub(crate) words: Words,
+}
+
+/// An interface that a component may import.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    /// Its functions and types by their names in a component, in the order of `wit/`.
+    pub(crate) members: Vec<String>,
+    pub(crate) resources: Vec<Resource>,
+    /// Its records that a method or a phase speaks of.
+    pub(crate) records: Vec<Record>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) methods: Vec<Method>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) params: Vec<(String, Type)>,
+    pub(crate) result: Option<Type>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) ty: Type,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+}
+
+/// A type that methods and records may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    /// The same in Rust, as `u32`.
+    Plain(&'static str),
+    String,
+    Option(Box<Self>),
+    List(Box<Self>),
+    Record(String),
+    Own(String),
+    Borrow(String),
+}
+
+impl Contract {
+    /// Reads the contract in a folder.
+    ///
+    /// # Errors
+    /// It does not parse, or has what nothing can be printed of.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(folder)?;
+        Self::of(&resolve, package)
+    }
+
+    /// Reads the contract of files given by name and text.
+    ///
+    /// # Errors
+    /// It does not parse, or has what nothing can be printed of.
+    pub fn parse<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> anyhow::Result<Self> {
+        let mut sources = SourceMap::default();
+        for (name, text) in files {
+            sources.push_str(name, text);
+        }
+        let parsed = sources
+            .parse()
+            .map_err(|(sources, error)| anyhow!("{}", error.highlight(&sources)))?;
+        let mut resolve = Resolve::default();
+        let package = resolve.push_group(parsed)?;
+        Self::of(&resolve, package)
+    }
+
+    fn of(resolve: &Resolve, package: wit_parser::PackageId) -> anyhow::Result<Self> {
+        let package = resolve
+            .packages
+            .get(package)
+            .context("there is no package")?;
+        let version = package.name.version.as_ref();
+        let world = |id| resolve.worlds.get(id).context("a world is missing");
+        let plugin = package.worlds.get("plugin").context("no world `plugin`")?;
+        let reader = Reader {
+            resolve,
+            used: used(resolve)?,
+        };
+        let mut contract = Self {
+            package: format!("{}:{}", package.name.namespace, package.name.name),
+            version: version.context("the package has no version")?.to_string(),
+            imports: Vec::new(),
+            worlds: Vec::new(),
+            words: reader.words(),
+        };
+        for item in world(*plugin)?.imports.values() {
+            if let WorldItem::Interface { id, .. } = item {
+                contract.imports.push(reader.interface(*id)?);
+            }
+        }
+        for (name, id) in package.worlds.iter().filter(|(name, _)| *name != "plugin") {
+            contract.worlds.push(World {
+                name: name.clone(),
+                docs: docs(name, &world(*id)?.docs)?,
+            });
+        }
+        Ok(contract)
+    }
+
+    /// The interfaces whose functions stand on handles.
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = &Interface> {
+        self.imports.iter().filter(|interface| !interface.is_free())
+    }
+
+    /// All resources, each with its interface.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = (&Interface, &Resource)> {
+        let of = |interface| move |resource| (interface, resource);
+        self.interfaces()
+            .flat_map(move |interface: &Interface| interface.resources.iter().map(of(interface)))
+    }
+
+    /// All records, each with its interface.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (&Interface, &Record)> {
+        let of = |interface| move |record| (interface, record);
+        self.interfaces()
+            .flat_map(move |interface: &Interface| interface.records.iter().map(of(interface)))
+    }
+}
+
+impl Interface {
+    /// Whether it stands on no handle.
+    pub(crate) fn is_free(&self) -> bool {
+        self.name == FREE
+    }
+}
+
+struct Reader<'r> {
+    resolve: &'r Resolve,
+    /// The records that functions speak of.
+    used: BTreeSet<TypeId>,
+}
+
+impl Reader<'_> {
+    fn interface(&self, id: InterfaceId) -> anyhow::Result<Interface> {
+        let interface = self
+            .resolve
+            .interfaces
+            .get(id)
+            .context("an interface is missing")?;
+        let name = interface.name.clone().context("an interface has no name")?;
+        let functions = interface.functions.values();
+        let free = functions
+            .clone()
+            .find(|function| function.kind.resource().is_none());
+        if let Some(free) = free.filter(|_| name != FREE) {
+            bail!(
+                "{name}.{}: a function stands on a handle, so that nobody has it who was not given it",
+                free.name
+            );
+        }
+        let functions = interface.functions.keys();
+        let mut out = Interface {
+            docs: docs(&name, &interface.docs)?,
+            members: functions.chain(interface.types.keys()).cloned().collect(),
+            resources: Vec::new(),
+            records: Vec::new(),
+            name,
+        };
+        for (name, id) in &interface.types {
+            let def = self.resolve.types.get(*id).context("a type is missing")?;
+            let docs = || docs(name, &def.docs);
+            match &def.kind {
+                TypeDefKind::Resource => out.resources.push(Resource {
+                    name: name.clone(),
+                    docs: docs()?,
+                    methods: self.methods(interface, *id)?,
+                }),
+                TypeDefKind::Record(record) if self.used.contains(id) => {
+                    let fields = record.fields.iter().map(|field| self.field(name, field));
+                    out.records.push(Record {
+                        name: name.clone(),
+                        docs: docs()?,
+                        fields: fields.collect::<anyhow::Result<_>>()?,
+                    });
+                }
+                TypeDefKind::Record(_) | TypeDefKind::Type(_) => {}
+                other => bail!(
+                    "{name}: it is a {}, which can't grow later without breaking every plugin; an open set is a string, or a method for each case",
+                    other.as_str()
+                ),
+            }
+        }
+        Ok(out)
+    }
+
+    fn methods(&self, interface: &WitInterface, resource: TypeId) -> anyhow::Result<Vec<Method>> {
+        let functions = interface.functions.values();
+        let of_it = functions.filter(|function| function.kind.resource() == Some(resource));
+        of_it.map(|function| self.method(function)).collect()
+    }
+
+    fn method(&self, function: &Function) -> anyhow::Result<Method> {
+        let name = &function.name;
+        // The first one is the handle.
+        let params = function.params.iter().skip(1).map(|param| {
+            let ty = self
+                .ty(&param.ty)
+                .with_context(|| format!("{name}: {}", param.name))?;
+            anyhow::Ok((param.name.clone(), ty))
+        });
+        let result = function.result.as_ref().map(|ty| self.ty(ty));
+        Ok(Method {
+            name: function.item_name().to_owned(),
+            docs: docs(name, &function.docs)?,
+            params: params.collect::<anyhow::Result<_>>()?,
+            result: result
+                .transpose()
+                .with_context(|| format!("{name}: its result"))?,
+        })
+    }
+
+    fn field(&self, record: &str, field: &wit_parser::Field) -> anyhow::Result<Field> {
+        let place = format!("{record}.{}", field.name);
+        let ty = self.ty(&field.ty).with_context(|| place.clone())?;
+        let inner = match &ty {
+            Type::Option(inner) | Type::List(inner) => inner,
+            whole => whole,
+        };
+        ensure!(
+            matches!(inner, Type::Plain(_) | Type::String),
+            "{place}: a record holds texts, numbers and booleans, each of them optional or a list"
+        );
+        Ok(Field {
+            name: field.name.clone(),
+            docs: docs(&place, &field.docs)?,
+            ty,
+        })
+    }
+
+    fn ty(&self, ty: &wit_parser::Type) -> anyhow::Result<Type> {
+        use wit_parser::Type as Wit;
+        let id = match ty {
+            Wit::Bool => return Ok(Type::Plain("bool")),
+            Wit::U8 => return Ok(Type::Plain("u8")),
+            Wit::U16 => return Ok(Type::Plain("u16")),
+            Wit::U32 => return Ok(Type::Plain("u32")),
+            Wit::U64 => return Ok(Type::Plain("u64")),
+            Wit::S32 => return Ok(Type::Plain("i32")),
+            Wit::S64 => return Ok(Type::Plain("i64")),
+            Wit::String => return Ok(Type::String),
+            Wit::Id(id) => *id,
+            other => bail!("nothing is printed for {other:?} yet"),
+        };
+        let def = self.resolve.types.get(id).context("a type is missing")?;
+        let name = |id: &TypeId| {
+            let def = self.resolve.types.get(*id);
+            def.and_then(|def| def.name.clone())
+                .context("a type has no name")
+        };
+        Ok(match &def.kind {
+            TypeDefKind::Type(ty) => self.ty(ty)?,
+            TypeDefKind::Option(ty) => Type::Option(Box::new(self.ty(ty)?)),
+            TypeDefKind::List(ty) => Type::List(Box::new(self.ty(ty)?)),
+            TypeDefKind::Record(_) => Type::Record(name(&id)?),
+            TypeDefKind::Handle(Handle::Own(id)) => Type::Own(name(id)?),
+            TypeDefKind::Handle(Handle::Borrow(id)) => Type::Borrow(name(id)?),
+            other => bail!("nothing is printed for a {} yet", other.as_str()),
+        })
+    }
+
+    /// The names of methods, arguments and fields.
+    fn words(&self) -> Words {
+        let interfaces = self.resolve.interfaces.iter();
+        let functions = interfaces.flat_map(|(_, interface)| interface.functions.values());
+        let names = functions.flat_map(|function| {
+            let params = function.params.iter().map(|param| param.name.as_str());
+            params.chain([function.item_name()])
+        });
+        let records = self
+            .resolve
+            .types
+            .iter()
+            .filter_map(|(_, def)| match &def.kind {
+                TypeDefKind::Record(record) => Some(record),
+                _ => None,
+            });
+        let fields = records.flat_map(|record| record.fields.iter().map(|field| &*field.name));
+        names.chain(fields).map(str::to_owned).collect()
+    }
+}
+
+/// The records that a function speaks of, also as part of another type.
+fn used(resolve: &Resolve) -> anyhow::Result<BTreeSet<TypeId>> {
+    let functions = || {
+        resolve
+            .interfaces
+            .iter()
+            .flat_map(|(_, it)| it.functions.values())
+    };
+    let params = functions().flat_map(|function| function.params.iter().map(|param| &param.ty));
+    let results = functions().filter_map(|function| function.result.as_ref());
+    let (mut used, mut open) = (BTreeSet::new(), Vec::new());
+    open.extend(params.chain(results).copied());
+    while let Some(ty) = open.pop() {
+        let wit_parser::Type::Id(id) = ty else {
+            continue;
+        };
+        if !used.insert(id) {
+            continue;
+        }
+        match &resolve.types.get(id).context("a type is missing")?.kind {
+            TypeDefKind::Option(ty) | TypeDefKind::List(ty) | TypeDefKind::Type(ty) => {
+                open.push(*ty);
+            }
+            TypeDefKind::Result(result) => open.extend(result.ok.iter().chain(&result.err)),
+            TypeDefKind::Record(record) => open.extend(record.fields.iter().map(|field| field.ty)),
+            _ => {}
+        }
+    }
+    Ok(used)
+}
+
+fn docs(name: &str, docs: &Docs) -> anyhow::Result<String> {
+    let docs = docs.contents.as_deref().unwrap_or_default().trim();
+    ensure!(!docs.is_empty(), "{name}: it has no docs");
+    Ok(docs.to_owned())
+}

@@ -1,0 +1,26 @@
+//! Names of the contract in Rust.
+
+/// `set-pod-label` as `set_pod_label`.
+pub(crate) fn snake(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The same as a variable, which may be a keyword.
+pub(crate) fn variable(name: &str) -> String {
+    match name {
+        "type" | "use" | "move" | "match" | "ref" | "where" | "in" | "for" | "as" => {
+            format!("r#{name}")
+        }
+        name => snake(name),
+    }
+}
+
+/// `pod-set` as `PodSet`.
+pub(crate) fn camel(name: &str) -> String {
+    let words = name.split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect()
+}

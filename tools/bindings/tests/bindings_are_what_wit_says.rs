@@ -1,0 +1,129 @@
+//! Every file that repeats the contract says what `wit/` says, and a method is added by its signature and docs alone.
+//!
+//! With `UPDATE=1` the files are written anew.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::{collections::BTreeMap, env, fs, path::Path};
+
+use trainyard_bindings::{Contract, Printed, print};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[test]
+fn every_file_is_as_it_is_printed() {
+    let files = print(&Contract::read(&root().join("wit")).unwrap()).unwrap();
+    assert!(files.len() > 8, "{files:?}");
+    for Printed { path, text } in files {
+        let file = root().join(&path);
+        if env::var_os("UPDATE").is_some_and(|value| value == "1") {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &text).unwrap();
+        }
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            found == text,
+            "{path} is not what wit/ says: run `make bindings`"
+        );
+    }
+}
+
+/// The contract, with texts replaced in all of its files.
+fn changed(changes: &[(&str, &str)]) -> anyhow::Result<Contract> {
+    let mut sources = BTreeMap::new();
+    let mut found = vec![false; changes.len()];
+    for entry in fs::read_dir(root().join("wit")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut text = fs::read_to_string(&path).unwrap();
+        for ((from, to), found) in changes.iter().zip(&mut found) {
+            *found |= text.contains(from);
+            text = text.replace(from, to);
+        }
+        sources.insert(path.display().to_string(), text);
+    }
+    assert!(found.iter().all(|found| *found), "{changes:?}");
+    Contract::parse(sources.iter().map(|(name, text)| (&**name, &**text)))
+}
+
+/// The lines of each file that are new against the contract as it is.
+fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
+    let today = print(&changed(&[]).unwrap()).unwrap();
+    let lines = |files: &[Printed]| -> Vec<String> {
+        let of = |file: &Printed| {
+            let lines = file.text.lines();
+            lines
+                .map(|line| format!("{}: {}", file.path, line.trim()))
+                .collect::<Vec<_>>()
+        };
+        files.iter().flat_map(of).collect()
+    };
+    let before = lines(&today);
+    let after = lines(&print(&changed(changes).unwrap()).unwrap());
+    after
+        .into_iter()
+        .filter(|line| !before.contains(line))
+        .collect()
+}
+
+#[test]
+fn a_method_is_added_by_its_signature_and_docs() {
+    let supports = "supports: func(feature: string) -> bool;";
+    let added = format!(
+        "{supports}\n/// Puts ports, as `put-port`.\n///\n/// @writes C.ports[*]\nput-ports-of: func(name: string, claims: option<string>) -> list<string>;"
+    );
+    assert_eq!(
+        new_lines(&[(supports, &added)]),
+        [
+            "host/sandbox/src/contract/rows.rs: \"[method]context.put-ports-of\",",
+            "host/sandbox/src/contract/rows.rs: \"context.put-ports-of\" (name: String, claims: Option<String>) -> Vec<String> = context_put_ports_of(&name, claims.as_deref());",
+            "plugins/sdk/src/contract/context.rs: /// Puts ports, as `put_port`.",
+            "plugins/sdk/src/contract/context.rs: ///",
+            "plugins/sdk/src/contract/context.rs: /// Needs the claim to write `C.ports[*]`.",
+            "plugins/sdk/src/contract/context.rs: fn put_ports_of(name: &str, claims: Option<&str>) -> Vec<String> = \"context.put-ports-of\" context_put_ports_of(name, claims);",
+        ]
+    );
+}
+
+#[test]
+fn a_version_is_raised_in_wit_alone() {
+    let lines = new_lines(&[("@1.0.0;", "@1.1.0;")]);
+    assert!(
+        lines.iter().all(|line| line.contains("1.1.0")),
+        "{lines:#?}"
+    );
+    for file in [
+        "host/model/src/contract/version.rs",
+        "plugins/sdk/src/contract/mod.rs",
+        "plugins/sdk/src/guest/worlds.rs",
+    ] {
+        assert!(lines.iter().any(|line| line.starts_with(file)), "{file}");
+    }
+}
+
+#[test]
+fn what_could_never_grow_or_has_no_docs_is_refused() {
+    let mount = "    record mount {";
+    let colors = format!(
+        "    /// Three.\n    enum color {{ red, green, blue }}\n\n    /// A volume.\n{mount}"
+    );
+    for (changes, message) in [
+        ((mount, &*colors), "color: it is a enum, which can't grow"),
+        (
+            ("        /// The TrainJob's name.\n", ""),
+            "job.name: it has no docs",
+        ),
+        (
+            (
+                "interface lookups {",
+                "interface lookups {\n    /// Free.\n    free: func();\n",
+            ),
+            "lookups.free: a function stands on a handle",
+        ),
+    ] {
+        let error = changed(&[changes]).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains(message), "{error}");
+    }
+}
