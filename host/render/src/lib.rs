@@ -3,6 +3,7 @@
 
 mod assemble;
 mod catalog;
+mod entries;
 mod explain;
 mod invariants;
 mod left_out;
@@ -247,7 +248,14 @@ impl Renderer {
             &init_order,
         );
         step("the JobSet was assembled")?;
-        Ok(rendered)
+        let written = rendered.objects.iter().map(|object| &object.value);
+        let written = std::iter::once(&rendered.job_set).chain(written);
+        let problems: Vec<_> = written.flat_map(entries::check).collect();
+        if problems.is_empty() {
+            Ok(rendered)
+        } else {
+            Err(problems)
+        }
     }
 
     /// All phases of the plan's plugins.

@@ -165,11 +165,12 @@ pub(crate) fn resolve(
         problems: Vec::new(),
     };
     overrides.initializers(&job.initializer);
+    let node_sets = overrides.node_sets(active);
     if let Some(trainer) = &job.trainer {
-        overrides.trainer(trainer);
+        overrides.trainer(trainer, &node_sets);
         overrides.problems.extend(reserved_env(trainer, active));
     }
-    let nodes = overrides.nodes(job, runtime, active);
+    let nodes = overrides.nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
     warnings.extend(nodes.warning);
@@ -243,16 +244,20 @@ fn job_facts(
     }
 }
 
-/// `numProcPerNode` of the runtime's policy where it is a number; a text is the policy's own affair.
+/// `numProcPerNode` of the runtime's policy where a person gave a number; a text is the policy's own affair.
+///
+/// Under `mpi` and `flux` the API server writes 1 where nothing was written, so that 1 is no one's wish there. The reference
+/// reads it so too.
 fn runtime_processes(runtime: &Runtime) -> Option<u32> {
-    let Member::Key { config, .. } = runtime.ml_policy.as_ref()?.member.as_ref()? else {
+    let Member::Key { key, config } = runtime.ml_policy.as_ref()?.member.as_ref()? else {
         return None;
     };
+    let least = if matches!(*key, "mpi" | "flux") { 2 } else { 1 };
     config
         .get("numProcPerNode")?
         .as_u64()
         .and_then(|n| u32::try_from(n).ok())
-        .filter(|n| *n > 0)
+        .filter(|n| *n >= least)
 }
 
 /// Env vars that a plugin keeps for itself.

@@ -24,6 +24,14 @@ pub(super) struct Nodes {
     pub(super) warning: Option<Warning>,
 }
 
+/// The pod sets that `numNodes` counts.
+pub(super) struct NodeSets {
+    /// Their positions, the first of which gets the nodes that the others leave.
+    pub(super) positions: Vec<u32>,
+    /// The plugin whose `nodeSets` say so; none if they are those with the trainer ancestor.
+    declared_by: Option<PluginId>,
+}
+
 /// A wish for a number of nodes.
 struct Asked {
     nodes: u32,
@@ -55,8 +63,11 @@ impl Asked {
 
 impl Overrides<'_> {
     /// Counts the nodes, and gives the pod sets their share.
-    pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, active: &[Active]) -> Nodes {
-        let (sets, counted_by) = self.node_sets(active);
+    pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, sets: NodeSets) -> Nodes {
+        let NodeSets {
+            positions: sets,
+            declared_by: counted_by,
+        } = sets;
         for set in &sets {
             if let Some(set) = self.record.pod_sets.get_mut(*set as usize) {
                 set.counts_nodes = true;
@@ -111,7 +122,7 @@ impl Overrides<'_> {
 
     /// The positions of the pod sets that `numNodes` counts: those of the active plugin that has `nodeSets`, of which there is
     /// at most one, else those with the trainer ancestor.
-    fn node_sets(&self, active: &[Active]) -> (Vec<u32>, Option<PluginId>) {
+    pub(super) fn node_sets(&self, active: &[Active]) -> NodeSets {
         for Active { plugin, config } in active {
             let is_on = |set: &&NodeSet| {
                 let when = set.when.as_deref();
@@ -124,14 +135,20 @@ impl Overrides<'_> {
                 declared.extend(position.filter(|position| !declared.contains(position)));
             }
             if !declared.is_empty() {
-                return (declared, Some(plugin.id.clone()));
+                return NodeSets {
+                    positions: declared,
+                    declared_by: Some(plugin.id.clone()),
+                };
             }
         }
         let sets = self.record.pod_sets.iter().zip(0u32..);
         let trainers = sets
             .filter(|(set, _)| set.ancestor.as_deref() == Some(names::ANCESTOR_TRAINER))
             .map(|(_, at)| at);
-        (trainers.collect(), None)
+        NodeSets {
+            positions: trainers.collect(),
+            declared_by: None,
+        }
     }
 
     /// A runtime without nodes can't be given a number of them.

@@ -7,6 +7,7 @@ use trainyard_model::{
     record::{Change, ContainerId, Datum, Field, NODE_CONTAINER, Owner, Place, PlaceScope, Record},
 };
 
+use super::nodes::NodeSets;
 use crate::problem::Problem;
 
 /// Writes overrides, and collects the changes and what is wrong.
@@ -56,50 +57,64 @@ impl Overrides<'_> {
         );
     }
 
-    /// The trainer's overrides: of container `node` in the pod set with the trainer ancestor.
-    pub(super) fn trainer(&mut self, trainer: &trainjob::Trainer) {
+    /// The trainer's overrides. The command and its arguments are for the trainer's container, resources for the nodes' containers,
+    /// image and env for both (W65, W66): a launcher of its own runs the command, and the nodes do the work.
+    pub(super) fn trainer(&mut self, trainer: &trainjob::Trainer, node_sets: &NodeSets) {
         let path = FieldPath::of(["spec", "trainer"]);
-        let Some(id) = self.trainer_container(&path, trainer) else {
-            return;
+        let of_all = trainer.image.is_some() || !trainer.env.is_empty();
+        let of_trainer = of_all || trainer.command.is_some() || trainer.args.is_some();
+        let of_nodes = of_all || trainer.resources_per_node.is_some();
+        let step = if of_trainer || (of_nodes && node_sets.positions.is_empty()) {
+            self.container_of(names::ANCESTOR_TRAINER, NODE_CONTAINER, &path)
+        } else {
+            None
         };
-        if let Some(image) = &trainer.image {
-            self.set(
-                id,
-                Field::Image,
-                "",
-                Some(image.as_str().into()),
-                &path.field("image"),
-            );
+        let nodes = if of_nodes {
+            self.node_containers(node_sets, &path)
+        } else {
+            Vec::new()
+        };
+        let others = nodes.iter().copied().filter(|id| Some(*id) != step);
+        for id in step.into_iter().chain(others) {
+            if let Some(image) = &trainer.image {
+                let new = Some(image.as_str().into());
+                self.set(id, Field::Image, "", new, &path.field("image"));
+            }
+            self.env(id, &trainer.env, &path.field("env"));
         }
         for (field, list, name) in [
             (Field::Command, &trainer.command, "command"),
             (Field::Args, &trainer.args, "args"),
         ] {
-            if let Some(list) = list {
+            if let (Some(list), Some(id)) = (list, step) {
                 let new = (!list.is_empty()).then(|| list.as_slice().into());
                 self.set(id, field, "", new, &path.field(name));
             }
         }
-        self.env(id, &trainer.env, &path.field("env"));
         if let Some(resources) = &trainer.resources_per_node {
-            self.resources(id, resources, &path.field("resourcesPerNode"));
+            for id in nodes {
+                self.resources(id, resources, &path.field("resourcesPerNode"));
+            }
         }
     }
 
-    /// The container that the trainer's overrides are for; a problem where there are overrides and no such container.
-    fn trainer_container(
-        &mut self,
-        path: &FieldPath,
-        trainer: &trainjob::Trainer,
-    ) -> Option<ContainerId> {
-        let wanted = trainer.image.is_some()
-            || trainer.command.is_some()
-            || trainer.args.is_some()
-            || !trainer.env.is_empty()
-            || trainer.resources_per_node.is_some();
-        wanted
-            .then(|| self.container_of(names::ANCESTOR_TRAINER, NODE_CONTAINER, path))
-            .flatten()
+    /// The containers that the nodes run in; a problem for each pod set that `numNodes` counts and that has none.
+    fn node_containers(&mut self, sets: &NodeSets, path: &FieldPath) -> Vec<ContainerId> {
+        let mut found = Vec::new();
+        for position in &sets.positions {
+            match self.record.node_container(*position) {
+                Some(id) => found.push(id),
+                None => {
+                    let set = self.record.pod_set(*position);
+                    let name = set.map_or("", |set| &*set.name);
+                    let message = format!(
+                        "has nowhere to go: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
+                    );
+                    self.problems.push(Problem::job(path.clone(), message));
+                }
+            }
+        }
+        found
     }
 
     /// The container of that name in the pod set of a step; a problem where there is none.

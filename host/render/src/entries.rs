@@ -1,0 +1,150 @@
+//! How many entries the lists and maps of an object may have.
+//!
+//! For every write an API server notes which manager set which entry, and inserts each into a sorted list: the cost grows with the
+//! square of the entries of one list or map (`PathElementSet.Insert` of kubernetes-sigs/structured-merge-diff). A map of 80,000
+//! labels keeps it busy for minutes, long after it has given up on the request. Patches of a few thousand labels each add up to
+//! that, and it would be the controller that writes it.
+
+use serde_json::Value;
+use trainyard_api::FieldPath;
+
+use crate::problem::Problem;
+
+/// The most entries of one list or map; the longest lists of the schemas have 256.
+const MAX_ENTRIES: usize = 1_024;
+
+/// The most entries of all lists and maps of one object.
+const MAX_IN_ALL: usize = 50_000;
+
+/// Checks an object that is to be written: each list and map that has too many entries, else how many there are together.
+pub(crate) fn check(object: &Value) -> Vec<Problem> {
+    let mut too_long = Vec::new();
+    let in_all = count(object, None, &mut too_long);
+    if too_long.is_empty() && in_all > MAX_IN_ALL {
+        too_long.push((FieldPath::root(), in_all, MAX_IN_ALL));
+    }
+    let problem = |(path, entries, most): (FieldPath, usize, usize)| Problem::Invariant {
+        place: place(object, &path),
+        message: format!(
+            "has {entries} entries, and an API server needs very long to write more than {most}; take out what the pods do not need"
+        ),
+    };
+    too_long.into_iter().map(problem).collect()
+}
+
+/// The object by kind and name, and the path in it.
+fn place(object: &Value, path: &FieldPath) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
+    let kind = text("/kind").unwrap_or("object");
+    let name = text("/metadata/name").unwrap_or_default();
+    if path.is_root() {
+        format!("{kind} `{name}`")
+    } else {
+        format!("{kind} `{name}`: {path}")
+    }
+}
+
+/// The way to a value: most values are passed by, so that a path is made of it for few.
+#[derive(Clone, Copy)]
+struct Trail<'t> {
+    before: Option<&'t Trail<'t>>,
+    step: Step<'t>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'t> {
+    Member(&'t str),
+    Item(usize),
+}
+
+impl Trail<'_> {
+    fn path(trail: Option<&Self>) -> FieldPath {
+        let Some(Trail { before, step }) = trail else {
+            return FieldPath::root();
+        };
+        let before = Trail::path(*before);
+        match step {
+            Step::Member(name) => before.field(*name),
+            Step::Item(at) => before.index(*at),
+        }
+    }
+}
+
+/// Counts the entries at a trail's end and below. Lists of plain values, as arguments, are noted as a whole: they count as one.
+fn count(
+    value: &Value,
+    trail: Option<&Trail<'_>>,
+    too_long: &mut Vec<(FieldPath, usize, usize)>,
+) -> usize {
+    let below = |step, value, too_long: &mut _| {
+        let trail = Trail {
+            before: trail,
+            step,
+        };
+        count(value, Some(&trail), too_long).saturating_add(1)
+    };
+    let (entries, in_all) = match value {
+        Value::Object(members) => {
+            let below = members
+                .iter()
+                .map(|(name, value)| below(Step::Member(name), value, too_long));
+            (members.len(), below.sum())
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            let below = items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| below(Step::Item(at), item, too_long));
+            (items.len(), below.sum())
+        }
+        _ => (0, 0),
+    };
+    if entries > MAX_ENTRIES {
+        too_long.push((Trail::path(trail), entries, MAX_ENTRIES));
+    }
+    in_all
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    fn labels(count: usize) -> Value {
+        let labels: Map<String, Value> = (0..count).map(|at| (at.to_string(), "".into())).collect();
+        labels.into()
+    }
+
+    #[test]
+    fn the_list_or_map_that_is_too_long_is_named() {
+        let most =
+            json!({"kind": "JobSet", "metadata": {"name": "a", "labels": labels(MAX_ENTRIES)}});
+        assert!(check(&most).is_empty());
+        let items = vec![json!({"name": "a"}); MAX_ENTRIES + 1];
+        let more = json!({"kind": "JobSet", "metadata": {"name": "a"}, "spec": [{"env": items}]});
+        let problems = check(&more);
+        assert_eq!(problems.len(), 1);
+        let text = problems.first().unwrap().to_string();
+        assert!(
+            text.starts_with("JobSet `a`: spec[0].env: has 1025 entries, "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn many_lists_and_maps_are_too_many_together() {
+        let pods = vec![labels(1_000); MAX_IN_ALL / 1_000 + 1];
+        let problems = check(&json!({"kind": "JobSet", "metadata": {"name": "a"}, "spec": pods}));
+        let text = problems.first().unwrap().to_string();
+        assert!(text.starts_with("JobSet `a`: has 51"), "{text}");
+    }
+
+    #[test]
+    fn arguments_count_as_one() {
+        let args = vec!["x"; MAX_IN_ALL];
+        assert!(check(&json!({"kind": "JobSet", "args": args})).is_empty());
+    }
+}
