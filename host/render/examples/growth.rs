@@ -63,7 +63,7 @@ const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
     }),
     ("patched-selectors", |n| {
         let patch = |patch: usize| {
-            let keys = (0..n).map(|at| (format!("k{patch}-{at}"), json!("x")));
+            let keys = (0..n / 4).map(|at| (format!("k{patch}-{at}"), json!("x")));
             in_pod(json!({"nodeSelector": Value::Object(keys.collect())}))
         };
         Large {

@@ -32,6 +32,19 @@ pub(crate) fn check(object: &Value) -> Vec<Problem> {
     too_long.into_iter().map(problem).collect()
 }
 
+/// Checks what a patch adds at a path of the TrainJob, before it is merged into anything: each list and map that has too many
+/// entries by itself.
+pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
+    let mut too_long = Vec::new();
+    count(patch, None, &mut too_long);
+    let problem = |(path, entries, most): (FieldPath, usize, usize)| {
+        let message =
+            format!("has {entries} entries, and at most {most} are written; take some out");
+        Problem::job(at.join(&path), message)
+    };
+    too_long.into_iter().map(problem).collect()
+}
+
 /// The object by kind and name, and the path in it.
 fn place(object: &Value, path: &FieldPath) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
@@ -131,6 +144,19 @@ mod tests {
         assert!(
             text.starts_with("JobSet `a`: spec[0].env: has 1025 entries, "),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_patch_is_checked_by_itself() {
+        let at: FieldPath = "spec.runtimePatches[0]".parse().unwrap();
+        let problems = check_patch(&json!({"a": [{"labels": labels(5_000)}]}), &at);
+        let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.runtimePatches[0].a[0].labels: has 5000 entries, and at most 1024 are written; take some out"
+            ]
         );
     }
 

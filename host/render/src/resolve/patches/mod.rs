@@ -15,7 +15,10 @@ use trainyard_model::deadline::Deadline;
 use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
 
 pub(crate) use self::beyond::Beyond;
-use crate::problem::{About, Problem, Warning};
+use crate::{
+    entries,
+    problem::{About, Problem, Warning},
+};
 
 /// What the patches of a TrainJob make of its runtime's template.
 #[derive(Default)]
@@ -122,6 +125,7 @@ fn merge_one(
 ) -> Result<Merged, Vec<Problem>> {
     let at = patch.path.field("spec");
     let mut problems = check::items(spec, &at);
+    problems.extend(entries::check_patch(spec, &at));
     let found = targets::find(base, spec, &at);
     let mut warnings = Vec::new();
     if patch.manager == names::KUEUE_MANAGER {
