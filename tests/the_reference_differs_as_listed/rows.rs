@@ -77,6 +77,13 @@ pub(super) const ROWS: &[Row] = &[
         lists: |seen| seen.we_refuse("metadata.name"),
     },
     Row {
+        id: "too-many-entries",
+        lists: |seen| {
+            seen.our_refusal()
+                .is_some_and(|refusal| refusal.error.contains("needs very long to write more than"))
+        },
+    },
+    Row {
         id: "count-below-one",
         lists: count_below_one,
     },
