@@ -139,6 +139,59 @@ fn before_and_after_order_two_plugins_that_write_one_place() {
 }
 
 #[test]
+fn plugins_that_exclude_each_other_are_in_no_conflict_and_in_no_train_job_together() {
+    let grant = "grants: ['pod-sets[@trainer].node-selector[example.com/pool]']";
+    let policy = site_policy(&format!("{grant}, excludes: [torch]"), "");
+    let error = site_refused(&policy);
+    assert!(
+        error.contains("plugins `site` and `torch` are both active, and the policy file excludes one where the other is")
+            && !error.contains("both write"),
+        "{error}"
+    );
+    let alone = SITE_JOB.replace(", torch: {}", "");
+    let output = run(&["render", "--plugin", site()], &policy, &alone);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn a_disabled_plugin_is_missed_by_what_names_it_alone() {
+    let without_torch = policy("disabled: true");
+    let beside = without_torch.replace("}]", &format!("}}, {{name: site, {SITE_NEEDS}}}]"));
+    let error = refused_with(&["render", "--plugin", site()], &beside, SITE_JOB);
+    assert!(
+        error.contains("spec.mlPolicy.torch: no loaded plugin handles this policy: the plugin `torch` is disabled in the policy file"),
+        "{error}"
+    );
+    let error = site_refused(&site_policy("disabled: true", ""));
+    assert!(
+        error.contains(
+            "no loaded plugin has the name `site`: the plugin `site` is disabled in the policy file"
+        ),
+        "{error}"
+    );
+    let neither = SITE_JOB
+        .replace(", torch: {}", "")
+        .replace("  plugins: [{name: site}]\n", "");
+    let output = run(&["plan"], &without_torch, &neither);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    // Without a TrainJob it says so.
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("policy.yaml"), without_torch).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["plan", "--policy", "policy.yaml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        table.contains("\ndisabled: torch (policy file)\n"),
+        "{table}"
+    );
+}
+
+#[test]
 fn the_clusters_domain_is_what_the_file_says() {
     for (file, domain) in [
         ("", "cluster.local"),
@@ -288,10 +341,11 @@ fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
             vec!["plugins[0].name: no loaded plugin has the name `torhc`; did you mean `torch`?"],
         ),
         (
-            named("[{name: torch, after: [torhc, torch], before: [tracer]}]"),
+            named("[{name: torch, after: [torhc, torch], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
                 "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are torch; load the plugin, or take it out of the policy file",
+                "plugins[0].excludes[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
             ],
         ),
     ] {
@@ -381,7 +435,7 @@ accelerators: [nvidia.com/gpu, nvidia.com/mig-*, example.com/*, gpu, 'nvidia.com
 plugins:
 - {{name: a, grants: ['labels[team]', 'pod-sets['], limits: {{fuel: 1e30, wallClockMs: 1}}}}
 - {{name: b, grants: ['pod-sets[', 7], limits: {{feul: 1, handles: 1e30}}, digest: x}}
-- {{name: a}}
+- {{name: a, excludes: [b, a], disabled: 1}}
 "
     );
     let mut found = errors(file);
@@ -402,6 +456,8 @@ plugins:
         "plugins[1].grants[1]: is 7; it must be a text",
         "plugins[1].limits.handles: ",
         "plugins[1].limits: has the unknown key `feul`",
+        "plugins[2].disabled: is 1; it must be ",
+        "plugins[2].excludes[1]: `a` excludes itself: to leave it out, set `disabled: true`",
         "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
     ];
     assert_eq!(found.len(), wanted.len(), "{found:#?}");

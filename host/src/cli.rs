@@ -15,7 +15,7 @@ use crate::{
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
+    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty, unless a plan was asked for --against a plugin\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -117,9 +117,16 @@ fn plugins(
     let wrap = |policy| trainyard_controller::observed(wrap(policy), metrics);
     let sizes = Sizes::for_cores(load::cores());
     let fitting = Fitting::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
-    for plugin in fitting.renderer.generation().plugins() {
+    let generation = fitting.renderer.generation();
+    let plan = generation.digest();
+    metrics.set_plan(&plan);
+    tracing::info!(plan, "the plugins are in order");
+    for plugin in generation.plugins() {
         metrics.plugin_loaded(&plugin.id);
         tracing::info!(plugin = %plugin.id, "loaded");
+    }
+    for plugin in &fitting.disabled {
+        tracing::info!(plugin, "disabled in the policy file");
     }
     for (file, why) in &fitting.refused {
         metrics.plugin_refused(file);

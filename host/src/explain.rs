@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
-use trainyard_controller::reconcile::{Plan, live};
+use trainyard_controller::reconcile::live;
 use trainyard_model::text::clean_to;
-use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter};
+use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter, plan_of};
 
 use crate::{
     cli::{InputArgs, LoadArgs, ReportFormat},
@@ -157,7 +157,7 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
     };
     let rendered = renderer.render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
-    let now = Plan::of(&rendered);
+    let now = plan_of(&rendered.plan);
     let pinned = snapshot.plan.as_ref();
     if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
         report::warn(format!(

@@ -59,7 +59,8 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     print(&(pretty(value)? + "\n"))
 }
 
-fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
+/// Returns something as JSON.
+pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
     let escaped = match json_escaped(&text) {
         Cow::Borrowed(_) => None,

@@ -80,6 +80,14 @@ struct PluginPolicy {
     /// Plugins that run after it where both write a path.
     #[serde(default)]
     before: Vec<String>,
+    /// Plugins that are never active together with it: a TrainJob that would switch on both is refused, and what the two claim is
+    /// no conflict.
+    #[serde(default)]
+    excludes: Vec<String>,
+    /// Whether it is left out, although it is built in or its file is given. A TrainJob that names it is refused; all others go on
+    /// without it.
+    #[serde(default)]
+    disabled: bool,
 }
 
 /// Why a policy file, or a plugin under it, is refused.
@@ -157,6 +165,8 @@ impl PolicyFile {
         defaults.digest.clone_from(&plugin.digest);
         defaults.after.extend(plugin.after.iter().cloned());
         defaults.before.extend(plugin.before.iter().cloned());
+        defaults.excludes.extend(plugin.excludes.iter().cloned());
+        defaults.is_disabled = plugin.disabled;
         defaults
     }
 
@@ -178,7 +188,11 @@ impl PolicyFile {
         let plugins = self.plugins.iter().enumerate();
         plugins.flat_map(|(at, plugin)| {
             let name = std::iter::once((format!("plugins[{at}].name"), plugin.name.as_str()));
-            let lists = [("after", &plugin.after), ("before", &plugin.before)];
+            let lists = [
+                ("after", &plugin.after),
+                ("before", &plugin.before),
+                ("excludes", &plugin.excludes),
+            ];
             name.chain(lists.into_iter().flat_map(move |(list, names)| {
                 let field = move |of: usize| format!("plugins[{at}].{list}[{of}]");
                 let names = names.iter().enumerate();

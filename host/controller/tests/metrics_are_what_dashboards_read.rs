@@ -202,8 +202,12 @@ fn each_plugin_and_phase_is_counted_apart() {
     }
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
+    metrics.set_plan("sha256:1");
+    metrics.set_plan("sha256:2");
     let text = metrics.text().unwrap();
+    assert!(!text.contains("sha256:1\""), "one plan at a time: {text}");
     for line in [
+        r#"trainyard_plan_info{digest="sha256:2"} 1"#,
         r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="transform"} 2"#,
         r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="check"} 1"#,
         r#"trainyard_plugin_fuel_total{plugin="torch",phase="transform"} 2000"#,
@@ -313,6 +317,7 @@ fn the_list_of_metrics_is_whole() {
     call(&metrics, Phase::Transform, Some(&Ended::Busy(Busy::Pool)));
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
+    metrics.set_plan("sha256:1");
     metrics.set_unreadable("TrainJob", 1);
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text

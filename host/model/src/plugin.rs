@@ -8,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::pinned::PinnedSettings;
+pub(crate) use self::pinned::digest as canonical_digest;
 
 use crate::{
     claims::{ClaimError, Compiled, Grants},
@@ -30,6 +31,10 @@ pub struct Settings {
     pub after: Vec<String>,
     /// Plugins that run after it where both write a path, beside the manifest's.
     pub before: Vec<String>,
+    /// Plugins that are never active for one TrainJob together with it.
+    pub excludes: Vec<String>,
+    /// Whether it is left out.
+    pub is_disabled: bool,
     /// The only content that is accepted under its name, as `sha256:HEX`; any where none is given.
     pub digest: Option<String>,
 }
@@ -42,6 +47,8 @@ impl Default for Settings {
             operator_config: Arc::new(Value::Object(serde_json::Map::new())),
             after: Vec::new(),
             before: Vec::new(),
+            excludes: Vec::new(),
+            is_disabled: false,
             digest: None,
         }
     }
@@ -93,6 +100,9 @@ pub struct Plugin {
 /// Why a plugin is not loaded.
 #[derive(Debug, Error)]
 pub enum PluginError {
+    /// The operator does not want it.
+    #[error("the plugin `{0}` is disabled in the policy file")]
+    Disabled(String),
     /// Its content is not the one that the operator accepts under its name.
     #[error(
         "plugin {id}: only the digest {wanted} is accepted under this name, by `digest` in the policy file"
@@ -125,13 +135,16 @@ impl Plugin {
     /// A plugin of that manifest and content under those settings.
     ///
     /// # Errors
-    /// A digest that the settings do not accept; all claims that are impossible or beyond the grants; an operator
+    /// A plugin that is disabled; a digest that the settings do not accept; all claims that are impossible or beyond the grants; an operator
     /// configuration that fails its schema.
     pub fn new(
         manifest: Manifest,
         digest: &str,
         mut settings: Settings,
     ) -> Result<Self, PluginError> {
+        if settings.is_disabled {
+            return Err(PluginError::Disabled(manifest.name));
+        }
         let id = PluginId {
             name: manifest.name.as_str().into(),
             version: manifest.version.as_str().into(),

@@ -8,4 +8,5 @@ mod limits_end_a_call;
 mod manifests_are_checked;
 mod order_is_declared_and_checked;
 mod overlap_agrees_with_brute_force;
+mod plans_have_a_digest;
 mod rollback_leaves_no_trace;

@@ -207,7 +207,7 @@ fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() 
     assert_eq!(
         *error,
         format!(
-            "plugins `flux` and `profiler` both write `{command}` (`flux` claims `{command}`, `profiler` claims `pod-sets[*].containers[*].command`): declare `after` in the manifest of one, set it in the policy file, or exclude one"
+            "plugins `flux` and `profiler` both write `{command}` (`flux` claims `{command}`, `profiler` claims `pod-sets[*].containers[*].command`): declare `after` in the manifest of one, or set `after`, `excludes` or `disabled` for one in the policy file"
         )
     );
     let creates = ("creates", "pod-sets[*].containers[x]");
@@ -294,7 +294,10 @@ fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
         error.starts_with("plugins `a` and `mpi` both have `nodeSets`"),
         "{error}"
     );
-    assert!(error.ends_with("or exclude one"), "{error}");
+    assert!(
+        error.ends_with("or set `excludes` or `disabled` for one in the policy file"),
+        "{error}"
+    );
     Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
     let without = of_with("a", &[], json!({}));
     Generation::new([without, of("mpi", "mlPolicy.mpi")]).unwrap();
@@ -314,7 +317,12 @@ fn a_declared_order_breaks_the_cycle_of_two_that_list_and_add_containers() {
                 panic!()
             };
             assert!(error.contains("depend on each other in a cycle"), "{error}");
-            for way_out in ["context.base", "declare `after`", "exclude one"] {
+            for way_out in [
+                "context.base",
+                "declare `after`",
+                "`excludes`",
+                "`disabled`",
+            ] {
                 assert!(error.contains(way_out), "{error}");
             }
             let declared = adder("a", json!({"after": ["b"]}));
@@ -387,7 +395,7 @@ fn a_declared_order_replaces_the_derived_one_where_both_write_and_nowhere_else()
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a writes what z touches at `labels[y]`; z is declared to run before a; read from the base record (`context.base`), which needs no claim, take a declared order back, or exclude one"
+        "these plugins depend on each other in a cycle: a writes what z touches at `labels[y]`; z is declared to run before a; read from the base record (`context.base`), which needs no claim, take a declared order back, or set `excludes` or `disabled` for one in the policy file"
     );
 }
 
@@ -400,7 +408,7 @@ fn declarations_against_each_other_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; take a declared order back, or exclude one"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; take a declared order back, or set `excludes` or `disabled` for one in the policy file"
     );
 }
 
@@ -416,7 +424,7 @@ fn a_cycle_is_refused_and_shown_once() {
     assert_eq!(
         errors(three),
         [
-            "these plugins depend on each other in a cycle: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`; read from the base record (`context.base`), which needs no claim, declare `after` between two that both write, or both add containers, there, or exclude one"
+            "these plugins depend on each other in a cycle: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`; read from the base record (`context.base`), which needs no claim, declare `after` between two that both write, or both add containers, there, or set `excludes` or `disabled` for one in the policy file"
         ]
     );
 }
@@ -470,7 +478,7 @@ fn members_of_one_union_are_no_conflict_and_one_switch_is_one_plugin() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: exclude one"
+        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: leave one out, or disable it in the policy file"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -836,4 +844,89 @@ fn edges_say_why() {
     assert_eq!(path, "pod-sets[@trainer].devices[*]");
     assert_eq!(because("torch", "dra"), None);
     assert_eq!(because("torch", "flux"), None, "they never meet");
+}
+
+/// Plugins under settings that keep the first away from the others.
+fn apart(name: &str, claims: &[(&str, &str)], excludes: &[&str]) -> Arc<Plugin> {
+    let settings = Settings {
+        excludes: excludes.iter().map(|name| (*name).to_owned()).collect(),
+        ..Settings::built_in()
+    };
+    plugin_under(&manifest(name, claims), settings)
+}
+
+#[test]
+fn plugins_that_are_kept_apart_are_in_no_conflict_and_in_no_train_job_together() {
+    let writes = [("writes", "labels[x]")];
+    assert_eq!(errors([of("a", &writes), of("b", &writes)]).len(), 1);
+    for (a, b) in [
+        (apart("a", &writes, &["b"]), of("b", &writes)),
+        (of("a", &writes), apart("b", &writes, &["a"])),
+    ] {
+        let generation = Generation::new([a, b]).unwrap();
+        assert_eq!(generation.edges(), []);
+        assert_eq!(generation.excluded(), [("a".into(), "b".into())]);
+        for alone in ["a", "b"] {
+            assert_eq!(planned(&generation, &[alone], &json!({})).unwrap(), [alone]);
+        }
+        let refused = planned(&generation, &["a", "b"], &json!({})).unwrap_err();
+        let said: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "plugins `a` and `b` are both active, and the policy file excludes one where the other is: switch one off in the runtime, or take it out of `excludes`"
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_cycle_through_plugins_that_are_kept_apart_is_none() {
+    let link = |name: &str, reads: &str, writes: &str, excludes: &[&str]| {
+        apart(name, &[("reads", reads), ("writes", writes)], excludes)
+    };
+    let ring = |excludes: &[&str]| {
+        [
+            link("a", "labels[d]", "labels[a]", excludes),
+            link("b", "labels[a]", "labels[b]", &[]),
+            link("c", "labels[b]", "labels[c]", &[]),
+            link("d", "labels[c]", "labels[d]", &[]),
+        ]
+    };
+    assert_eq!(errors(ring(&[])).len(), 1);
+    // Its neighbors, and one that it shares no path with.
+    for excluded in ["b", "c", "d"] {
+        Generation::new(ring(&[excluded])).unwrap();
+    }
+}
+
+/// As many pairs as there can be, in cycles that none of them opens: searching ends, and what is found is a cycle.
+#[test]
+fn many_plugins_that_are_kept_apart_in_pairs_are_searched_in_bounds() {
+    let name = |at: usize| format!("p{at:02}");
+    let ring = (0..64).map(|at| {
+        let (reads, writes) = (
+            format!("labels[{at}]"),
+            format!("labels[{}]", (at + 1) % 64),
+        );
+        let excludes = if at < 32 {
+            vec![name(at + 32)]
+        } else {
+            Vec::new()
+        };
+        let excludes: Vec<_> = excludes.iter().map(String::as_str).collect();
+        apart(
+            &name(at),
+            &[("reads", &reads), ("writes", &writes)],
+            &excludes,
+        )
+    });
+    // Whether it is told apart or not, it is a cycle of all or none.
+    if let Err(errors) = Generation::new(ring) {
+        assert!(
+            errors
+                .iter()
+                .all(|error| matches!(error, PlanError::Cycle { .. }))
+        );
+    }
 }

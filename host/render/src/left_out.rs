@@ -9,6 +9,8 @@ pub struct LeftOut {
     pub declared: Option<Declared>,
     /// The file, and why.
     pub why: String,
+    /// Whether the operator disabled it: then only a TrainJob that names it is refused.
+    pub is_disabled: bool,
 }
 
 /// What the manifest of a plugin that was left out says of it.

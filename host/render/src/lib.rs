@@ -43,7 +43,7 @@ pub use self::{
     left_out::{Declared, LeftOut},
     problem::{About, Problem, Warning},
     resolve::ClusterFacts,
-    select::Active,
+    select::{Active, plan_of},
 };
 
 /// The loaded policies, checked against each other, with what the operator sets for all TrainJobs.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use trainyard_api::{FieldPath, Runtime, runtime::Member};
 use trainyard_model::{
     manifest::ActiveWhen,
-    plan::Generation,
+    plan::{Generation, Plan, Planned},
     plugin::Plugin,
     record::{Field, Record},
 };
@@ -23,6 +23,14 @@ pub struct Active {
     pub plugin: Arc<Plugin>,
     /// Its block of the runtime, with defaults.
     pub config: Arc<Value>,
+}
+
+/// The plan of plugins in that order, as a snapshot keeps it.
+#[must_use]
+pub fn plan_of(active: &[Active]) -> Plan {
+    let planned = active.iter();
+    let planned = planned.map(|active| Planned::of(&active.plugin, &active.config));
+    Plan::new(planned.collect())
 }
 
 /// Finds the active plugins, by name.
@@ -124,9 +132,12 @@ impl Selection<'_> {
             }
         }
         for one in self.left_out {
-            // One of its name does its work: it is another version, or the same file.
+            // One of its name does its work: it is another version, or the same file. What the operator disabled is not missed
+            // unless it is named.
             let missing = one.declared.as_ref().filter(|declared| {
-                is_on(&declared.active_when) && self.generation.plugin(&declared.name).is_none()
+                !one.is_disabled
+                    && is_on(&declared.active_when)
+                    && self.generation.plugin(&declared.name).is_none()
             });
             if let Some(Declared { name, active_when }) = missing {
                 let message =

@@ -19,6 +19,7 @@ fn left_out(file: &str, declared: Option<(&str, &str)>) -> LeftOut {
     LeftOut {
         declared,
         why: format!("{file}: is broken"),
+        is_disabled: false,
     }
 }
 

@@ -6,7 +6,7 @@ use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{Origin, Refused, declared, load, loader};
+use super::{Origin, Refused, declared, left_out_by_operator, load, loader};
 use crate::{cli::CacheArgs, policy_file::PolicyFile, report::Failure};
 
 /// The plugins that fit together.
@@ -15,6 +15,8 @@ pub(crate) struct Fitting {
     pub(crate) loader: Loader,
     /// What was left out: the file or plugin, and why.
     pub(crate) refused: Vec<(String, String)>,
+    /// The names of the plugins that the policy file disables.
+    pub(crate) disabled: Vec<String>,
 }
 
 impl Fitting {
@@ -29,7 +31,7 @@ impl Fitting {
     ) -> Result<Self, Failure> {
         let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy);
-        Failure::from_iter(plugins.unknown_plugins(policy)).or_ok(())?;
+        Failure::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
         let renderer = loop {
             let policies = plugins.policies.iter();
             let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));
@@ -43,13 +45,16 @@ impl Fitting {
             plugins.refused.push(refused);
         };
         let left_out = plugins.refused.iter().filter_map(Refused::left_out);
-        let renderer = renderer.without(left_out.collect());
+        let disabled = plugins.disabled.iter().map(left_out_by_operator);
+        let renderer = renderer.without(left_out.chain(disabled).collect());
+        let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));
         Ok(Self {
             renderer,
             loader,
             refused: refused.collect(),
+            disabled,
         })
     }
 }

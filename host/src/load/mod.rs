@@ -1,5 +1,6 @@
 //! Loads plugins: the built-in ones and those given as files, each under what the operator sets for it.
 
+mod beside;
 mod fitting;
 mod refused;
 
@@ -10,10 +11,15 @@ use std::{
     sync::Arc,
 };
 
-use trainyard_model::{manifest::Manifest, plugin::Settings, policy::Policy};
-use trainyard_render::{Declared, Renderer};
+use trainyard_model::{
+    manifest::Manifest,
+    plugin::{PluginError, Settings},
+    policy::Policy,
+};
+use trainyard_render::{Declared, LeftOut, Renderer};
 use trainyard_sandbox::{
-    CachePaths, LoadError, LoadLimits, Loader, LoaderOptions, Panicked, SandboxedPolicy,
+    CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
+    SandboxedPolicy,
 };
 
 use crate::{
@@ -23,6 +29,7 @@ use crate::{
     policy_file::{PolicyFile, PolicyFileError},
     report::Failure,
 };
+pub(crate) use beside::Beside;
 pub(crate) use fitting::Fitting;
 use refused::{Origin, Refused, shown};
 
@@ -30,29 +37,73 @@ use refused::{Origin, Refused, shown};
 pub(crate) struct Loaded {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
+    /// The names of the plugins that the policy file disables.
+    pub(crate) disabled: Vec<String>,
 }
 
 impl Loaded {
     /// Loads the built-in plugins and those that were given, and checks them against each other. A command works with all of
     /// them or not at all.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {
-        let policy = match &args.policy {
-            Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
-            None => PolicyFile::default(),
+        let (policy, loader) = prepared(args)?;
+        let plugins = load(
+            &loader,
+            &files(&args.plugin, args.plugin_dir.as_deref())?,
+            &policy,
+        );
+        let failure = Failure::from_iter(plugins.unknown_plugins(&policy, None));
+        Self::of(plugins, loader, &policy, failure)
+    }
+
+    /// The same, and one more file that is seen beside them.
+    pub(crate) fn load_beside(args: &LoadArgs, file: &Path) -> Result<(Self, Beside), Failure> {
+        let (policy, loader) = prepared(args)?;
+        let plugins = load(
+            &loader,
+            &files(&args.plugin, args.plugin_dir.as_deref())?,
+            &policy,
+        );
+        let beside = Beside::load(&loader, file, &policy);
+        let mut failure = match &beside {
+            Ok(beside) => {
+                let name = &*beside.plugin.id.name;
+                Failure::from_iter(plugins.unknown_plugins(&policy, Some(name)))
+            }
+            // It may be the plugin that the policy file names.
+            Err(error) => Failure::from_iter([error]),
         };
-        let loader = loader(&args.cache, cores())?;
-        let files = files(&args.plugin, args.plugin_dir.as_deref())?;
-        let plugins = load(&loader, &files, &policy);
-        let mut failure = Failure::from_iter(plugins.unknown_plugins(&policy));
-        plugins
-            .refused
-            .iter()
-            .for_each(|refused| failure.add(refused));
+        match (
+            Self::of(plugins, loader, &policy, Failure::default()),
+            beside,
+        ) {
+            (Ok(loaded), Ok(beside)) => failure.or_ok((loaded, beside)),
+            (Err(refused), _) => {
+                failure.absorb(refused);
+                Err(failure)
+            }
+            (Ok(_), Err(_)) => Err(failure),
+        }
+    }
+
+    /// What was read, if nothing of it is refused.
+    fn of(
+        plugins: Read,
+        loader: Loader,
+        policy: &PolicyFile,
+        mut failure: Failure,
+    ) -> Result<Self, Failure> {
+        let refused = plugins.refused.iter();
+        refused.for_each(|refused| failure.add(refused));
         failure.or_ok(())?;
+        let disabled = plugins.disabled_names();
+        let left_out = plugins.disabled.iter().map(left_out_by_operator).collect();
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
-        Renderer::new(policies, policy.facts())
-            .map(|renderer| Self { renderer, loader })
-            .map_err(Failure::from_iter)
+        let renderer = Renderer::new(policies, policy.facts()).map_err(Failure::from_iter)?;
+        Ok(Self {
+            renderer: renderer.without(left_out),
+            loader,
+            disabled,
+        })
     }
 
     /// Runs `run` for each item on the threads that plugin calls run on, and gives each result to `take`, in the order of the
@@ -67,17 +118,34 @@ impl Loaded {
     }
 }
 
+/// The policy file, and what loads plugins.
+fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), Failure> {
+    let policy = match &args.policy {
+        Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
+        None => PolicyFile::default(),
+    };
+    Ok((policy, loader(&args.cache, cores())?))
+}
+
 /// What became of the plugins of one run, in the order in which they were given.
 struct Read {
     /// Those that are in order, with where they come from.
     policies: Vec<(Arc<dyn Policy>, Origin)>,
     refused: Vec<Refused>,
+    /// Those that the policy file disables.
+    disabled: Vec<Declared>,
 }
 
 impl Read {
+    /// The names of the plugins that the policy file disables.
+    fn disabled_names(&self) -> Vec<String> {
+        let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
+        names.into_iter().collect()
+    }
+
     /// The plugins that the policy file names and that nobody gave. A plugin that is refused was given; if its name could not
     /// be read, it may be any of them.
-    fn unknown_plugins(&self, policy: &PolicyFile) -> Vec<PolicyFileError> {
+    fn unknown_plugins(&self, policy: &PolicyFile, beside: Option<&str>) -> Vec<PolicyFileError> {
         let refused = self.refused.iter();
         // The first of a file that is given twice is judged by itself.
         let refused: Option<BTreeSet<&str>> = refused
@@ -89,6 +157,8 @@ impl Read {
         };
         let policies = self.policies.iter();
         known.extend(policies.map(|(policy, _)| &*policy.plugin().id.name));
+        known.extend(self.disabled.iter().map(|declared| &*declared.name));
+        known.extend(beside);
         policy.unknown_plugins(&known)
     }
 }
@@ -100,6 +170,7 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
         policy,
         loaded: Vec::new(),
         refused: Vec::new(),
+        disabled: Vec::new(),
     };
     for plugin in BUILT_INS {
         let (name, component) = (plugin.name, plugin.component);
@@ -122,6 +193,7 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
     Read {
         policies: loading.loaded,
         refused: loading.refused,
+        disabled: loading.disabled,
     }
 }
 
@@ -130,6 +202,7 @@ struct Loading<'p> {
     policy: &'p PolicyFile,
     loaded: Vec<(Arc<dyn Policy>, Origin)>,
     refused: Vec<Refused>,
+    disabled: Vec<Declared>,
 }
 
 /// What the operator sets for the plugin of a manifest.
@@ -150,6 +223,7 @@ impl Loading<'_> {
         });
         match loaded {
             Ok(loaded) => self.keep(Arc::new(loaded), origin),
+            Err(error) if is_disabled(&error) => self.disabled.extend(declared),
             Err(error) => self.refused.push(Refused::Load { declared, error }),
         }
     }
@@ -166,6 +240,23 @@ impl Loading<'_> {
                 second: origin,
             }),
         }
+    }
+}
+
+/// Whether a plugin is not loaded because the operator does not want it.
+fn is_disabled(error: &LoadError) -> bool {
+    matches!(
+        &*error.problem,
+        LoadProblem::Plugin(PluginError::Disabled(_))
+    )
+}
+
+/// What TrainJobs have to know of a plugin that the policy file disables.
+fn left_out_by_operator(declared: &Declared) -> LeftOut {
+    LeftOut {
+        declared: Some(declared.clone()),
+        why: PluginError::Disabled(declared.name.clone()).to_string(),
+        is_disabled: true,
     }
 }
 

@@ -76,8 +76,11 @@ impl Refused {
             Self::Conflict { declared, .. } => Some(declared.clone()),
             Self::Twice { .. } | Self::GivenTwice(_) => return None,
         };
-        let why = self.to_string();
-        Some(LeftOut { declared, why })
+        Some(LeftOut {
+            declared,
+            why: self.to_string(),
+            is_disabled: false,
+        })
     }
 }
 

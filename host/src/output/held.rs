@@ -37,11 +37,11 @@ impl List {
         empty: "",
         indent: "",
     };
-    const PARAGRAPHS: Self = Self {
+    pub(crate) const PARAGRAPHS: Self = Self {
         between: "\n",
         ..Self::DOCUMENTS
     };
-    const JSON: Self = Self {
+    pub(crate) const JSON: Self = Self {
         open: "[\n  ",
         between: ",\n  ",
         close: "\n]\n",
@@ -55,6 +55,21 @@ impl List {
         empty: "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"List\",\n  \"items\": []\n}\n",
         indent: "    ",
     };
+
+    /// The list of texts that stand behind each other, between two others; `empty` is the list of none.
+    pub(crate) const fn of_texts(
+        open: &'static str,
+        close: &'static str,
+        empty: &'static str,
+    ) -> Self {
+        Self {
+            open,
+            close,
+            between: "",
+            empty,
+            indent: "",
+        }
+    }
 
     /// The list of objects in that format.
     pub(crate) const fn of_objects(format: ObjectFormat) -> Self {

@@ -126,8 +126,22 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
                 });
             }
         }
+        check_excludes(plugin, at, faults);
         check_limits(plugin, at, faults);
     }
+}
+
+/// A plugin that excludes itself would never be active: `disabled` says that.
+fn check_excludes(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+    let name = plugin.get("name").and_then(Value::as_str);
+    let itself = texts(plugin, "excludes").filter(|(_, other)| Some(*other) == name);
+    faults.extend(itself.map(|(of, name)| Fault {
+        field: format!("plugins[{at}].excludes[{of}]"),
+        problem: format!(
+            "`{}` excludes itself: to leave it out, set `disabled: true`",
+            clean(name)
+        ),
+    }));
 }
 
 /// A limit may be a number that the schema lets pass and that no limit can hold.

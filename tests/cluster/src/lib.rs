@@ -48,7 +48,7 @@ pub use input::Input;
 pub use kubeconfig::client_of;
 pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};
 pub use kustomize::kustomized;
-pub use plugin::build_plugin;
+pub use plugin::{build_plugin, with_manifest};
 pub use ports::Port;
 pub use process::Process;
 pub use proxy::{Act, Call, Proxy};

@@ -42,3 +42,60 @@ pub fn build_plugin(
     );
     Ok(())
 }
+
+/// A component with another manifest in the place of its own: as a plugin that somebody else built, with any claims.
+///
+/// # Errors
+/// The component can't be read, or has no manifest.
+pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
+    const SECTION: &[u8] = b"trainyard:manifest";
+    /// The magic number, the version and the layer.
+    const HEADER: usize = 8;
+    let mut out = component.get(..HEADER).context("it is cut")?.to_vec();
+    let mut rest = component.get(HEADER..).context("it is cut")?;
+    let mut found = false;
+    while let Some((id, after)) = rest.split_first() {
+        let (length, body) = number(after)?;
+        let (body, next) = body.split_at_checked(length).context("it is cut")?;
+        let is_manifest =
+            *id == 0 && number(body)?.1.starts_with(SECTION) && number(body)?.0 == SECTION.len();
+        if is_manifest {
+            let name = [&leb128(SECTION.len())[..], SECTION].concat();
+            let body = [&name[..], manifest.as_bytes()].concat();
+            out.push(0);
+            out.extend(leb128(body.len()));
+            out.extend(body);
+            found = true;
+        } else {
+            out.extend(rest.iter().take(rest.len() - next.len()));
+        }
+        rest = next;
+    }
+    ensure!(found, "it has no manifest");
+    Ok(out)
+}
+
+/// A number in LEB128, and what is behind it.
+fn number(bytes: &[u8]) -> Result<(usize, &[u8])> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().enumerate().take(5) {
+        value |= usize::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok((value, bytes.get(at + 1..).unwrap_or_default()));
+        }
+    }
+    anyhow::bail!("it is cut within a number")
+}
+
+fn leb128(mut value: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        let byte = u8::try_from(value & 0x7f).unwrap_or_default();
+        value >>= 7;
+        if value == 0 {
+            out.push(byte);
+            return out;
+        }
+        out.push(byte | 0x80);
+    }
+}

@@ -57,6 +57,7 @@ pub struct Metrics {
     plugin_errors: Family<ErrorLabels, Counter>,
     plugin_breakers: Family<NameLabels, Gauge>,
     plugins_loaded: Family<PluginLabels, Gauge>,
+    plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
     events_dropped: Family<ReasonLabels, Counter>,
@@ -141,6 +142,11 @@ struct PluginLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NameLabels {
     plugin: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlanLabels {
+    digest: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -242,6 +248,7 @@ impl Metrics {
             plugin_errors: Family::default(),
             plugin_breakers: Family::default(),
             plugins_loaded: Family::default(),
+            plan: Family::default(),
             plugins_refused: Family::default(),
             api_calls: Family::default(),
             events_dropped: Family::default(),
@@ -326,6 +333,11 @@ impl Metrics {
             "trainyard_plugin_loaded",
             "1 for each plugin that is loaded",
             self.plugins_loaded.clone(),
+        );
+        registry.register(
+            "trainyard_plan_info",
+            "1, with the digest of the loaded plugins, their settings and their order",
+            self.plan.clone(),
         );
         registry.register(
             "trainyard_plugin_refused",
@@ -427,6 +439,13 @@ impl Metrics {
                 digest: Label::new(&id.digest),
             })
             .set(1);
+    }
+
+    /// The loaded plugins have a plan of this digest.
+    pub fn set_plan(&self, digest: &str) {
+        self.plan.clear();
+        let digest = Label::new(digest);
+        self.plan.get_or_create(&PlanLabels { digest }).set(1);
     }
 
     /// A plugin's file was left out.

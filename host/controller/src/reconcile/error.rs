@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use trainyard_model::lookup::LookupKey;
+use trainyard_model::plan::Plan;
 use trainyard_model::reserved::Reserved;
 use trainyard_render::Problem;
 
@@ -174,6 +175,14 @@ pub enum ReconcileError {
 }
 
 impl ReconcileError {
+    /// The error of a started TrainJob that is pinned to a plan, and would be rendered by another one now.
+    pub(crate) fn pinned(plan: &Plan, now: &Plan) -> Self {
+        Self::PlanIsPinned {
+            pinned: plan.in_words(),
+            change: plan.change(now),
+        }
+    }
+
     /// The error's kind, for metrics.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::names::hex;
+use trainyard_model::plan::Planned;
 
-use super::plan::Planned;
 use crate::plugins::Plugins;
 use crate::watch::TrainJobState;
 

@@ -15,7 +15,6 @@ mod live;
 mod lookups;
 mod owner;
 mod placement;
-mod plan;
 mod snapshot;
 mod status;
 mod tell;
@@ -41,7 +40,6 @@ use error::unless_gone;
 pub(crate) use inputs::INPUTS;
 pub(crate) use job_set::RECREATED;
 pub use live::{LiveError, live};
-pub use plan::{Plan, Planned};
 pub use snapshot::{Listed, Snapshot, SnapshotError};
 pub(crate) use wishes::Wishes;
 

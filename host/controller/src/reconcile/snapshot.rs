@@ -14,13 +14,13 @@ use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
+use trainyard_model::plan::Plan;
 use trainyard_model::record::Accelerators;
 use trainyard_model::reserved;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::owner;
 use super::placement::{self, Entries};
-use super::plan::Plan;
 
 /// The annotation of a JobSet that was let go, and of a snapshot whose JobSet has run: from then on it is pinned whole.
 pub(crate) const STARTED: &str = "trainyard.dev/started";

@@ -5,10 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{Edge, PlanError};
+use super::{Edge, PlanError, pair};
 use crate::plugin::Plugin;
 
 type Names<'a> = BTreeSet<&'a str>;
+
+/// The most selections that are searched. Where the plugins that exclude each other make more, some are not told apart: a cycle
+/// that can never come up may be reported then, and none is missed.
+const MAX_SELECTIONS: usize = 256;
 
 /// The edges by the plugin that they lead from.
 type From<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
@@ -53,6 +57,36 @@ fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<Plugin>)]) -> Vec<Names<'
                 let with_member = names.iter().copied().chain([*member]);
                 with_member.collect::<Names<'_>>()
             }));
+        }
+    }
+    for (at, (a, plugin)) in plugins.iter().enumerate() {
+        let excluded = plugins.iter().skip(at + 1);
+        for (b, _) in excluded.filter(|(_, other)| pair::are_excluded(plugin, other)) {
+            if out.len() > MAX_SELECTIONS {
+                return out;
+            }
+            out = apart(out, a, b);
+        }
+    }
+    out
+}
+
+/// The same selections, each that has both plugins without the one and without the other. What is part of another selection adds
+/// nothing to it.
+fn apart<'a>(selections: Vec<Names<'a>>, a: &str, b: &str) -> Vec<Names<'a>> {
+    let (both, mut out): (Vec<_>, Vec<_>) = selections
+        .into_iter()
+        .partition(|names| names.contains(a) && names.contains(b));
+    for names in both {
+        for left_out in [a, b] {
+            let rest: Names<'_> = names
+                .iter()
+                .copied()
+                .filter(|name| **name != *left_out)
+                .collect();
+            if !out.iter().any(|other| rest.is_subset(other)) {
+                out.push(rest);
+            }
         }
     }
     out

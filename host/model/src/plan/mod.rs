@@ -2,10 +2,15 @@
 //!
 //! Who reads a path runs after everyone who writes it; the creator of a container runs before those that touch it; two
 //! that write one path are a conflict unless one of them says `after`; ties go by name. Only plugins that can be active
-//! together count: the members of one union never are.
+//! together count: the members of one union never are, and neither are two of which the operator excludes one for the other.
 
+mod candidate;
 mod cycles;
+mod digest;
+mod error;
+mod overview;
 mod pair;
+mod planned;
 mod precedence;
 
 use std::{
@@ -14,8 +19,12 @@ use std::{
     sync::Arc,
 };
 
-use thiserror::Error;
-
+pub use self::{
+    candidate::Candidate,
+    error::PlanError,
+    overview::Slot,
+    planned::{Plan, Planned},
+};
 use self::{pair::Pair, precedence::Precedence};
 use crate::{
     claims::{Touch, Variables},
@@ -71,104 +80,6 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Why a set of plugins can't run together.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum PlanError {
-    /// Two plugins of one name.
-    #[error("two plugins have the name `{name}`; exclude one, or give one of them another name")]
-    SameName {
-        /// The name.
-        name: Arc<str>,
-    },
-    /// There are more plugins than a generation has.
-    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} can be; exclude some", .plugins.len())]
-    TooMany {
-        /// Their names.
-        plugins: Vec<Arc<str>>,
-    },
-    /// Two plugins write one path.
-    #[error(
-        "plugins `{first}` and `{second}` both write `{place}` (`{first}` claims `{first_claim}`, `{second}` claims `{second_claim}`): declare `after` in the manifest of one, set it in the policy file, or exclude one"
-    )]
-    Conflict {
-        /// One of them.
-        first: Arc<str>,
-        /// Its claim.
-        first_claim: String,
-        /// The other.
-        second: Arc<str>,
-        /// The claim of that one.
-        second_claim: String,
-        /// Where the two claims meet.
-        place: String,
-    },
-    /// Two plugins say which pod sets are nodes.
-    #[error(
-        "plugins `{first}` and `{second}` both have `nodeSets`, but `numNodes` counts the pod sets of one plugin: take them out of one manifest, switch both on by `mlPolicy`, which has one member at a time, or exclude one"
-    )]
-    NodeSets {
-        /// One of them.
-        first: Arc<str>,
-        /// The other.
-        second: Arc<str>,
-    },
-    /// Two plugins are switched on by one key.
-    #[error(
-        "plugins `{first}` and `{second}` are both switched on by `{when}`, which means one plugin: exclude one"
-    )]
-    SameSwitch {
-        /// One of them.
-        first: Arc<str>,
-        /// The other.
-        second: Arc<str>,
-        /// What switches both on.
-        when: ActiveWhen,
-    },
-    /// Each of some plugins has to run before the next.
-    #[error(
-        "these plugins depend on each other in a cycle: {}; {}, or exclude one",
-        .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        ways_out(cycle)
-    )]
-    Cycle {
-        /// The edges of the cycle, in turn.
-        cycle: Vec<Edge>,
-    },
-}
-
-/// What opens a cycle, beside leaving a plugin out.
-fn ways_out(cycle: &[Edge]) -> String {
-    let declared = cycle
-        .iter()
-        .filter(|edge| edge.because == Because::Declared);
-    let declared = declared.count();
-    let mut ways = Vec::new();
-    if declared < cycle.len() {
-        ways.push("read from the base record (`context.base`), which needs no claim");
-    }
-    if declared == 0 {
-        ways.push("declare `after` between two that both write, or both add containers, there");
-    } else {
-        ways.push("take a declared order back");
-    }
-    ways.join(", ")
-}
-
-impl PlanError {
-    /// The plugins that it names: without one of them it would be gone.
-    #[must_use]
-    pub fn plugins(&self) -> Vec<&str> {
-        match self {
-            Self::SameName { name } => vec![name],
-            Self::TooMany { plugins } => plugins.iter().map(|name| &**name).collect(),
-            Self::Conflict { first, second, .. }
-            | Self::NodeSets { first, second }
-            | Self::SameSwitch { first, second, .. } => vec![first, second],
-            Self::Cycle { cycle } => cycle.iter().map(|edge| &*edge.first).collect(),
-        }
-    }
-}
-
 /// Two plugins that write one path if the values of some TrainJob's variables make it one: such a TrainJob is refused, and
 /// no other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,6 +112,8 @@ pub struct Generation {
     precedence: Precedence,
     /// The pairs that write one path if a TrainJob's own values make it one.
     uncertain: Vec<(Arc<str>, Arc<str>)>,
+    /// The pairs that the operator keeps apart.
+    excluded: Vec<(Arc<str>, Arc<str>)>,
     preferred: Vec<Arc<str>>,
 }
 
@@ -210,32 +123,7 @@ impl Generation {
     /// # Errors
     /// Every conflict and every cycle; nothing else if there are more than [`MAX_PLUGINS`].
     pub fn new(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Result<Self, Vec<PlanError>> {
-        let mut by_name = BTreeMap::new();
-        let mut errors = Vec::new();
-        for plugin in plugins {
-            let name = plugin.id.name.clone();
-            if by_name.insert(name.clone(), plugin).is_some() {
-                errors.push(PlanError::SameName { name });
-            }
-        }
-        if by_name.len() > MAX_PLUGINS {
-            let plugins = by_name.into_keys().collect();
-            return Err(vec![PlanError::TooMany { plugins }]);
-        }
-        let mut generation = Self {
-            plugins: by_name,
-            edges: Vec::new(),
-            precedence: Precedence::default(),
-            uncertain: Vec::new(),
-            preferred: Vec::new(),
-        };
-        errors.extend(generation.connect());
-        errors.extend(generation.cycles());
-        if errors.is_empty() {
-            Ok(generation)
-        } else {
-            Err(errors)
-        }
+        Candidate::new(plugins).into_generation()
     }
 
     /// The same with ties going by this list in place of names. Every legal order can be had so, and a TrainJob becomes the same
@@ -275,23 +163,34 @@ impl Generation {
         self.precedence.is_after_any(name, others)
     }
 
+    /// The pairs of plugins that the operator keeps apart, each in the order of their names.
+    #[must_use]
+    pub fn excluded(&self) -> &[(Arc<str>, Arc<str>)] {
+        &self.excluded
+    }
+
     /// The order of the active plugins.
     ///
     /// # Errors
-    /// A clash that this TrainJob's own values make.
+    /// Two that are kept apart, and clashes that this TrainJob's own values make.
     pub fn plan(
         &self,
         active: &BTreeMap<Arc<str>, Variables>,
     ) -> Result<Vec<Arc<Plugin>>, Vec<PlanError>> {
-        let clashes: Vec<_> = self
-            .uncertain()
-            .filter_map(|pair| {
-                let of = |plugin: &Plugin| active.get(&plugin.id.name);
-                pair.clash(of(pair.a)?, of(pair.b)?)
-            })
-            .collect();
-        if !clashes.is_empty() {
-            return Err(clashes);
+        let both =
+            |(a, b): &&(Arc<str>, Arc<str>)| active.contains_key(a) && active.contains_key(b);
+        let excluded = self.excluded.iter().filter(both);
+        let excluded = excluded.map(|(first, second)| PlanError::Excluded {
+            first: first.clone(),
+            second: second.clone(),
+        });
+        let clashes = self.uncertain().filter_map(|pair| {
+            let of = |plugin: &Plugin| active.get(&plugin.id.name);
+            pair.clash(of(pair.a)?, of(pair.b)?)
+        });
+        let errors: Vec<_> = excluded.chain(clashes).collect();
+        if !errors.is_empty() {
+            return Err(errors);
         }
         let names: BTreeSet<&str> = active.keys().map(|name| &**name).collect();
         let order = self.sorted(&names);
@@ -341,7 +240,20 @@ impl Generation {
         self.precedence = Precedence::of(&edges);
         self.edges = edges;
         self.uncertain = uncertain;
+        self.excluded = self.kept_apart();
         errors
+    }
+
+    /// The pairs that the operator keeps apart.
+    fn kept_apart(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let plugins = self.plugins.values().enumerate();
+        let pairs = plugins.flat_map(|(at, a)| {
+            let others = self.plugins.values().skip(at + 1);
+            others.filter_map(|b| {
+                pair::are_excluded(a, b).then(|| (a.id.name.clone(), b.id.name.clone()))
+            })
+        });
+        pairs.collect()
     }
 
     /// The cycles among the plugins. What is in none and after none is not searched.
@@ -374,80 +286,8 @@ impl Generation {
         errors
     }
 
-    /// The orders of all that can be active: one list for each member of `mlPolicy` that has an order of its own, with
-    /// the members that share it side by side.
-    #[must_use]
-    pub fn overview(&self) -> Vec<Vec<Slot>> {
-        let in_ml_policy =
-            |plugin: &Plugin| plugin.manifest.active_when.union() == Some("mlPolicy");
-        let (members, others): (Vec<_>, Vec<_>) = self
-            .plugins
-            .values()
-            .partition(|plugin| in_ml_policy(plugin));
-        let others: BTreeSet<&str> = others.iter().map(|plugin| &*plugin.id.name).collect();
-        if members.is_empty() {
-            return vec![self.slots(&others, None)];
-        }
-        let mut lines: Vec<Vec<Slot>> = Vec::new();
-        for member in members {
-            let name = &*member.id.name;
-            let with: BTreeSet<&str> = others.iter().copied().chain([name]).collect();
-            let line = self.slots(&with, Some(name));
-            let same = lines.iter_mut().find(|other| {
-                other.len() == line.len()
-                    && other
-                        .iter()
-                        .zip(&line)
-                        .all(|(a, b)| a == b || (a.is_ml && b.is_ml))
-            });
-            match same {
-                Some(line) => line
-                    .iter_mut()
-                    .filter(|slot| slot.is_ml)
-                    .for_each(|slot| slot.names.push(name.into())),
-                None => lines.push(line),
-            }
-        }
-        lines
-    }
-
-    fn slots(&self, names: &BTreeSet<&str>, member: Option<&str>) -> Vec<Slot> {
-        let slot = |name: &str| Slot {
-            names: vec![name.into()],
-            is_ml: Some(name) == member,
-            when: self
-                .plugins
-                .get(name)
-                .map(|p| p.manifest.active_when.clone())
-                .unwrap_or(ActiveWhen::Always),
-        };
-        self.sorted(names).into_iter().map(slot).collect()
-    }
-
     /// The names in order, the smallest one first wherever the edges leave a choice.
     fn sorted<'a>(&self, names: &BTreeSet<&'a str>) -> Vec<&'a str> {
         self.precedence.sorted(names, &self.preferred)
-    }
-}
-
-/// A place in [`Generation::overview`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// The plugin, or members of `mlPolicy` that stand in for each other.
-    pub names: Vec<Arc<str>>,
-    /// What switches the first of them on.
-    pub when: ActiveWhen,
-    is_ml: bool,
-}
-
-impl Slot {
-    /// The place of one plugin.
-    #[must_use]
-    pub fn of(plugin: &Plugin) -> Self {
-        Self {
-            names: vec![plugin.id.name.clone()],
-            when: plugin.manifest.active_when.clone(),
-            is_ml: false,
-        }
     }
 }

@@ -129,9 +129,16 @@ impl<'a> Pair<'a> {
 }
 
 /// Whether two plugins can be active for one TrainJob.
-pub(super) fn can_meet(a: &Plugin, b: &Plugin) -> bool {
+fn can_meet(a: &Plugin, b: &Plugin) -> bool {
     let union = a.manifest.active_when.union();
-    union.is_none() || union != b.manifest.active_when.union()
+    (union.is_none() || union != b.manifest.active_when.union()) && !are_excluded(a, b)
+}
+
+/// Whether the operator keeps the two apart.
+pub(super) fn are_excluded(a: &Plugin, b: &Plugin) -> bool {
+    let excludes =
+        |a: &Plugin, b: &Plugin| a.settings.excludes.iter().any(|name| **name == *b.id.name);
+    excludes(a, b) || excludes(b, a)
 }
 
 fn edge(first: &Plugin, then: &Plugin, because: Because) -> Edge {
@@ -294,7 +301,7 @@ mod tests {
         let error = Generation::new((0..=MAX_PLUGINS).map(|at| plugin(at, 1, 0..at))).unwrap_err();
         assert_eq!(
             error.first().unwrap().to_string(),
-            "65 plugins are loaded, but at most 64 can be; exclude some"
+            "65 plugins are loaded, but at most 64 can be; leave some out, or disable them in the policy file"
         );
         assert_eq!(error.len(), 1);
     }

@@ -78,7 +78,8 @@ fn limits(settings: &Settings) -> BTreeMap<String, u64> {
     limits.filter_map(number).collect()
 }
 
-fn digest(value: &Value) -> String {
+/// The digest of a value: the same for two writings of one object.
+pub(crate) fn digest(value: &Value) -> String {
     format!("sha256:{}", hex(&Sha256::digest(canonical(value))))
 }
 

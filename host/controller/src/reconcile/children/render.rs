@@ -6,12 +6,12 @@ use trainyard_api::TrainJob;
 use trainyard_api::runtime::RuntimeKind;
 use trainyard_model::deadline::Deadline;
 use trainyard_model::lookup::{Asker, Lookups};
-use trainyard_render::{Problem, Rendered, Renderer};
+use trainyard_model::plan::{Plan, Planned};
+use trainyard_render::{Problem, Rendered, Renderer, plan_of};
 
 use super::Pass;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::plan::{Plan, Planned};
 use crate::reconcile::snapshot::Snapshot;
 use crate::watch::{JobSetState, RuntimeKey, RuntimeState};
 
@@ -179,7 +179,7 @@ impl Pass<'_> {
         if plan.is_kept_by(&now) {
             Ok(())
         } else {
-            Err(plan.pinned_against(&now))
+            Err(ReconcileError::pinned(plan, &now))
         }
     }
 
@@ -247,7 +247,7 @@ impl Rendering {
         let mut rendered = renderer
             .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
             .map_err(ReconcileError::render)?;
-        let plan = Plan::of(&rendered);
+        let plan = plan_of(&rendered.plan);
         let read = rendered.read_lookups();
         // What is pinned was read by the very same calls, so that there is nothing to renew.
         let lookups = match pinned {
@@ -256,7 +256,7 @@ impl Rendering {
         };
         let same = snapshot.renew(plan.clone(), lookups, renderer.facts());
         if let (Some(pinned), false) = (&pinned, same) {
-            return Err(pinned.pinned_against(&plan));
+            return Err(ReconcileError::pinned(pinned, &plan));
         }
         let same = match &pinned {
             Some(_) => same,

@@ -1,13 +1,10 @@
 //! The plan of a TrainJob: the plugins that it was rendered by, with all that was set for them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use trainyard_model::names::hex;
-use trainyard_model::plugin::{PinnedSettings, Plugin};
-use trainyard_render::Rendered;
+use serde_json::Value;
 
-use super::error::ReconcileError;
+use super::digest;
+use crate::plugin::{PinnedSettings, Plugin};
 
 /// One plugin of a plan, with its complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +24,7 @@ pub struct Planned {
 
 impl Planned {
     /// A loaded plugin with that configuration.
+    #[must_use]
     pub fn of(plugin: &Plugin, config: &Value) -> Self {
         Self {
             name: plugin.id.name.to_string(),
@@ -55,27 +53,18 @@ impl Planned {
 /// The plan of a TrainJob.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The digest of its plugins, `sha256:` in front: two TrainJobs of one digest went the same way.
+    /// Its digest, whose form the digest module of this folder says: two TrainJobs of one digest went the same way.
     pub digest: String,
     /// The plugins in their order.
     pub plugins: Vec<Planned>,
 }
 
 impl Plan {
-    /// The plan by which a TrainJob was rendered.
-    pub fn of(rendered: &Rendered) -> Self {
-        let active = rendered.plan.iter();
-        let planned = active.map(|active| Planned::of(&active.plugin, &active.config));
-        Self::new(planned.collect())
-    }
-
     /// A plan of plugins in that order.
+    #[must_use]
     pub fn new(plugins: Vec<Planned>) -> Self {
-        let digest = Sha256::digest(json!(plugins).to_string());
-        Self {
-            digest: format!("sha256:{}", hex(&digest)),
-            plugins,
-        }
+        let digest = digest::of_planned(&plugins);
+        Self { digest, plugins }
     }
 
     /// Whether a TrainJob that is pinned to this plan may be rendered by that one: the same plugins in the same order, each
@@ -86,14 +75,6 @@ impl Plan {
             && self
                 .pairs(now)
                 .all(|(then, now)| then.changes(now).is_empty())
-    }
-
-    /// The error of a started TrainJob that is pinned to this plan, and would be rendered by that one.
-    pub(crate) fn pinned_against(&self, now: &Self) -> ReconcileError {
-        ReconcileError::PlanIsPinned {
-            pinned: self.in_words(),
-            change: self.change(now),
-        }
     }
 
     fn has_the_files_of(&self, now: &Self) -> bool {
@@ -107,8 +88,9 @@ impl Plan {
         self.plugins.iter().zip(&now.plugins)
     }
 
-    /// What is different now.
-    fn change(&self, now: &Self) -> String {
+    /// What is different in the plan by which a TrainJob that is pinned to this one would be rendered now.
+    #[must_use]
+    pub fn change(&self, now: &Self) -> String {
         if !self.has_the_files_of(now) {
             return format!("its plugins are now {}", now.in_words());
         }
@@ -125,7 +107,9 @@ impl Plan {
         }
     }
 
-    fn in_words(&self) -> String {
+    /// The plugins in one sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
         let named =
             |plugin: &Planned| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest);
         match &*self.plugins {
@@ -141,12 +125,10 @@ mod tests {
 
     use std::sync::Arc;
 
-    use trainyard_model::claims::Grants;
-    use trainyard_model::limits::Limits;
-    use trainyard_model::manifest::Manifest;
-    use trainyard_model::plugin::Settings;
+    use serde_json::json;
 
     use super::*;
+    use crate::{claims::Grants, limits::Limits, manifest::Manifest, plugin::Settings};
 
     fn planned(name: &str, digest: &str, settings: Settings) -> Planned {
         let manifest = json!({
@@ -194,7 +176,7 @@ mod tests {
             let now = plan(settings);
             assert!(!then.is_kept_by(&now), "{words}");
             assert_ne!(then.digest, now.digest);
-            let error = then.pinned_against(&now).to_string();
+            let error = then.change(&now);
             assert!(error.contains(words), "{words}: {error}");
         }
         // The default in words is the default.
@@ -213,7 +195,7 @@ mod tests {
         ] {
             let now = Plan::new(now);
             assert!(!then.is_kept_by(&now), "{now:?}");
-            let error = then.pinned_against(&now).to_string();
+            let error = then.change(&now);
             assert!(error.contains("its plugins are now"), "{error}");
         }
     }

@@ -1,0 +1,88 @@
+//! A set of plugins that may become a generation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Edge, Generation, MAX_PLUGINS, PlanError, PossibleClash, Slot, precedence::Precedence,
+};
+use crate::plugin::Plugin;
+
+/// A set of plugins with all that keeps it from being used: what would be, also where it would be refused.
+#[derive(Debug)]
+pub struct Candidate {
+    draft: Generation,
+    errors: Vec<PlanError>,
+}
+
+impl Candidate {
+    /// Checks the plugins against each other. Beyond [`MAX_PLUGINS`] nothing else is checked.
+    #[must_use]
+    pub fn new(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Self {
+        let mut by_name = BTreeMap::new();
+        let mut errors = Vec::new();
+        for plugin in plugins {
+            let name = plugin.id.name.clone();
+            if by_name.insert(name.clone(), plugin).is_some() {
+                errors.push(PlanError::SameName { name });
+            }
+        }
+        let mut draft = Generation {
+            plugins: by_name,
+            edges: Vec::new(),
+            precedence: Precedence::default(),
+            uncertain: Vec::new(),
+            excluded: Vec::new(),
+            preferred: Vec::new(),
+        };
+        if draft.plugins.len() > MAX_PLUGINS {
+            let plugins = draft.plugins.keys().cloned().collect();
+            errors = vec![PlanError::TooMany { plugins }];
+            return Self { draft, errors };
+        }
+        errors.extend(draft.connect());
+        errors.extend(draft.cycles());
+        Self { draft, errors }
+    }
+
+    /// The generation, if nothing is wrong.
+    ///
+    /// # Errors
+    /// As of [`Self::errors`].
+    pub fn into_generation(self) -> Result<Generation, Vec<PlanError>> {
+        if self.errors.is_empty() {
+            Ok(self.draft)
+        } else {
+            Err(self.errors)
+        }
+    }
+
+    /// Every conflict and every cycle.
+    #[must_use]
+    pub fn errors(&self) -> &[PlanError] {
+        &self.errors
+    }
+
+    /// What orders the plugins.
+    #[must_use]
+    pub fn edges(&self) -> &[Edge] {
+        &self.draft.edges
+    }
+
+    /// As of [`Generation::possible_clashes`].
+    #[must_use]
+    pub fn possible_clashes(&self) -> Vec<PossibleClash> {
+        self.draft.possible_clashes()
+    }
+
+    /// As of [`Generation::overview`], without the plugins that are in a cycle or after one.
+    #[must_use]
+    pub fn overview(&self) -> Vec<Vec<Slot>> {
+        self.draft.overview()
+    }
+
+    /// As of [`Generation::digest`].
+    #[must_use]
+    pub fn digest(&self) -> String {
+        self.draft.digest()
+    }
+}

@@ -1,0 +1,134 @@
+//! The digest of a plan: one text for all that decides what plugins make of a TrainJob, so that two processes can be compared.
+//!
+//! It is `sha256:` and the SHA-256 of this text in lower-case hexadecimal. Each line ends with a line feed, and the words of a line
+//! are separated by one space:
+//!
+//! ```text
+//! trainyard plan 1
+//! plugin NAME VERSION CONTENT config CONFIG operator GRANTS CONFIG ORDER
+//! excludes NAME NAME
+//! order NAME NAME|NAME
+//! ```
+//!
+//! - One `plugin` line for each plugin, by name. `CONTENT` is the digest of its component. Behind `config` stands the digest of its
+//!   configuration in the runtime, with the defaults of its schema. Behind `operator` stand those of what the operator set: the
+//!   grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin::PinnedSettings)). These digests are over
+//!   JSON without white space and with sorted keys. A word that is not known is `-`: without a TrainJob there is no configuration in
+//!   a runtime, and a plan of an earlier release pins no settings.
+//! - One `excludes` line for each pair that the operator keeps apart, of plans without a TrainJob.
+//! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` that has an order of its
+//!   own. Members that stand in for each other are joined by `|`.
+//!
+//! None of these words can hold a space. Limits are not part of it: they decide whether a call ends, and never what it writes, and a
+//! release that knows a further limit would change every digest.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{Generation, Planned, Slot};
+use crate::{
+    names::hex,
+    plugin::{PinnedSettings, Plugin, canonical_digest},
+};
+
+/// The first line: which form of the text follows.
+const FORM: &str = "trainyard plan 1";
+
+/// A word that is not known.
+const UNKNOWN: &str = "-";
+
+/// One plugin in the digest's text.
+struct Line<'a> {
+    name: &'a str,
+    version: &'a str,
+    content: &'a str,
+    config: Option<&'a Value>,
+    settings: Option<PinnedSettings>,
+}
+
+impl<'a> Line<'a> {
+    fn of_loaded(plugin: &'a Plugin) -> Self {
+        Self {
+            name: &plugin.id.name,
+            version: &plugin.id.version,
+            content: &plugin.id.digest,
+            config: None,
+            settings: Some(plugin.pinned_settings()),
+        }
+    }
+
+    fn of_planned(planned: &'a Planned) -> Self {
+        Self {
+            name: &planned.name,
+            version: &planned.version,
+            content: &planned.digest,
+            config: Some(&planned.config),
+            settings: planned.settings.clone(),
+        }
+    }
+}
+
+impl Generation {
+    /// The digest of all loaded plugins in their orders: the same in whatever order they were loaded.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let plugins = self.plugins().map(|plugin| Line::of_loaded(plugin));
+        let excluded = self.excluded().iter().map(|(a, b)| (&**a, &**b));
+        let orders = self.overview();
+        digest(
+            plugins.collect(),
+            excluded,
+            orders.iter().map(|order| words(order)),
+        )
+    }
+}
+
+/// The digest of the plugins of one TrainJob, which are given in their order.
+pub(super) fn of_planned(planned: &[Planned]) -> String {
+    let order: Vec<_> = planned.iter().map(|planned| &*planned.name).collect();
+    let lines = planned.iter().map(Line::of_planned);
+    digest(lines.collect(), [], [order.join(" ")])
+}
+
+/// An order as one line.
+fn words(order: &[Slot]) -> String {
+    let slots: Vec<_> = order.iter().map(|slot| slot.names.join("|")).collect();
+    slots.join(" ")
+}
+
+fn digest<'a>(
+    mut plugins: Vec<Line<'a>>,
+    excluded: impl IntoIterator<Item = (&'a str, &'a str)>,
+    orders: impl IntoIterator<Item = String>,
+) -> String {
+    plugins.sort_by_key(|line| line.name);
+    let mut text = format!("{FORM}\n");
+    for plugin in plugins {
+        let config = plugin.config.map(canonical_digest);
+        let of_settings =
+            |part: fn(&PinnedSettings) -> &str| plugin.settings.as_ref().map_or(UNKNOWN, part);
+        // Writing to a text does not fail.
+        let _ = writeln!(
+            text,
+            "plugin {} {} {} config {} operator {} {} {}",
+            plugin.name,
+            plugin.version,
+            plugin.content,
+            config.as_deref().unwrap_or(UNKNOWN),
+            of_settings(|settings| &settings.grants),
+            of_settings(|settings| &settings.operator_config),
+            of_settings(|settings| &settings.order),
+        );
+    }
+    let excluded = excluded
+        .into_iter()
+        .map(|(a, b)| format!("excludes {a} {b}"));
+    let orders = orders.into_iter().map(|order| format!("order {order}"));
+    for line in excluded.chain(orders) {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    format!("sha256:{}", hex(&Sha256::digest(text)))
+}

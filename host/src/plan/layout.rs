@@ -1,0 +1,653 @@
+//! Where the parts of a graph stand on a page: plugins in layers, each below those that run before it; the members of a union side
+//! by side in a frame; lines around what stands between their ends.
+//!
+//! The steps are those of Sugiyama's method: layers, bends where a line crosses a layer, then places that shorten the lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::graph::{Graph, Link};
+
+/// The size of a node.
+pub(super) const NODE: (f64, f64) = (150.0, 52.0);
+/// The height of a frame's label.
+pub(super) const LABEL: f64 = 22.0;
+/// Between a frame and what is in it.
+const PAD: f64 = 14.0;
+/// Between two things of a layer.
+const GAP: f64 = 26.0;
+/// Between two layers.
+const RISE: f64 = 78.0;
+/// Around all.
+const MARGIN: f64 = 16.0;
+/// Half of the room of a line that crosses a layer.
+const BEND: f64 = 8.0;
+/// A row of plugins without any line is at least as wide before another one begins.
+const ROW: f64 = 800.0;
+/// How often the places are improved; the order within a layer is decided in the first ones.
+const PASSES: usize = 24;
+const ORDERING: usize = 12;
+
+/// A graph on a page.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// The left upper corner of each node.
+    pub(super) nodes: BTreeMap<usize, (f64, f64)>,
+    pub(super) frames: Vec<Frame>,
+    /// In the order of the graph's edges.
+    pub(super) edges: Vec<Route>,
+    /// In the order of the graph's clashes.
+    pub(super) clashes: Vec<Route>,
+}
+
+/// A frame around the members of a union.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) union: &'static str,
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// The way of a line, from the upper end to the lower one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Route {
+    pub(super) points: Vec<(f64, f64)>,
+    /// Whether it leads upwards.
+    pub(super) is_up: bool,
+    /// Where its number stands.
+    pub(super) badge: (f64, f64),
+}
+
+/// What is placed as one: a plugin, or the members of a union.
+struct Block {
+    members: Vec<usize>,
+    union: Option<&'static str>,
+}
+
+impl Block {
+    fn width(&self) -> f64 {
+        let members = self.members.len() as f64;
+        let frame = if self.union.is_some() { 2.0 * PAD } else { 0.0 };
+        members * NODE.0 + (members - 1.0) * PAD + frame
+    }
+
+    /// Where the middle of a member is, from the middle of the block.
+    fn offset(&self, node: usize) -> f64 {
+        let at = self.members.iter().position(|member| *member == node);
+        let middle = (self.members.len() as f64 - 1.0) / 2.0;
+        at.map_or(0.0, |at| (at as f64 - middle) * (NODE.0 + PAD))
+    }
+}
+
+/// A block or a bend in its layer.
+struct Item {
+    layer: usize,
+    half: f64,
+    /// The middle.
+    x: f64,
+    /// What it wants to stand below or above: the other item, and how far from its middle.
+    pulls: Vec<(usize, f64)>,
+}
+
+/// A line over its layers.
+struct Chain {
+    /// The items, from the upper end to the lower one.
+    items: Vec<usize>,
+    /// The nodes at its ends.
+    ends: (usize, usize),
+    is_up: bool,
+}
+
+pub(super) fn layout(graph: &Graph<'_>) -> Layout {
+    let blocks = blocks(graph);
+    let block_of = block_of(&blocks);
+    let ends = |link: &Link| Some((*block_of.get(&link.from)?, *block_of.get(&link.to)?));
+    let ordered: BTreeSet<_> = graph.edges.iter().filter_map(ends).collect();
+    let clashing = graph.clashes.iter().filter_map(ends);
+    let linked: BTreeSet<_> = ordered.iter().copied().chain(clashing).collect();
+    let is_linked = |block: &usize| linked.iter().any(|(a, b)| a == block || b == block);
+    let (linked, alone): (Vec<_>, Vec<_>) = (0..blocks.len()).partition(is_linked);
+    let mut page = Page::new(&blocks, &linked, &ranks(&linked, &ordered));
+    let chains: Vec<_> = graph
+        .edges
+        .iter()
+        .chain(&graph.clashes)
+        .map(|link| page.chain(&blocks, ends(link), link))
+        .collect();
+    page.improve();
+    let mut layout = Layout::default();
+    let tops = page.stack(&blocks, &mut layout);
+    page.rows(&blocks, &alone, &mut layout);
+    let mut routes = page.routes(&chains, &tops, &layout);
+    layout.clashes = routes.split_off(graph.edges.len());
+    layout.edges = routes;
+    layout
+}
+
+/// What is placed as one: the members of each union side by side, unless something runs after one of them and before another. Then
+/// those stand together that can.
+fn blocks(graph: &Graph<'_>) -> Vec<Block> {
+    let unions = graph.unions();
+    let whole = blocks_of(
+        graph,
+        unions.iter().map(|(union, all)| (*union, all.clone())),
+    );
+    let of_block = block_of(&whole);
+    let ends = |link: &Link| Some((*of_block.get(&link.from)?, *of_block.get(&link.to)?));
+    let edges: BTreeSet<_> = graph.edges.iter().filter_map(ends).collect();
+    let all: Vec<_> = (0..whole.len()).collect();
+    let layers = ranks(&all, &edges);
+    let leads_down = |(first, then): &(usize, usize)| layers.get(first) < layers.get(then);
+    if edges.iter().all(leads_down) {
+        return whole;
+    }
+    let nodes: Vec<_> = (0..graph.nodes.len()).collect();
+    let edges = graph
+        .edges
+        .iter()
+        .map(|link| (link.from, link.to))
+        .collect();
+    let layers = ranks(&nodes, &edges);
+    let mut parts: BTreeMap<(&'static str, usize), Vec<usize>> = BTreeMap::new();
+    for (union, members) in &unions {
+        let is_linked = |node: &usize| edges.iter().any(|(a, b)| a == node || b == node);
+        let layer = |node: &usize| layers.get(node).copied().unwrap_or_default();
+        let (linked, free): (Vec<_>, Vec<_>) = members.iter().copied().partition(is_linked);
+        let first = linked.iter().map(layer).min().unwrap_or_default();
+        for node in linked {
+            parts.entry((*union, layer(&node))).or_default().push(node);
+        }
+        parts.entry((*union, first)).or_default().extend(free);
+    }
+    blocks_of(
+        graph,
+        parts.into_iter().map(|((union, _), all)| (union, all)),
+    )
+}
+
+/// The block of each node.
+fn block_of(blocks: &[Block]) -> BTreeMap<usize, usize> {
+    let blocks = blocks.iter().enumerate();
+    let nodes = blocks.flat_map(|(at, block)| block.members.iter().map(move |node| (*node, at)));
+    nodes.collect()
+}
+
+/// Those frames, and the nodes that are in none.
+fn blocks_of(
+    graph: &Graph<'_>,
+    framed: impl Iterator<Item = (&'static str, Vec<usize>)>,
+) -> Vec<Block> {
+    let framed = framed.map(|(union, members)| Block {
+        members,
+        union: Some(union),
+    });
+    let mut blocks: Vec<_> = framed.collect();
+    let in_frame: BTreeSet<usize> = block_of(&blocks).into_keys().collect();
+    let alone = (0..graph.nodes.len()).filter(|node| !in_frame.contains(node));
+    blocks.extend(alone.map(|node| Block {
+        members: vec![node],
+        union: None,
+    }));
+    blocks.sort_by_key(|block| block.members.first().copied());
+    blocks
+}
+
+/// The layer of each block: below all that run before it, and as near as it can be to what runs after it. Members of unions may seem
+/// to make a cycle, which no TrainJob has: then the first one that is left goes on.
+fn ranks(blocks: &[usize], edges: &BTreeSet<(usize, usize)>) -> BTreeMap<usize, usize> {
+    let mut left: BTreeSet<usize> = blocks.iter().copied().collect();
+    let mut ranks: BTreeMap<usize, usize> = BTreeMap::new();
+    while let Some(first) = left.first().copied() {
+        let is_free = |block: &usize| {
+            let mut before = edges.iter().filter(|(_, then)| then == block);
+            before.all(|(first, _)| first == block || !left.contains(first))
+        };
+        let next = left.iter().copied().find(is_free).unwrap_or(first);
+        let above = edges.iter().filter(|(_, then)| *then == next);
+        let above = above.filter_map(|(first, _)| ranks.get(first)).max();
+        let rank = above.map_or(0, |above| above + 1);
+        ranks.insert(next, rank);
+        left.remove(&next);
+    }
+    let mut from_below: Vec<_> = ranks.iter().map(|(block, rank)| (*rank, *block)).collect();
+    from_below.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+    for (rank, block) in from_below {
+        let below = edges.iter().filter(|(first, _)| *first == block);
+        let below = below.filter_map(|(_, then)| ranks.get(then)).min();
+        if let Some(below) = below.copied()
+            && below > rank + 1
+        {
+            ranks.insert(block, below - 1);
+        }
+    }
+    ranks
+}
+
+/// The items of the layers.
+struct Page {
+    items: Vec<Item>,
+    /// The item of each block.
+    of_block: BTreeMap<usize, usize>,
+    layers: Vec<Vec<usize>>,
+}
+
+impl Page {
+    fn new(blocks: &[Block], linked: &[usize], ranks: &BTreeMap<usize, usize>) -> Self {
+        let mut page = Self {
+            items: Vec::new(),
+            of_block: BTreeMap::new(),
+            layers: Vec::new(),
+        };
+        for at in linked {
+            if let (Some(block), Some(layer)) = (blocks.get(*at), ranks.get(at)) {
+                let item = page.add(*layer, block.width() / 2.0);
+                page.of_block.insert(*at, item);
+            }
+        }
+        page
+    }
+
+    fn add(&mut self, layer: usize, half: f64) -> usize {
+        let item = self.items.len();
+        if self.layers.len() <= layer {
+            self.layers.resize(layer + 1, Vec::new());
+        }
+        let others = self.layers.get_mut(layer);
+        let x = others.as_ref().map_or(0.0, |others| others.len() as f64);
+        others.into_iter().for_each(|others| others.push(item));
+        self.items.push(Item {
+            layer,
+            half,
+            x,
+            pulls: Vec::new(),
+        });
+        item
+    }
+
+    fn layer_of(&self, item: usize) -> usize {
+        self.items.get(item).map_or(0, |item| item.layer)
+    }
+
+    /// Makes the bends of a line.
+    fn chain(
+        &mut self,
+        blocks: &[Block],
+        ends: Option<(usize, usize)>,
+        link: &Link,
+    ) -> Option<Chain> {
+        let (from, to) = ends?;
+        let (a, b) = (*self.of_block.get(&from)?, *self.of_block.get(&to)?);
+        let is_up = self.layer_of(a) > self.layer_of(b);
+        let of = |item, block: usize, node| {
+            let offset = blocks.get(block).map_or(0.0, |block| block.offset(node));
+            (item, offset, node)
+        };
+        let (a, b) = (of(a, from, link.from), of(b, to, link.to));
+        let (upper, lower) = if is_up { (b, a) } else { (a, b) };
+        let bends = self.layer_of(upper.0) + 1..self.layer_of(lower.0);
+        let bends: Vec<_> = bends.map(|layer| (self.add(layer, BEND), 0.0)).collect();
+        let along: Vec<(usize, f64)> = std::iter::once((upper.0, upper.1))
+            .chain(bends)
+            .chain([(lower.0, lower.1)])
+            .collect();
+        for (one, other) in along.iter().zip(along.iter().skip(1)) {
+            for (from, to) in [(one, other), (other, one)] {
+                if let Some(item) = self.items.get_mut(from.0) {
+                    item.pulls.push((to.0, to.1 - from.1));
+                }
+            }
+        }
+        Some(Chain {
+            items: along.into_iter().map(|(item, _)| item).collect(),
+            ends: (upper.2, lower.2),
+            is_up,
+        })
+    }
+
+    /// Moves what is linked towards each other.
+    fn improve(&mut self) {
+        for pass in 0..PASSES {
+            let layers = 0..self.layers.len();
+            let layers: Vec<_> = if pass % 2 == 0 {
+                layers.collect()
+            } else {
+                layers.rev().collect()
+            };
+            for layer in layers {
+                let mut items = self.layers.get(layer).cloned().unwrap_or_default();
+                if pass < ORDERING {
+                    items.sort_by(|a, b| self.wanted(*a).total_cmp(&self.wanted(*b)));
+                }
+                self.place(&items);
+                if let Some(layer) = self.layers.get_mut(layer) {
+                    *layer = items;
+                }
+            }
+        }
+    }
+
+    /// Where an item would stand if it were alone.
+    fn wanted(&self, item: usize) -> f64 {
+        let Some(item) = self.items.get(item) else {
+            return 0.0;
+        };
+        let pulls = item.pulls.iter();
+        let places = pulls.filter_map(|(other, dx)| Some(self.items.get(*other)?.x + dx));
+        let (sum, count) = places.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
+        if count > 0.0 { sum / count } else { item.x }
+    }
+
+    /// Places the items of a layer in that order, as near as they can be to where they want to stand: neighbors that would overlap
+    /// form a group that stands at the mean of what they want.
+    fn place(&mut self, items: &[usize]) {
+        // The sum of what the members want, less their distances from the first; how many; and the items with those distances.
+        let mut groups: Vec<(f64, f64, Vec<(usize, f64)>)> = Vec::new();
+        let mut before: Option<(f64, f64)> = None;
+        for item in items {
+            let half = self.items.get(*item).map_or(0.0, |item| item.half);
+            let distance = before.map_or(0.0, |(distance, other)| distance + other + GAP + half);
+            before = Some((distance, half));
+            let mut group = (self.wanted(*item) - distance, 1.0, vec![(*item, distance)]);
+            while let Some(last) = groups.pop_if(|last| last.0 / last.1 > group.0 / group.1) {
+                let members = last.2.into_iter().chain(group.2);
+                group = (last.0 + group.0, last.1 + group.1, members.collect());
+            }
+            groups.push(group);
+        }
+        for (sum, count, members) in groups {
+            for (item, distance) in members {
+                if let Some(item) = self.items.get_mut(item) {
+                    item.x = sum / count + distance;
+                }
+            }
+        }
+    }
+
+    /// Puts the layers below each other. Returns where each begins and where its nodes do, and where it ends.
+    fn stack(&mut self, blocks: &[Block], layout: &mut Layout) -> Vec<(f64, f64, f64)> {
+        let left = self.items.iter().map(|item| item.x - item.half);
+        let shift = MARGIN - left.fold(f64::INFINITY, f64::min);
+        self.items.iter_mut().for_each(|item| item.x += shift);
+        let right = self.items.iter().map(|item| item.x + item.half);
+        layout.width = right.fold(0.0, f64::max) + MARGIN;
+        layout.height = MARGIN;
+        let mut tops = Vec::new();
+        for layer in &self.layers {
+            let has = |block: &Block, item: &usize| block.union.is_some() && layer.contains(item);
+            let mut of_block = self.of_block.iter();
+            let is_framed =
+                of_block.any(|(block, item)| blocks.get(*block).is_some_and(|b| has(b, item)));
+            let frame = if is_framed { LABEL + PAD } else { 0.0 };
+            let top = layout.height;
+            let end = top + frame + NODE.1 + if is_framed { PAD } else { 0.0 };
+            tops.push((top, top + frame, end));
+            layout.height = end + RISE;
+        }
+        if !self.layers.is_empty() {
+            layout.height += MARGIN - RISE;
+        }
+        for (block, item) in &self.of_block {
+            let (Some(block), Some(item)) = (blocks.get(*block), self.items.get(*item)) else {
+                continue;
+            };
+            let top = tops.get(item.layer).map_or(0.0, |(_, top, _)| *top);
+            put(block, item.x, top, layout);
+        }
+        tops
+    }
+
+    /// Puts plugins without any line into rows below the others.
+    fn rows(&self, blocks: &[Block], alone: &[usize], layout: &mut Layout) {
+        let most = layout.width.max(ROW) - MARGIN;
+        let mut blocks = alone.iter().filter_map(|at| blocks.get(*at)).peekable();
+        if layout.height == 0.0 {
+            layout.height = MARGIN;
+        }
+        while blocks.peek().is_some() {
+            let mut row: Vec<&Block> = Vec::new();
+            let mut x = MARGIN;
+            while let Some(block) =
+                blocks.next_if(|next| row.is_empty() || x + next.width() <= most)
+            {
+                x += block.width() + GAP;
+                row.push(block);
+            }
+            let is_framed = row.iter().any(|block| block.union.is_some());
+            let (above, below) = if is_framed {
+                (LABEL + PAD, PAD)
+            } else {
+                (0.0, 0.0)
+            };
+            layout.width = layout.width.max(x - GAP + MARGIN);
+            let top = layout.height + above;
+            x = MARGIN;
+            for block in row {
+                put(block, x + block.width() / 2.0, top, layout);
+                x += block.width() + GAP;
+            }
+            layout.height = top + NODE.1 + below + MARGIN;
+        }
+    }
+
+    /// The ways of the lines.
+    fn routes(
+        &self,
+        chains: &[Option<Chain>],
+        tops: &[(f64, f64, f64)],
+        layout: &Layout,
+    ) -> Vec<Route> {
+        let x = |item: Option<&usize>| item.and_then(|item| Some(self.items.get(*item)?.x));
+        let mut ports = Ports::default();
+        for chain in chains.iter().flatten() {
+            let items = &chain.items;
+            let (first, last) = (items.first(), items.last());
+            ports.add((chain.ends.0, false), x(items.get(1).or(last)));
+            ports.add((chain.ends.1, true), x(items.iter().nth_back(1).or(first)));
+        }
+        ports.sort();
+        let mut badges: Vec<(f64, f64)> = Vec::new();
+        let mut route = |chain: &Chain| {
+            let items = &chain.items;
+            let corner = |node| layout.nodes.get(&node).copied().unwrap_or_default();
+            let (upper, lower) = (corner(chain.ends.0), corner(chain.ends.1));
+            let is_beside = upper.1 >= lower.1;
+            let from = ports.take((chain.ends.0, false), x(items.get(1).or(items.last())));
+            let to = ports.take(
+                (chain.ends.1, true),
+                x(items.iter().nth_back(1).or(items.first())),
+            );
+            let mut points = vec![(upper.0 + from, upper.1 + NODE.1)];
+            let bends = items.iter().skip(1).take(items.len().saturating_sub(2));
+            for item in bends.filter_map(|item| self.items.get(*item)) {
+                let (top, _, end) = tops.get(item.layer).copied().unwrap_or_default();
+                points.extend([(item.x, top), (item.x, end)]);
+            }
+            // Within one layer the line hangs below both.
+            let end = if is_beside { lower.1 + NODE.1 } else { lower.1 };
+            points.push((lower.0 + to, end));
+            let badge = badge(&points, &badges);
+            badges.push(badge);
+            Route {
+                points,
+                is_up: chain.is_up,
+                badge,
+            }
+        };
+        let chains = chains.iter();
+        chains
+            .map(|chain| chain.as_ref().map(&mut route).unwrap_or_default())
+            .collect()
+    }
+}
+
+/// Puts a block with its middle at `x`, and its nodes at `top`.
+fn put(block: &Block, x: f64, top: f64, layout: &mut Layout) {
+    for node in &block.members {
+        let left = x + block.offset(*node) - NODE.0 / 2.0;
+        layout.nodes.insert(*node, (left, top));
+    }
+    if let Some(union) = block.union {
+        layout.frames.push(Frame {
+            union,
+            x: x - block.width() / 2.0,
+            y: top - LABEL - PAD,
+            width: block.width(),
+            height: LABEL + NODE.1 + 2.0 * PAD,
+        });
+    }
+}
+
+/// Where lines leave a node: side by side, in the order of where they lead.
+#[derive(Default)]
+struct Ports(BTreeMap<(usize, bool), Vec<(f64, bool)>>);
+
+impl Ports {
+    fn add(&mut self, side: (usize, bool), towards: Option<f64>) {
+        let ports = self.0.entry(side).or_default();
+        ports.push((towards.unwrap_or_default(), false));
+    }
+
+    fn sort(&mut self) {
+        for ports in self.0.values_mut() {
+            ports.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+    }
+
+    /// The next free port for a line that leads there, from the left side of the node.
+    fn take(&mut self, side: (usize, bool), towards: Option<f64>) -> f64 {
+        let towards = towards.unwrap_or_default();
+        let Some(ports) = self.0.get_mut(&side) else {
+            return NODE.0 / 2.0;
+        };
+        let count = ports.len() as f64;
+        let free = |(_, (x, is_taken)): &(usize, &mut (f64, bool))| *x == towards && !*is_taken;
+        let Some((at, port)) = ports.iter_mut().enumerate().find(free) else {
+            return NODE.0 / 2.0;
+        };
+        port.1 = true;
+        NODE.0 * (at as f64 + 1.0) / (count + 1.0)
+    }
+}
+
+/// Where the number of a line stands: on its first stretch, where no other number is.
+fn badge(points: &[(f64, f64)], others: &[(f64, f64)]) -> (f64, f64) {
+    const ROOM: f64 = 24.0;
+    let mut ends = points.iter().copied();
+    let (Some(a), Some(b)) = (ends.next(), ends.next()) else {
+        return (0.0, 0.0);
+    };
+    let on = |t: f64| {
+        // The curve of `svg::path`, whose ends are upright.
+        let bend = 3.0 * t * t - 2.0 * t * t * t;
+        let hang = if a.1 == b.1 { 0.75 * RISE / 2.0 } else { 0.0 };
+        let y = 1.5 * t * (1.0 - t) * (1.0 - t) + 1.5 * t * t * (1.0 - t) + t * t * t;
+        (a.0 + (b.0 - a.0) * bend, a.1 + (b.1 - a.1) * y + hang)
+    };
+    let is_free = |place: &(f64, f64)| {
+        let apart = |other: &(f64, f64)| (other.0 - place.0).hypot(other.1 - place.1) >= ROOM;
+        others.iter().all(apart)
+    };
+    let places = [0.5, 0.35, 0.65, 0.22, 0.78].map(on);
+    places.into_iter().find(is_free).unwrap_or(on(0.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::graph::Node;
+
+    fn link(from: usize, to: usize) -> Link {
+        Link {
+            from,
+            to,
+            labels: vec!["labels[a]".to_owned()],
+            is_declared: false,
+        }
+    }
+
+    fn graph(unions: &[Option<&'static str>], edges: &[(usize, usize)]) -> Graph<'static> {
+        let node = |union: &Option<&'static str>| Node {
+            name: "a",
+            version: "1.0.0",
+            union: *union,
+        };
+        Graph {
+            nodes: unions.iter().map(node).collect(),
+            edges: edges.iter().map(|(from, to)| link(*from, *to)).collect(),
+            clashes: Vec::new(),
+        }
+    }
+
+    fn overlap(a: (f64, f64), b: (f64, f64)) -> bool {
+        (a.0 - b.0).abs() < NODE.0 && (a.1 - b.1).abs() < NODE.1
+    }
+
+    fn is_readable(graph: &Graph<'_>) -> Layout {
+        let layout = layout(graph);
+        assert_eq!(layout.nodes.len(), graph.nodes.len());
+        assert_eq!(layout.edges.len(), graph.edges.len());
+        for (a, place) in &layout.nodes {
+            let (x, y) = *place;
+            assert!(x >= 0.0 && x + NODE.0 <= layout.width, "{a}: {place:?}");
+            assert!(y >= 0.0 && y + NODE.1 <= layout.height, "{a}: {place:?}");
+            for (b, other) in layout.nodes.iter().filter(|(b, _)| *b > a) {
+                assert!(!overlap(*place, *other), "{a} and {b} overlap");
+            }
+        }
+        layout
+    }
+
+    #[test]
+    fn nodes_do_not_overlap_and_stand_below_those_that_run_before() {
+        let edges = [
+            (0, 1),
+            (0, 2),
+            (0, 3),
+            (1, 4),
+            (2, 4),
+            (3, 4),
+            (0, 4),
+            (4, 6),
+        ];
+        let ml = Some("mlPolicy");
+        let graph = graph(&[None, ml, ml, ml, None, None, None], &edges);
+        let layout = is_readable(&graph);
+        let y = |node| layout.nodes.get(&node).map(|(_, y)| *y);
+        for (first, then) in edges {
+            assert!(y(first) < y(then), "{first} and {then}");
+        }
+        assert!(y(1) == y(2) && y(2) == y(3));
+        assert_eq!(layout.frames.len(), 1);
+        assert!(layout.edges.iter().all(|route| !route.is_up));
+    }
+
+    #[test]
+    fn as_many_plugins_as_a_generation_has_are_placed() {
+        let edges: Vec<_> = (0..64)
+            .flat_map(|a| (a + 1..64).map(move |b| (a, b)))
+            .collect();
+        is_readable(&graph(&[None; 64], &edges));
+        is_readable(&graph(&[Some("mlPolicy"); 64], &[]));
+        is_readable(&graph(&[None; 64], &[]));
+        is_readable(&graph(&[], &[]));
+    }
+
+    #[test]
+    fn what_runs_between_two_members_of_a_union_parts_them() {
+        let ml = Some("mlPolicy");
+        let layout = is_readable(&graph(&[ml, ml, ml, None], &[(0, 3), (3, 1)]));
+        assert_eq!(layout.frames.len(), 2);
+        assert!(layout.edges.iter().all(|route| !route.is_up));
+    }
+
+    #[test]
+    fn what_seems_a_cycle_through_members_of_a_union_is_drawn() {
+        let ml = Some("mlPolicy");
+        let edges = [(0, 2), (2, 1), (1, 3), (3, 0)];
+        let layout = is_readable(&graph(&[ml, ml, None, None], &edges));
+        assert_eq!(layout.edges.iter().filter(|route| route.is_up).count(), 1);
+    }
+}

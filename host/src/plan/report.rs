@@ -1,0 +1,284 @@
+//! What there is to say of a plan: of all loaded plugins, or of one TrainJob.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use trainyard_model::{
+    claims::{ClaimPath, Claims, Grants, Touch},
+    manifest::{ActiveWhen, NodeSet},
+    plan::{Because, Edge, Generation, PossibleClash, Slot},
+    plugin::Plugin,
+};
+use trainyard_render::{Active, plan_of};
+
+/// A plan.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlanReport<'a> {
+    /// None for the plan of all that is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) train_job: Option<String>,
+    /// The digest of the plugins, what is set for them, and their order.
+    pub(super) digest: String,
+    /// The order; members of one union that stand in for each other side by side.
+    pub(super) orders: Vec<Vec<Vec<String>>>,
+    /// The plugins, in their order.
+    pub(super) plugins: Vec<PluginReport<'a>>,
+    /// Why one runs before another.
+    pub(super) because: Vec<Reason>,
+    /// Writes that a TrainJob's own values may bring to one place.
+    pub(super) possible_clashes: Vec<Clash>,
+    /// Pairs that the policy file keeps apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) excluded: Vec<[String; 2]>,
+    /// Plugins that the policy file disables.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) disabled: &'a [String],
+}
+
+/// A plugin of a plan.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PluginReport<'a> {
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    pub(super) digest: &'a str,
+    #[serde(serialize_with = "as_text")]
+    pub(super) active_when: &'a ActiveWhen,
+    pub(super) phases: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) claims: Option<&'a Claims>,
+    /// The pod sets that `numNodes` counts by this plugin.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) node_sets: &'a [NodeSet],
+    /// What the operator grants it; none of what it claims is left out where it is a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grants: Option<GrantsReport>,
+}
+
+fn as_text<S: serde::Serializer>(value: &&ActiveWhen, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+/// What a plugin may do.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum GrantsReport {
+    /// All that it claims.
+    AsClaimed(&'static str),
+    /// The default, and these paths.
+    Paths(Vec<String>),
+}
+
+impl GrantsReport {
+    fn of(grants: &Grants) -> Self {
+        match grants {
+            Grants::AsClaimed => Self::AsClaimed("as claimed"),
+            Grants::Paths(paths) => {
+                let paths: BTreeSet<_> = paths.iter().map(ToString::to_string).collect();
+                Self::Paths(paths.into_iter().collect())
+            }
+        }
+    }
+}
+
+/// Why one plugin runs before another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reason {
+    pub(super) first: String,
+    pub(super) then: String,
+    /// How the first touches the path; none where the order is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) touch: Option<String>,
+    /// The path as the second claims it; none where the order is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<String>,
+    pub(super) message: String,
+}
+
+impl From<&Edge> for Reason {
+    fn from(edge: &Edge) -> Self {
+        let (touch, path) = match &edge.because {
+            Because::Path { first, path } => (Some(first.to_string()), Some(path.clone())),
+            Because::Declared => (None, None),
+        };
+        Self {
+            first: edge.first.to_string(),
+            then: edge.then.to_string(),
+            touch,
+            path,
+            message: edge.to_string(),
+        }
+    }
+}
+
+/// Two writes that a TrainJob's own values may bring to one place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Clash {
+    pub(super) first: String,
+    pub(super) first_claim: String,
+    pub(super) second: String,
+    pub(super) second_claim: String,
+    pub(super) message: String,
+}
+
+impl From<&PossibleClash> for Clash {
+    fn from(clash: &PossibleClash) -> Self {
+        Self {
+            first: clash.first.to_string(),
+            first_claim: clash.first_path.clone(),
+            second: clash.second.to_string(),
+            second_claim: clash.second_path.clone(),
+            message: clash.to_string(),
+        }
+    }
+}
+
+/// What all plans of one run have in common.
+pub(super) struct Relations<'a> {
+    generation: &'a Generation,
+    because: Vec<Reason>,
+    possible_clashes: Vec<Clash>,
+    /// Whether claims and grants are part of the report.
+    claims: bool,
+}
+
+impl<'a> Relations<'a> {
+    pub(super) fn new(generation: &'a Generation, claims: bool) -> Self {
+        let clashes = generation.possible_clashes();
+        Self {
+            generation,
+            because: generation.edges().iter().map(Reason::from).collect(),
+            possible_clashes: clashes.iter().map(Clash::from).collect(),
+            claims,
+        }
+    }
+
+    /// The plan of all loaded plugins.
+    pub(super) fn of_all(&'a self, disabled: &'a [String]) -> PlanReport<'a> {
+        let orders = self.generation.overview();
+        let mut plugins: Vec<&Plugin> = self.generation.plugins().map(|plugin| &**plugin).collect();
+        let turn = |plugin: &&Plugin| {
+            let place = |order: &Vec<Slot>| {
+                order
+                    .iter()
+                    .position(|slot| slot.names.contains(&plugin.id.name))
+            };
+            orders.iter().filter_map(place).max()
+        };
+        plugins.sort_by_key(turn);
+        let excluded = self.generation.excluded().iter();
+        PlanReport {
+            disabled,
+            excluded: excluded
+                .map(|(a, b)| [a.to_string(), b.to_string()])
+                .collect(),
+            ..self.report(None, self.generation.digest(), in_words(&orders), &plugins)
+        }
+    }
+
+    /// The plan of one TrainJob.
+    pub(super) fn of_job(&'a self, job: String, plan: &'a [Active]) -> PlanReport<'a> {
+        let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
+        let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
+        self.report(
+            Some(job),
+            plan_of(plan).digest,
+            in_words(&[order]),
+            &plugins,
+        )
+    }
+
+    fn report(
+        &'a self,
+        train_job: Option<String>,
+        digest: String,
+        orders: Vec<Vec<Vec<String>>>,
+        plugins: &[&'a Plugin],
+    ) -> PlanReport<'a> {
+        let active: BTreeSet<&str> = plugins.iter().map(|plugin| &*plugin.id.name).collect();
+        let both = |a: &str, b: &str| active.contains(a) && active.contains(b);
+        let because = self
+            .because
+            .iter()
+            .filter(|one| both(&one.first, &one.then));
+        let clashes = self.possible_clashes.iter();
+        let clashes = clashes.filter(|one| both(&one.first, &one.second));
+        PlanReport {
+            train_job,
+            digest,
+            orders,
+            plugins: plugins.iter().map(|plugin| self.plugin(plugin)).collect(),
+            because: because.cloned().collect(),
+            possible_clashes: clashes.cloned().collect(),
+            excluded: Vec::new(),
+            disabled: &[],
+        }
+    }
+
+    fn plugin(&self, plugin: &'a Plugin) -> PluginReport<'a> {
+        let manifest = &plugin.manifest;
+        let phases = manifest.phases.iter();
+        PluginReport {
+            name: &plugin.id.name,
+            version: &plugin.id.version,
+            digest: &plugin.id.digest,
+            active_when: &manifest.active_when,
+            phases: phases.map(|phase| phase.name()).collect(),
+            claims: self.claims.then_some(&manifest.claims),
+            node_sets: if self.claims {
+                &manifest.node_sets
+            } else {
+                &[]
+            },
+            grants: self
+                .claims
+                .then(|| GrantsReport::of(&plugin.settings.grants)),
+        }
+    }
+}
+
+/// Orders by the names of the plugins in them.
+pub(super) fn in_words(orders: &[Vec<Slot>]) -> Vec<Vec<Vec<String>>> {
+    let names = |slot: &Slot| slot.names.iter().map(ToString::to_string).collect();
+    let order = |order: &Vec<Slot>| order.iter().map(names).collect();
+    orders.iter().map(order).collect()
+}
+
+/// An order as one line: `a -> {b | c} -> d`.
+pub(super) fn line(order: &[Vec<String>]) -> String {
+    let slot = |names: &Vec<String>| match &**names {
+        [name] => name.clone(),
+        names => format!("{{{}}}", names.join(" | ")),
+    };
+    let slots: Vec<_> = order.iter().map(slot).collect();
+    if slots.is_empty() {
+        "no plugin is active".to_owned()
+    } else {
+        slots.join(" -> ")
+    }
+}
+
+impl PlanReport<'_> {
+    pub(super) fn title(&self) -> String {
+        match &self.train_job {
+            Some(job) => format!("TrainJob {job}"),
+            None => "All loaded plugins".to_owned(),
+        }
+    }
+}
+
+impl<'a> PluginReport<'a> {
+    /// The paths that it claims.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &'a ClaimPath> + use<'a> {
+        let claims = self.claims.into_iter();
+        claims.flat_map(|claims| claims.iter().map(|(_, path)| path))
+    }
+
+    /// What it claims, with how it touches it.
+    pub(super) fn touches(&self) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+        self.claims.into_iter().flat_map(Claims::iter)
+    }
+}

@@ -1,0 +1,362 @@
+//! A plan can be looked at, as a flowchart or a page that needs nothing but itself, and a further plugin can be judged before it is
+//! loaded. Whatever a manifest holds is text there.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::{Value, json};
+use trainyard_cluster::with_manifest;
+
+/// Writes a plugin with those claims; its code is Torch's, which does nothing of what they say.
+fn plugin(folder: &Path, name: &str, more: Value) {
+    let mut manifest = json!({
+        "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
+    });
+    for (key, value) in more.as_object().unwrap() {
+        manifest[key] = value.clone();
+    }
+    let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
+    let plugin = with_manifest(&torch, &manifest.to_string()).unwrap();
+    fs::write(folder.join(format!("{name}.wasm")), plugin).unwrap();
+}
+
+fn claims(reads: &[&str], writes: &[&str]) -> Value {
+    json!({"claims": {"reads": reads, "writes": writes}})
+}
+
+fn policy(folder: &Path, plugins: &str) {
+    let text =
+        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {plugins}\n");
+    fs::write(folder.join("policy.yaml"), text).unwrap();
+}
+
+fn plan(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .arg("plan")
+        .args(arguments)
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", said(output));
+    text
+}
+
+/// A folder with plugins that depend on each other, and one that may clash.
+fn several() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    plugin(
+        at,
+        "devices",
+        claims(&[], &["pod-sets[*].containers[*].env[DEVICES]"]),
+    );
+    plugin(at, "labels", claims(&[], &["labels[$job]"]));
+    let reads = ["pod-sets[*].containers[*].env[DEVICES]"];
+    plugin(at, "reader", claims(&reads, &["labels[team]"]));
+    folder
+}
+
+#[test]
+fn as_a_flowchart() {
+    let folder = several();
+    let chart = printed(&plan(
+        folder.path(),
+        &["--plugin-dir", ".", "-o", "mermaid"],
+    ));
+    let lines: Vec<_> = chart.lines().collect();
+    assert_eq!(lines[0], "flowchart TB");
+    assert!(chart.contains("[\"devices<br/>1.0.0\"]"), "{chart}");
+    let path = "pod-sets#91;#42;#93;.containers#91;#42;#93;.env#91;DEVICES#93;";
+    let edge = |line: &&&str| line.contains("-->") && line.contains(&format!("|\"{path}\"|"));
+    assert_eq!(lines.iter().filter(edge).count(), 1, "{chart}");
+    let clash = |line: &&&str| line.contains("-.-|\"possible clash: labels");
+    assert_eq!(lines.iter().filter(clash).count(), 1, "{chart}");
+}
+
+#[test]
+fn as_a_page_that_needs_nothing_else() {
+    let folder = several();
+    policy(
+        folder.path(),
+        "[{name: reader, disabled: true}, {name: labels, excludes: [devices]}]",
+    );
+    let arguments = ["--plugin-dir", ".", "-o", "html", "--policy", "policy.yaml"];
+    let page = printed(&plan(folder.path(), &arguments));
+    for part in [
+        "default-src 'none'",
+        "<svg",
+        "pod-sets[*].containers[*].env[PET_*]",
+        "all that it claims (a built-in plugin)",
+        "<strong>reader</strong> is disabled",
+        "<strong>devices</strong> and <strong>labels</strong> are never active together",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for outside in [
+        "<script",
+        "<link",
+        "<img",
+        "@import",
+        "src=",
+        "http://",
+        "https://",
+        "javascript:",
+    ] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.ends_with("</html>\n"));
+    assert_eq!(page, printed(&plan(folder.path(), &arguments)));
+}
+
+#[test]
+fn of_each_train_job() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/torch-two-jobs");
+    let page = printed(&plan(&folder, &["-f", "input.yaml", "-o", "html"]));
+    assert_eq!(page.matches("<section>").count(), 2);
+    assert_eq!(page.matches("<!doctype html>").count(), 1);
+    let chart = printed(&plan(&folder, &["-f", "input.yaml", "-o", "mermaid"]));
+    assert_eq!(chart.matches("subgraph ").count(), 2);
+    assert_eq!(chart.matches("flowchart TB").count(), 1);
+}
+
+/// Claims and keys may hold any text.
+#[test]
+fn what_a_manifest_holds_is_nothing_but_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = [
+        r#"labels["<script>alert(1)</script>"]"#,
+        r#"labels["</style><img src=x onerror=alert(1)>"]"#,
+        r#"labels["a\"]; click n0p0 call alert() %% `x`"]"#,
+        r#"labels["&lt;\" onload=\"x"]"#,
+    ];
+    plugin(folder.path(), "one", claims(&[], &hostile));
+    plugin(folder.path(), "two", claims(&hostile, &[]));
+    for form in ["html", "mermaid", "table", "json"] {
+        let text = printed(&plan(
+            folder.path(),
+            &["--plugin-dir", ".", "--claims", "-o", form],
+        ));
+        if form == "html" {
+            assert!(text.contains("&lt;script&gt;alert(1)"), "{text}");
+            for tag in ["<script", "<img", "</style><"] {
+                assert!(!text.contains(tag), "{tag}");
+            }
+            assert_eq!(text.matches("</style>").count(), 1);
+            assert!(!text.contains("\" onload=") && text.contains("&amp;lt;"));
+        }
+        if form == "mermaid" {
+            let is_own = |line: &str| {
+                line == "flowchart TB"
+                    || line == "end"
+                    || line.starts_with("subgraph n0")
+                    || line.starts_with("n0p")
+            };
+            assert!(text.lines().all(is_own), "{text}");
+            assert!(
+                !text.contains(['<', '`', '%'])
+                    || !text.replace("<br/>", "").contains(['<', '`', '%'])
+            );
+        }
+    }
+}
+
+fn against(folder: &Path, file: &str, policy: &str) -> (Option<i32>, Value, String) {
+    self::policy(folder, policy);
+    let arguments = [
+        "--plugin-dir",
+        "loaded",
+        "--policy",
+        "policy.yaml",
+        "--against",
+        file,
+    ];
+    let json = plan(folder, &[&arguments[..], &["-o", "json"]].concat());
+    let table = plan(folder, &arguments);
+    assert_eq!(json.status, table.status);
+    let table = String::from_utf8(table.stdout).unwrap();
+    let report = serde_json::from_slice(&json.stdout).unwrap_or(Value::Null);
+    assert_eq!(
+        json.status.success(),
+        report["accepted"] == true,
+        "{}",
+        said(&json)
+    );
+    (json.status.code(), report, table)
+}
+
+fn folder_with_loaded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let loaded = folder.path().join("loaded");
+    fs::create_dir(&loaded).unwrap();
+    plugin(&loaded, "site", claims(&["labels[a]"], &["labels[b]"]));
+    folder
+}
+
+#[test]
+fn a_further_plugin_is_judged_before_it_is_loaded() {
+    let folder = folder_with_loaded();
+    plugin(
+        folder.path(),
+        "new",
+        claims(&["labels[b]"], &["annotations[x]"]),
+    );
+    let (code, report, table) = against(folder.path(), "new.wasm", "[]");
+    assert_eq!(code, Some(0), "{table}");
+    assert_eq!(report["problems"], json!([]));
+    assert_eq!(report["replaces"], Value::Null);
+    assert_eq!(report["orders"]["now"], json!([[["site"], ["torch"]]]));
+    assert_eq!(
+        report["orders"]["then"],
+        json!([[["site"], ["new"], ["torch"]]])
+    );
+    assert!(table.contains("order then: "), "{table}");
+    assert_ne!(report["digest"]["now"], report["digest"]["then"]);
+    let edges = report["because"]["added"].as_array().unwrap();
+    assert!(!edges.is_empty() && report["because"]["removed"] == json!([]));
+}
+
+#[test]
+fn a_plugin_that_would_be_refused_is_told_with_every_reason() {
+    let folder = folder_with_loaded();
+    // A conflict, a cycle, and two claims that nobody granted.
+    let writes = [
+        "labels[a]",
+        "labels[b]",
+        "pod-sets[*].scheduler-name",
+        "pod-sets[*].containers[*].image",
+    ];
+    plugin(folder.path(), "new", claims(&["labels[b]"], &writes));
+    let (code, report, table) = against(folder.path(), "new.wasm", "[]");
+    assert_eq!(code, Some(1));
+    let problems = report["problems"].as_array().unwrap();
+    let of = |kind: &str| {
+        let of_kind = problems.iter().filter(|problem| problem["kind"] == *kind);
+        of_kind.cloned().collect::<Vec<_>>()
+    };
+    let granted: Vec<_> = of("grant").iter().map(|one| one["path"].clone()).collect();
+    assert_eq!(granted, [writes[2], writes[3]]);
+    let [conflict] = &of("conflict")[..] else {
+        unreachable!("{problems:?}")
+    };
+    for (key, value) in [
+        ("first", "new"),
+        ("second", "site"),
+        ("firstClaim", "labels[b]"),
+        ("secondClaim", "labels[b]"),
+        ("place", "labels[b]"),
+    ] {
+        assert_eq!(conflict[key], value);
+    }
+    assert_eq!(of("cycle")[0]["plugins"], json!(["new", "site"]));
+    assert_eq!(report["digest"]["then"], Value::Null);
+    assert!(
+        table.contains("order then: none, because of the cycle"),
+        "{table}"
+    );
+    for problem in problems {
+        assert!(
+            table.contains(problem["message"].as_str().unwrap()),
+            "{table}"
+        );
+    }
+    // Each way out works, and all of them together let it in.
+    let grants = "grants: ['pod-sets[*].scheduler-name', 'pod-sets[*].containers[*].image']";
+    let (code, report, _) = against(
+        folder.path(),
+        "new.wasm",
+        &format!("[{{name: new, {grants}, after: [site]}}]"),
+    );
+    assert_eq!(code, Some(1), "the cycle stays: {report}");
+    let (code, report, _) = against(
+        folder.path(),
+        "new.wasm",
+        &format!("[{{name: new, {grants}, excludes: [site]}}]"),
+    );
+    assert_eq!((code, &report["problems"]), (Some(0), &json!([])));
+    let (code, ..) = against(
+        folder.path(),
+        "new.wasm",
+        &format!("[{{name: new, {grants}}}, {{name: site, disabled: true}}]"),
+    );
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn another_version_is_compared_with_the_loaded_one() {
+    let folder = folder_with_loaded();
+    let mut next = claims(&["labels[a]"], &["labels[c]"]);
+    next["version"] = json!("2.0.0");
+    plugin(folder.path(), "site", next);
+    let (code, report, table) = against(folder.path(), "site.wasm", "[]");
+    assert_eq!(code, Some(0), "{table}");
+    assert_eq!(report["replaces"]["version"], "1.0.0");
+    assert_eq!(report["plugin"]["version"], "2.0.0");
+    assert_eq!(
+        report["declares"],
+        json!({"added": ["writes `labels[c]`"], "removed": ["writes `labels[b]`"]})
+    );
+    assert!(
+        table.contains("+ declares: writes `labels[c]`\n- declares: writes `labels[b]`"),
+        "{table}"
+    );
+    // A digest that the operator pinned refuses it.
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let (code, report, _) = against(
+        folder.path(),
+        "site.wasm",
+        &format!("[{{name: site, digest: '{digest}', disabled: false}}]"),
+    );
+    assert_eq!(
+        (code, report),
+        (Some(1), Value::Null),
+        "the loaded one is refused too"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_plugin_is_an_error() {
+    let folder = folder_with_loaded();
+    fs::write(folder.path().join("text.wasm"), "no plugin").unwrap();
+    let output = plan(folder.path(), &["--against", "text.wasm"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stdout.is_empty() && said(&output).starts_with("error: text.wasm: "),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn its_digest_is_printed_and_does_not_depend_on_the_load_order() {
+    let folder = several();
+    let digest = |arguments: &[&str]| {
+        let table = printed(&plan(folder.path(), arguments));
+        let line = table
+            .lines()
+            .find_map(|line| line.strip_prefix("digest: "))
+            .unwrap()
+            .to_owned();
+        let json = printed(&plan(folder.path(), &[arguments, &["-o", "json"]].concat()));
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json[0]["digest"], *line);
+        line
+    };
+    let one = digest(&["--plugin", "devices.wasm", "--plugin", "reader.wasm"]);
+    let other = digest(&["--plugin", "reader.wasm", "--plugin", "devices.wasm"]);
+    assert_eq!(one, other);
+    assert_ne!(one, digest(&["--plugin", "reader.wasm"]));
+}
