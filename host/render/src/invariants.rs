@@ -45,6 +45,7 @@ pub(crate) fn check<'c>(
         };
         pod.one_name_for_a_container(position);
         pod.port_names(position);
+        pod.host_ports(position);
         for list in [Field::InitContainers, Field::Containers] {
             for id in record.containers(position, list) {
                 pod.mounts(position, id);
@@ -114,6 +115,7 @@ type PatchedMounts<'a> = BTreeMap<&'a Place, &'a Change>;
 type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
 
 const OTHER_NAME: &str = "give one of them another name";
+const OTHER_HOST_PORT: &str = "give one of them another host port, or none";
 const OTHER_PATH: &str = "mount one of them elsewhere, or leave it out";
 
 struct Pod<'a> {
@@ -180,6 +182,39 @@ impl Pod<'_> {
                         OTHER_NAME,
                     );
                 }
+            }
+        }
+    }
+
+    /// A port of the machine leads to one port of the pod. Init containers run one after the other, so that theirs meet
+    /// within one only.
+    fn host_ports(&mut self, position: u32) {
+        let record = self.record;
+        for init in record.containers(position, Field::InitContainers) {
+            self.one_port_for_a_host_port([init]);
+        }
+        self.one_port_for_a_host_port(record.containers(position, Field::Containers));
+    }
+
+    fn one_port_for_a_host_port(&mut self, ids: impl IntoIterator<Item = ContainerId>) {
+        let mut taken: BTreeMap<(u64, String, String), Owner> = BTreeMap::new();
+        let entries: Vec<Entry> = ids
+            .into_iter()
+            .flat_map(|id| self.entries(id, Field::Ports))
+            .collect();
+        for entry in entries {
+            let json = entry.datum.as_json();
+            let member = |name: &str| json.and_then(|json| json.get(name));
+            let text = |name: &str| member(name).and_then(Value::as_str);
+            let port = member("hostPort").and_then(Value::as_u64);
+            let Some(port) = port.filter(|port| *port != 0) else {
+                continue;
+            };
+            let protocol = text("protocol").unwrap_or("TCP").to_owned();
+            let address = text("hostIP").unwrap_or_default().to_owned();
+            let what = format!("two ports of one pod have the host port {port}/{protocol}");
+            if let Some(first) = taken.insert((port, protocol, address), entry.owner) {
+                self.clash(&what, first, entry.owner, OTHER_HOST_PORT);
             }
         }
     }

@@ -346,6 +346,29 @@ fn what_no_pod_may_be_is_refused_with_both_names() {
         "{both}"
     );
 
+    let host_port = |name: &'static str, in_: &'static str, host_port: u16| {
+        let claim = format!("pod-sets[*].containers[{in_}].ports[*]");
+        plugin(name, &[("writes", &claim)], move |call| {
+            let port = Port {
+                number: 9000,
+                protocol: "TCP".to_owned(),
+                host_port: Some(host_port),
+                ..Port::default()
+            };
+            let container = container(call, in_)?;
+            call.container_put_port(container, &port)
+        })
+    };
+    let both = refusal(&[host_port("aa", "node", 9000), host_port("bb", "side", 9000)]);
+    assert!(
+        both.contains("host port 9000/TCP")
+            && both.contains("plugin aa")
+            && both.contains("plugin bb"),
+        "{both}"
+    );
+    let apart = [host_port("aa", "node", 9000), host_port("bb", "side", 9001)];
+    render(&apart).unwrap_or_else(|problems| panic!("{}", problems[0]));
+
     let create = |name: &'static str, claim: &'static str| {
         plugin(name, &[("creates", claim)], move |call| {
             let set = pod_set(call, "node")?;

@@ -29,7 +29,7 @@ macro_rules! handles {
     (
         $(#[$doc:meta])*
         $handle:ident {
-            $($(#[$method_doc:meta])* fn $method:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $name:literal $call:ident($($pass:expr),*);)+
+            $($(#[$method_doc:meta])* fn $method:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $name:literal $call:ident($($pass:expr),*);)*
         }
     ) => {
         $(#[$doc])*
@@ -48,7 +48,21 @@ macro_rules! handles {
                     #[cfg(not(target_family = "wasm"))]
                     crate::table::Give::give(crate::native::with_call($name, |call| call.$call(*self.0 $(, $pass)*)))
                 }
-            )+
+            )*
+
+            /// What another method borrows of it.
+            #[cfg(target_family = "wasm")]
+            #[allow(dead_code)]
+            pub(crate) fn raw(&self) -> &crate::contract::raw::$handle {
+                &self.0
+            }
+
+            /// What another method borrows of it.
+            #[cfg(not(target_family = "wasm"))]
+            #[allow(dead_code)]
+            pub(crate) fn raw(&self) -> crate::contract::raw::$handle {
+                *self.0
+            }
         }
 
         impl crate::table::Give<$handle> for crate::contract::raw::$handle {

@@ -126,7 +126,7 @@ fn argument(name: &str, ty: &Type) -> anyhow::Result<String> {
         Type::Plain(_) => name.to_owned(),
         Type::String => format!("&{name}"),
         Type::Record(_) => format!("&{name}.into()"),
-        Type::Borrow(_) => format!("lent({name})"),
+        Type::Borrow(_) => format!("super::lent({name})"),
         Type::Option(inner) => match **inner {
             Type::Plain(_) => name.to_owned(),
             Type::String => format!("{name}.as_deref()"),

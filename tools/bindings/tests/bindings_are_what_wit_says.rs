@@ -87,6 +87,29 @@ fn a_method_is_added_by_its_signature_and_docs() {
 }
 
 #[test]
+fn a_resource_and_a_method_that_borrows_it_are_added_so_too() {
+    let object = "    /// One object to emit.";
+    let secret = format!("    /// Placed, never read.\n    resource secret-text;\n\n{object}");
+    let append = "        append: func(key: string, text: string);";
+    let borrows = format!(
+        "{append}\n/// Appends it.\nappend-secret: func(key: string, text: borrow<secret-text>);"
+    );
+    let lines = new_lines(&[(object, &secret), (append, &borrows)]);
+    for line in [
+        "host/model/src/contract/handle.rs: SecretText,",
+        "host/sandbox/src/contract/rows.rs: methods!(instance, \"secret-text\", handle::SecretText {",
+        "host/sandbox/src/contract/rows.rs: \"object.append-secret\" (key: String, text: Resource<handle::SecretText>) = object_append_secret(&key, super::lent(text));",
+        "plugins/sdk/src/contract/mod.rs: pub use self::objects::SecretText;",
+        "plugins/sdk/src/contract/objects.rs: fn append_secret(key: &str, text: &SecretText) = \"object.append-secret\" object_append_secret(key, text.raw());",
+    ] {
+        assert!(
+            lines.iter().any(|found| found == line),
+            "{line}\n{lines:#?}"
+        );
+    }
+}
+
+#[test]
 fn a_version_is_raised_in_wit_alone() {
     let lines = new_lines(&[("@1.0.0;", "@1.1.0;")]);
     assert!(

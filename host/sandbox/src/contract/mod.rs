@@ -27,7 +27,7 @@ use crate::state::{State, charge};
 /// Adds the methods of a resource, each with a row.
 macro_rules! methods {
     ($instance:ident, $resource:literal, $handle:ty {
-        $($name:literal ($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $call:ident($($pass:expr),*);)+
+        $($name:literal ($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $call:ident($($pass:expr),*);)*
     }) => {
         $instance.resource($resource, wasmtime::component::ResourceType::host::<$handle>(), |_, _| Ok(()))?;
         $($instance.func_wrap(
@@ -37,7 +37,7 @@ macro_rules! methods {
                 let value = crate::state::host(&mut store, $name, |call| call.$call(this $(, $pass)*))?;
                 Ok(methods!(@give value $(, $ret)?))
             },
-        )?;)+
+        )?;)*
     };
     (@give $value:ident) => { $value };
     (@give $value:ident, $ret:ty) => { (super::give::Give::<$ret>::give($value),) };

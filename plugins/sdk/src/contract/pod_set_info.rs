@@ -327,8 +327,8 @@ handles! {
         /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
         fn port(number: u16, protocol: &str) -> Option<Port> = "container.port" container_port(number, protocol);
         /// Adds a port, or replaces the one of the same number and protocol. A host port needs a grant. A name that
-        /// another port of the container has refuses the TrainJob; the number 0, also of the host port, or another
-        /// protocol ends the call.
+        /// another port of the container has refuses the TrainJob, and so does a host port that another port of the pod
+        /// has; the number 0, also of the host port, or another protocol ends the call.
         ///
         /// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
         fn put_port(port: &Port) = "container.put-port" container_put_port(&port.clone().into());
