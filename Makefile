@@ -56,7 +56,7 @@ test-harness: ## Run the tests of the cluster that test-cluster runs on.
 	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference
-test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, and what TrainJobs become; needs Go.
+test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, what TrainJobs become on 2,000; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored the_reference_differs_as_listed::; \
@@ -99,5 +99,5 @@ expected: setup ## Write the expected files of tests/cases anew; read the diff.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case
 
 .PHONY: expected-reference
-expected-reference: setup ## Write what the reference answers to tests/cases anew; needs Go.
+expected-reference: setup ## Write anew what the reference answers to tests/cases, read the diff; needs Go.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored the_reference_differs_as_listed::the_checked_in_answers

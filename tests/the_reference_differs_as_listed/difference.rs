@@ -62,6 +62,24 @@ pub(super) enum Difference {
     },
 }
 
+/// Who refuses an input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Side {
+    Trainyard,
+    Reference,
+}
+
+impl Difference {
+    /// Who alone refuses the input for it, if that is the difference.
+    pub(super) fn refused_by(&self) -> Option<Side> {
+        match self {
+            Self::RefusedByTrainyard(_) => Some(Side::Trainyard),
+            Self::RefusedByReference(_) => Some(Side::Reference),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: &Option<Value>| match value {
@@ -176,7 +194,11 @@ fn refusals(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
 
 /// Whether two refusals are about one field, or one about a field of the other's.
 fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
-    let (a, b) = (ours.field.to_lowercase(), theirs.field.to_lowercase());
+    let (mut a, b) = (ours.field.to_lowercase(), theirs.field.to_lowercase());
+    if !b.contains('[') {
+        // The reference does not always say which item of a list it is.
+        a = without_indices(&a);
+    }
     match theirs.by.as_str() {
         "panic" => false,
         // No field is named there.
@@ -186,6 +208,17 @@ fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
         _ if a.is_empty() || b.is_empty() => a == b && !is_incomplete(ours),
         _ => a.starts_with(&b) || b.starts_with(&a),
     }
+}
+
+/// The path without what stands in brackets.
+fn without_indices(path: &str) -> String {
+    let mut depth = 0;
+    let outside = |c: &char| {
+        let before = depth;
+        depth += i32::from(*c == '[') - i32::from(*c == ']');
+        before == 0 && depth == 0
+    };
+    path.chars().filter(outside).collect()
 }
 
 /// Whether it is about the runtime, or about what the runtime does not have.

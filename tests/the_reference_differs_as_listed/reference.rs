@@ -28,8 +28,9 @@ struct Kept {
     answers: Answers,
 }
 
-fn file() -> PathBuf {
-    folder().join("answers.jsonl")
+/// A file of answers that are checked in.
+fn file(name: &str) -> PathBuf {
+    folder().join(name)
 }
 
 fn folder() -> PathBuf {
@@ -45,9 +46,9 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// The answers that are checked in, by the names of the cases; whoever changes an input has to ask again.
-pub(super) fn kept(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answers> {
-    let text = fs::read_to_string(file()).unwrap();
+/// The answers that a file keeps, by the names of their inputs; whoever changes an input has to ask again.
+pub(super) fn kept(name: &str, inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answers> {
+    let text = fs::read_to_string(file(name)).unwrap();
     let kept = text
         .lines()
         .map(|line| serde_json::from_str::<Kept>(line).unwrap());
@@ -64,7 +65,7 @@ pub(super) fn kept(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answer
         .collect();
     assert!(
         stale.is_empty() && gone.is_empty(),
-        "tests/reference/oracle/answers.jsonl is out of date, run `make expected-reference`, which needs Go: \
+        "tests/reference/oracle/{name} is out of date, run `make expected-reference`, which needs Go: \
          new or changed are {stale:?}; gone are {gone:?}"
     );
     known
@@ -73,8 +74,12 @@ pub(super) fn kept(inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answer
         .collect()
 }
 
-/// Writes the answers that are checked in.
-pub(super) fn keep(inputs: &BTreeMap<String, String>, answers: &BTreeMap<String, Answers>) {
+/// Writes a file of answers.
+pub(super) fn keep(
+    name: &str,
+    inputs: &BTreeMap<String, String>,
+    answers: &BTreeMap<String, Answers>,
+) {
     let line = |(name, text): (&String, &String)| {
         let kept = Kept {
             case: name.clone(),
@@ -83,7 +88,25 @@ pub(super) fn keep(inputs: &BTreeMap<String, String>, answers: &BTreeMap<String,
         };
         serde_json::to_string(&kept).unwrap() + "\n"
     };
-    fs::write(file(), inputs.iter().map(line).collect::<String>()).unwrap();
+    fs::write(file(name), inputs.iter().map(line).collect::<String>()).unwrap();
+}
+
+/// How often the reference is asked: always with its plugins in two orders.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Runs {
+    /// Once with each.
+    Few,
+    /// Often enough to see nearly all that depends on the order of its maps.
+    Many,
+}
+
+impl Runs {
+    fn number(self) -> u32 {
+        match self {
+            Self::Few => 2,
+            Self::Many => 16,
+        }
+    }
 }
 
 /// The reference, running.
@@ -120,12 +143,17 @@ impl Reference {
     }
 
     /// Asks what becomes of the documents of a text.
-    pub(super) fn ask(&mut self, text: &str) -> Answers {
+    pub(super) fn ask(&mut self, text: &str, runs: Runs) -> Answers {
         #[derive(Deserialize)]
         struct Response {
             answers: Answers,
         }
-        writeln!(self.questions, "{}", json!({"yaml": text})).unwrap();
+        writeln!(
+            self.questions,
+            "{}",
+            json!({"yaml": text, "runs": runs.number()})
+        )
+        .unwrap();
         self.questions.flush().unwrap();
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();

@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "port-name",
-        lists: |seen| seen.path().ends_with("ports[29500].name"),
+        lists: |seen| seen.path().contains(".ports[29500]."),
     },
     Row {
         id: "env-sources",
@@ -92,6 +92,13 @@ pub(super) const ROWS: &[Row] = &[
         lists: override_without_place,
     },
     Row {
+        id: "torch-without-trainer",
+        lists: |seen| {
+            seen.our_refusal()
+                .is_some_and(|refusal| refusal.error.starts_with("torch needs a container"))
+        },
+    },
+    Row {
         id: "request-above-limit",
         lists: request_above_limit,
     },
@@ -101,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "init-order",
-        lists: |seen| seen.path().ends_with("initContainers.order"),
+        lists: |seen| seen.path().ends_with("initContainers.order") && is_reordered(seen),
     },
     Row {
         id: "two-sources",
@@ -177,19 +184,22 @@ fn is_processes(seen: &Seen<'_>) -> bool {
 }
 
 fn env_without_trainer(seen: &Seen<'_>) -> bool {
-    let missing =
-        seen.theirs().is_none() && (is_pet(seen.path()) || seen.path().ends_with(".ports[29500]"));
-    missing && seen.policy()["torch"].is_object() && seen.trainer().is_null()
+    let path = seen.path();
+    let of_node = path.contains(".containers[node].env[PET_")
+        || path.contains(".containers[node].ports[29500]");
+    of_node && seen.policy()["torch"].is_object() && seen.trainer().is_null()
 }
 
-/// The names of the resources that a map of requirements names.
-fn named(requirements: &Value) -> BTreeSet<&str> {
-    let lists = ["requests", "limits"]
-        .into_iter()
-        .filter_map(|list| requirements[list].as_object());
-    lists
-        .flat_map(|list| list.keys().map(String::as_str))
-        .collect()
+/// The lists and names of the resources that requirements name.
+fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
+    let names = |list| {
+        requirements[list]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(move |(name, _)| (list, name.as_str()))
+    };
+    ["requests", "limits"].into_iter().flat_map(names).collect()
 }
 
 fn partial_override(seen: &Seen<'_>) -> bool {
@@ -204,18 +214,18 @@ fn partial_override(seen: &Seen<'_>) -> bool {
 }
 
 fn accelerators(seen: &Seen<'_>) -> bool {
-    // The one name of an accelerator that the reference would take for one.
-    let disputed = |name: &&str| {
+    // What one of the two takes for accelerators, and the other does not.
+    let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
             || name.starts_with("google.com/")
             || name.starts_with("habana.ai/");
-        name.contains("gpu") && *name != "nvidia.com/gpu" || known
+        name.contains("gpu") && name != "nvidia.com/gpu" || known
     };
     let of_container = seen
         .node_containers()
         .flat_map(|container| named(&container["resources"]));
     let mut all = of_container.chain(named(&seen.trainer()["resourcesPerNode"]));
-    is_processes(seen) && all.any(|name| disputed(&name))
+    is_processes(seen) && all.any(|(_, name)| disputed(name))
 }
 
 fn master_address(seen: &Seen<'_>) -> bool {
@@ -225,9 +235,11 @@ fn master_address(seen: &Seen<'_>) -> bool {
 }
 
 fn ports(seen: &Seen<'_>) -> bool {
+    // One of them twice, or one less.
     let path = seen.path();
-    path.ends_with(".ports")
-        || path.contains(".ports[") && !path.ends_with(".name") && !env_without_trainer(seen)
+    let twice = path.ends_with(".ports") && seen.theirs().is_some_and(Value::is_array);
+    let lost = path.ends_with(']') && path.contains(".ports[") && seen.theirs().is_none();
+    twice || lost && seen.policy()["torch"].is_object() && !env_without_trainer(seen)
 }
 
 fn env_sources(seen: &Seen<'_>) -> bool {
@@ -260,11 +272,32 @@ fn container_claims(seen: &Seen<'_>) -> bool {
         && seen.trainer()["resourcesPerNode"].is_object()
 }
 
+/// Counts of a replicated job that the runtime's author wrote, and that nobody overrides.
 fn counts(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    let count = path.ends_with("].template.spec.parallelism")
-        || path.ends_with("].template.spec.completions");
-    count && !label_on_pod(seen)
+    let ends = [
+        "].template.spec.parallelism",
+        "].template.spec.completions",
+        ".env[PET_NNODES].value",
+    ];
+    let counted = |job: &&Value| {
+        let spec = &job["template"]["spec"];
+        let written = ["parallelism", "completions"]
+            .iter()
+            .any(|count| !spec[*count].is_null());
+        let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer";
+        let overridden = [seen.trainer(), seen.policy()]
+            .iter()
+            .any(|from| !from["numNodes"].is_null());
+        written && !(is_trainer && overridden) && is_of(path, job)
+    };
+    ends.iter().any(|end| path.ends_with(end)) && seen.replicated_jobs().any(|job| counted(&job))
+}
+
+/// Whether a path of a JobSet is below that replicated job.
+fn is_of(path: &str, job: &Value) -> bool {
+    let name = job["name"].as_str().unwrap_or_default();
+    path.starts_with(&format!("spec.replicatedJobs[{name}]"))
 }
 
 fn empty_image(seen: &Seen<'_>) -> bool {
@@ -273,17 +306,33 @@ fn empty_image(seen: &Seen<'_>) -> bool {
 
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
-/// Everything of a replicated job that has the label on its pods alone.
+/// What the label makes of a replicated job that has it on its pods alone: the step's counts and overrides.
 fn label_on_pod(seen: &Seen<'_>) -> bool {
-    seen.replicated_jobs().any(|job| {
+    let labelled = |job: &&Value| {
         let on_pod = &job["template"]["spec"]["template"]["metadata"]["labels"][STEP];
-        let name = job["name"].as_str().unwrap_or_default();
-        on_pod.is_string()
-            && job["template"]["metadata"]["labels"][STEP].is_null()
-            && seen
-                .path()
-                .starts_with(&format!("spec.replicatedJobs[{name}]"))
-    })
+        on_pod.is_string() && job["template"]["metadata"]["labels"][STEP].is_null()
+    };
+    let path = seen.path();
+    let changed = [".parallelism", ".completions", ".replicas"]
+        .iter()
+        .any(|end| path.ends_with(end))
+        || [
+            "command",
+            "args",
+            "image",
+            "env",
+            "envFrom",
+            "ports",
+            "resources",
+        ]
+        .iter()
+        .any(|field| path.contains(&format!("].{field}")));
+    let replicas = seen
+        .our_refusal()
+        .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
+    seen.replicated_jobs()
+        .filter(labelled)
+        .any(|job| replicas || changed && is_of(path, job))
 }
 
 fn count_below_one(seen: &Seen<'_>) -> bool {
@@ -332,10 +381,20 @@ fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
     let item = ["replicatedJobs", "containers", "initContainers"]
         .into_iter()
         .any(whole);
-    added && item
-        || seen.path() == "spec.replicatedJobs.order"
-        || refuses_patch(seen, "the runtime has no replicated job")
-        || refuses_patch(seen, "container `")
+    let order = seen.path().ends_with(".order") && !is_reordered(seen);
+    added && item || order || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
+}
+
+/// Whether a list has the same members in another order.
+fn is_reordered(seen: &Seen<'_>) -> bool {
+    let members = |list: Option<&Value>| -> BTreeSet<String> {
+        list.and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(Value::to_string)
+            .collect()
+    };
+    members(seen.theirs()) == members(seen.ours())
 }
 
 fn two_sources(seen: &Seen<'_>) -> bool {

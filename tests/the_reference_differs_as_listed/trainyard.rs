@@ -1,8 +1,14 @@
 //! What Trainyard makes of an input.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use trainyard_api::yaml;
+use serde_json::Value;
+use trainyard_api::{list, yaml};
 
 use super::difference::{Answer, Refusal};
 
@@ -18,6 +24,37 @@ pub(super) fn of_case(case: &Path) -> Answer {
             ..said(&read("warnings.txt").unwrap_or_default())
         },
         Err(_) => said(&read("expected.txt").unwrap()),
+    }
+}
+
+/// What the command makes of a text.
+pub(super) fn of_text(text: &str) -> Answer {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["render", "-f", "-", "-o", "json"])
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    command
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    let output = command.wait_with_output().unwrap();
+    let answer = said(&String::from_utf8(output.stderr).unwrap());
+    match output.status.code() {
+        Some(0) => {
+            let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+            Answer {
+                objects: list::unpack(printed).unwrap_or_else(|one| vec![one]),
+                ..answer
+            }
+        }
+        Some(1) => answer,
+        code => panic!("exit code {code:?}: {answer:?}"),
     }
 }
 

@@ -3,8 +3,8 @@
 //
 //	oracle CRDS
 //
-// CRDS is the folder of the reference's CRDs. In: one JSON object a line, {"yaml": documents}. Out: one line for each, with
-// every answer that the reference was seen to give, as it depends on the order of its plugins and of its maps.
+// CRDS is the folder of the reference's CRDs. In: one JSON object a line, {"yaml": documents, "runs": how often to judge them}.
+// Out: one line for each, {"answers": [...]}: the different answers, which depend on the order of the reference's plugins and maps.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 
 type request struct {
 	YAML string `json:"yaml"`
+	Runs int    `json:"runs"`
 }
 
 type response struct {
@@ -71,7 +72,7 @@ func run(args []string, in io.Reader, to io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &question); err != nil {
 			return err
 		}
-		answers, err := server.answers(question.YAML)
+		answers, err := server.answers(question.YAML, question.Runs)
 		if err != nil {
 			return err
 		}

@@ -22,10 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// runs is how often each input is judged, half of the times with the plugins in either order: enough to see most of what
-// depends on the order of a map.
-const runs = 8
-
 // unvalidated is the label by which the reference's webhook configuration leaves out a runtime.
 const unvalidated = "trainer.kubeflow.org/webhook-validation"
 
@@ -55,8 +51,9 @@ func newServer(crds string) (*server, error) {
 	return &server{scheme, resources, []*framework{forward, reverse}}, nil
 }
 
-// answers are the different answers to one input, in the order of their text.
-func (s *server) answers(text string) ([]json.RawMessage, error) {
+// answers are the different answers to one input, in the order of their text. It is judged so many times, half of them with the
+// plugins in either order.
+func (s *server) answers(text string, runs int) ([]json.RawMessage, error) {
 	objects, err := parse(text)
 	if err != nil {
 		return encode(answer{Refused: []refusal{{By: "yaml", Error: err.Error()}}})

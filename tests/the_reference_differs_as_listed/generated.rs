@@ -1,0 +1,62 @@
+//! TrainJobs with their runtimes, as people write them: most are in order, some are not.
+
+mod job;
+#[path = "../../host/api/tests/merge_inputs/parts.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod parts;
+mod pod;
+mod runtime;
+
+use proptest::{
+    prelude::*,
+    strategy::{BoxedStrategy, ValueTree},
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+use serde_json::{Map, Value};
+use trainyard_api::yaml;
+
+/// The first `count` inputs, the same ones in every run, each as the text of a file.
+pub(super) fn inputs(count: usize) -> impl Iterator<Item = String> {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let input = (runtime::runtime(), job::job()).prop_map(|(runtime, job)| {
+        let mut job = job;
+        job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+        yaml::write_documents([&runtime, &job])
+    });
+    (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
+}
+
+/// An object with some fields, each as often as its weight says.
+fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+    let each: Vec<_> = fields
+        .into_iter()
+        .map(|(name, weight, value)| {
+            prop::option::weighted(weight, value.prop_map(move |value| (name, value)))
+        })
+        .collect();
+    let named = |fields: Vec<Option<(&'static str, Value)>>| {
+        let given = fields.into_iter().flatten();
+        Value::Object(
+            given
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect::<Map<_, _>>(),
+        )
+    };
+    each.prop_map(named).boxed()
+}
+
+/// One of some values; those that stand more than once are more frequent.
+fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
+    prop::sample::select(values).boxed()
+}
+
+/// A list without the items that were not drawn.
+fn list(items: Vec<(f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+    let each: Vec<_> = items
+        .into_iter()
+        .map(|(weight, item)| prop::option::weighted(weight, item))
+        .collect();
+    each.prop_map(|items| items.into_iter().flatten().collect())
+        .boxed()
+}

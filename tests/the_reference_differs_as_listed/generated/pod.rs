@@ -1,0 +1,253 @@
+//! Pods and their containers, in runtimes and in patches.
+
+use proptest::{prelude::*, strategy::BoxedStrategy};
+use serde_json::{Value, json};
+
+use super::{
+    fields, list, one_of,
+    parts::{affinity, labels, named, pod_security, scalar, tolerations, word},
+};
+
+/// The volumes that pods have, and that containers mount.
+const VOLUMES: [&str; 4] = ["data", "shm", "scripts", "initializer"];
+
+/// Names of init containers.
+const INIT: [&str; 3] = ["prepare", "fetch", "warm-up"];
+
+/// Amounts of resources, in many spellings.
+pub(super) fn resources() -> BoxedStrategy<Value> {
+    one_of(vec![
+        json!({"requests": {"cpu": 4}}),
+        json!({"requests": {"cpu": "1500m", "memory": "0.5Gi"}}),
+        json!({"limits": {"cpu": "2.5", "memory": "1024Mi"}}),
+        json!({"limits": {"memory": "64Gi"}}),
+        json!({"requests": {"nvidia.com/gpu": 8}, "limits": {"nvidia.com/gpu": 8}}),
+        json!({"requests": {"cpu": "16"}, "limits": {"nvidia.com/gpu": "4", "cpu": 16}}),
+        json!({"limits": {"nvidia.com/gpu": 1}}),
+        json!({"limits": {"amd.com/gpu": 2, "memory": "1e9"}}),
+        json!({"limits": {"nvidia.com/mig-1g.10gb": 2, "cpu": 8}}),
+        json!({"requests": {"cpu": 8}, "limits": {"google.com/tpu": 4}}),
+        json!({"limits": {"nvidia.com/gpumem": 4096, "cpu": 3}}),
+        json!({"limits": {"nvidia.com/gpumem": 4096, "nvidia.com/gpu": 2}}),
+    ])
+}
+
+/// Env vars, some of which name others.
+pub(super) fn env(names: &'static [&'static str]) -> BoxedStrategy<Value> {
+    let sources = vec![
+        json!({"fieldRef": {"fieldPath": "metadata.name"}}),
+        json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "status.hostIP"}}),
+        json!({"secretKeyRef": {"name": "keys", "key": "token"}}),
+        json!({"configMapKeyRef": {"name": "settings", "key": "level", "optional": true}}),
+        json!({"resourceFieldRef": {"resource": "limits.cpu", "containerName": "node", "divisor": "1"}}),
+        json!({"fileKeyRef": {"volumeName": "data", "path": "env", "key": "KEY"}}),
+    ];
+    let item = prop_oneof![
+        6 => word(&["1", "", "on", "$(A)/data", "$(PET_MASTER_ADDR)", "$$(A)"]).prop_map(|value| json!({"value": value})),
+        3 => one_of(sources).prop_map(|from| json!({"valueFrom": from})),
+        1 => Just(json!({})),
+    ];
+    named(names, item.boxed())
+}
+
+fn mounts() -> BoxedStrategy<Value> {
+    list(vec![
+        (
+            0.5,
+            one_of(vec![
+                json!({"name": "data", "mountPath": "/data"}),
+                json!({"name": "data", "mountPath": "/data", "readOnly": true}),
+            ]),
+        ),
+        (
+            0.3,
+            Just(json!({"name": "shm", "mountPath": "/dev/shm"})).boxed(),
+        ),
+        (
+            0.2,
+            Just(json!({"name": "scripts", "mountPath": "/scripts", "subPath": "a"})).boxed(),
+        ),
+    ])
+}
+
+fn ports() -> BoxedStrategy<Value> {
+    one_of(vec![
+        json!([{"containerPort": 8080, "name": "http"}]),
+        json!([{"containerPort": 8080}]),
+        json!([{"containerPort": 8080}, {"containerPort": 9090}]),
+        json!([{"containerPort": 29500}]),
+        json!([{"containerPort": 29500, "name": "rendezvous"}, {"containerPort": 53, "protocol": "UDP", "name": "dns"}]),
+        json!([{"containerPort": 29500, "protocol": "UDP", "name": "side"}]),
+    ])
+}
+
+/// A container of a runtime.
+fn container(name: &'static str) -> BoxedStrategy<Value> {
+    let others = fields(vec![
+        (
+            "command",
+            0.5,
+            one_of(vec![
+                json!(["python", "train.py"]),
+                json!(["torchrun", "train.py"]),
+            ]),
+        ),
+        (
+            "args",
+            0.3,
+            one_of(vec![json!(["--epochs", "3"]), json!([])]),
+        ),
+        ("env", 0.4, env(&["A", "B", "NCCL_DEBUG", "PET_NNODES"])),
+        ("ports", 0.3, ports()),
+        ("resources", 0.5, resources()),
+        ("volumeMounts", 0.4, mounts()),
+        ("imagePullPolicy", 0.1, word(&["Always", "IfNotPresent"])),
+        (
+            "securityContext",
+            0.1,
+            Just(json!({"capabilities": {"add": ["IPC_LOCK"]}})).boxed(),
+        ),
+        (
+            "readinessProbe",
+            0.1,
+            Just(json!({"httpGet": {"path": "/", "port": 8080}})).boxed(),
+        ),
+    ]);
+    others
+        .prop_map(move |mut container| {
+            container["name"] = name.into();
+            container["image"] = "registry.example.com/torch:2.9".into();
+            container
+        })
+        .boxed()
+}
+
+/// The pod spec of a runtime, whose first container has that name.
+pub(super) fn of_runtime(name: &'static str) -> BoxedStrategy<Value> {
+    let mut all = shared();
+    all.extend([
+        ("restartPolicy", 0.3, word(&["Never", "OnFailure"])),
+        ("priorityClassName", 0.1, word(&["high"])),
+        ("hostNetwork", 0.1, Just(json!(true)).boxed()),
+        (
+            "resourceClaims",
+            0.1,
+            Just(json!([{"name": "gpu", "resourceClaimTemplateName": "eight"}])).boxed(),
+        ),
+    ]);
+    let init = list(INIT.map(|name| (0.3, container(name))).into());
+    let containers = (
+        container(name),
+        prop::option::weighted(0.4, container("logger")),
+        any::<bool>(),
+    );
+    let containers = containers.prop_map(|(first, second, swapped)| {
+        let mut both: Vec<_> = [Some(first), second].into_iter().flatten().collect();
+        if swapped {
+            both.reverse();
+        }
+        Value::from(both)
+    });
+    (fields(all), init, containers)
+        .prop_map(|(mut pod, init, containers)| {
+            pod["containers"] = containers;
+            if init != json!([]) {
+                pod["initContainers"] = init;
+            }
+            pod["volumes"] = VOLUMES
+                .map(|name| json!({"name": name, "emptyDir": {}}))
+                .into_iter()
+                .collect();
+            pod
+        })
+        .boxed()
+}
+
+fn container_patch(name: &'static str, env_weight: f64) -> BoxedStrategy<Value> {
+    let others = fields(vec![
+        ("env", env_weight, env(&["A", "B", "PROXY"])),
+        ("volumeMounts", 0.4, mounts_of_patch()),
+        (
+            "securityContext",
+            0.2,
+            Just(json!({"runAsUser": 7, "capabilities": {"drop": ["ALL"]}})).boxed(),
+        ),
+    ]);
+    others
+        .prop_map(move |mut container| {
+            container["name"] = name.into();
+            container
+        })
+        .boxed()
+}
+
+fn mounts_of_patch() -> BoxedStrategy<Value> {
+    one_of(vec![
+        json!([{"name": "data", "mountPath": "/data", "readOnly": false}]),
+        json!([{"name": "data", "mountPath": "/more"}]),
+        json!([{"name": "scripts", "mountPath": "/scripts", "readOnly": true}]),
+        json!([{"name": "nowhere", "mountPath": "/nowhere"}]),
+    ])
+}
+
+fn volumes_of_patch() -> BoxedStrategy<Value> {
+    one_of(vec![
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "runs"}}]),
+        json!([{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16384Mi"}}]),
+        json!([{"name": "extra", "configMap": {"name": "a", "items": [{"key": "a", "path": "b"}]}}]),
+        json!([{"name": "extra", "hostPath": {"path": "/mnt"}}, {"name": "scripts", "secret": {"secretName": "b"}}]),
+    ])
+}
+
+/// The pod spec of a patch. Most patches find what they patch.
+pub(super) fn of_patch() -> BoxedStrategy<Value> {
+    let mut all = shared();
+    all.extend([
+        ("volumes", 0.3, volumes_of_patch()),
+        (
+            "imagePullSecrets",
+            0.2,
+            Just(json!([{"name": "registry"}])).boxed(),
+        ),
+        (
+            "schedulingGates",
+            0.2,
+            Just(json!([{"name": "a.example.com/gate"}])).boxed(),
+        ),
+        (
+            "resourceClaims",
+            0.03,
+            Just(json!([{"name": "nic", "resourceClaimName": "fast"}])).boxed(),
+        ),
+        (
+            "containers",
+            0.4,
+            list(vec![
+                (0.6, container_patch("node", 0.15)),
+                (0.2, container_patch("logger", 0.6)),
+                (0.03, container_patch("nobody", 0.5)),
+            ]),
+        ),
+        (
+            "initContainers",
+            0.15,
+            list(vec![
+                (0.6, container_patch("prepare", 0.5)),
+                (0.4, container_patch("fetch", 0.5)),
+            ]),
+        ),
+    ]);
+    fields(all)
+}
+
+/// What pod specs and patches of them both have.
+fn shared() -> Vec<(&'static str, f64, BoxedStrategy<Value>)> {
+    vec![
+        ("serviceAccountName", 0.2, word(&["trainer", "default"])),
+        ("nodeSelector", 0.25, labels()),
+        ("affinity", 0.15, affinity()),
+        ("tolerations", 0.2, tolerations()),
+        ("securityContext", 0.15, pod_security()),
+        ("terminationGracePeriodSeconds", 0.15, scalar(1..60)),
+    ]
+}
