@@ -1,5 +1,5 @@
-//! What raising the contract to 1.1.0 does, tried before it is needed: a host of 1.1 runs components of 1.0 as a host of 1.0
-//! does, links those of 1.1, and refuses those of 1.2.
+//! What raising the contract from 1.0.0 to 1.1.0 does, or from any version to the next, tried before it is needed: a host of
+//! the next version runs components of today as today's host does, links its own, and refuses those of the version after it.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,14 @@ use crate::{
     screen::Surface,
 };
 
-/// The contract of this host as 1.1.0, with one method more.
+/// The version that many minor ones later: of 1.0.0 the first one is 1.1.0.
+fn later(by: u32) -> &'static str {
+    let mut parts = VERSION.split('.').map(|part| part.parse::<u32>().unwrap());
+    let (major, minor) = (parts.next().unwrap(), parts.next().unwrap());
+    format!("{major}.{}.0", minor + by).leak()
+}
+
+/// The contract of this host as the next version, with one method more.
 fn tomorrows() -> Contract {
     let mut interfaces = rows::INTERFACES.to_vec();
     let context = interfaces
@@ -48,7 +55,7 @@ fn tomorrows() -> Contract {
         )
     };
     Contract {
-        version: "1.1.0",
+        version: later(1),
         interfaces: interfaces.leak(),
     }
 }
@@ -74,9 +81,16 @@ fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// A component that was built for contract 1.0.0, and calls every method of it.
-fn survey() -> Vec<u8> {
-    fs::read(repository().join("tests/contract/1.0.0/survey/plugin.wasm")).unwrap()
+/// Components that call every method of the contract that they were built for, from 1.0.0 on.
+fn surveys() -> Vec<Vec<u8>> {
+    let folder = fs::read_dir(repository().join("tests/contract")).unwrap();
+    let versions = folder.map(|entry| entry.unwrap().path());
+    let surveys: Vec<_> = versions
+        .filter(|version| version.is_dir())
+        .map(|version| fs::read(version.join("survey/plugin.wasm")).unwrap())
+        .collect();
+    assert!(!surveys.is_empty());
+    surveys
 }
 
 /// A component that imports everything of a contract of that version with `context.fresh`; its manifest says another one.
@@ -161,52 +175,63 @@ fn outcome(policy: &SandboxedPolicy) -> String {
 }
 
 #[test]
-fn a_component_of_1_0_does_the_same_on_a_host_of_1_1() {
-    let today = outcome(&load(OURS, &survey()).unwrap());
-    let tomorrow = outcome(&load(tomorrows(), &survey()).unwrap());
+fn a_component_of_today_does_the_same_on_a_host_of_tomorrow() {
+    surveys().iter().for_each(|survey| does_the_same(survey));
+}
+
+fn does_the_same(survey: &[u8]) {
+    let today = outcome(&load(OURS, survey).unwrap());
+    let tomorrow = outcome(&load(tomorrows(), survey).unwrap());
     assert!(
         today.contains("survey-sheet") && today.len() > 10_000,
         "{today}"
     );
     assert!(today == tomorrow, "{today}\n{tomorrow}");
-    let surface = Surface::of(&survey(), &tomorrows());
+    let surface = Surface::of(survey, &tomorrows());
     assert!(surface.imports_of(&Phase::ALL).unwrap().len() > 100);
 }
 
 #[test]
-fn a_component_of_1_1_is_linked_by_a_host_of_1_1_alone() {
-    let component = component("1.1.0", "1.1.0");
+fn a_component_of_tomorrow_is_linked_by_a_host_of_tomorrow_alone() {
+    let component = component(later(1), later(1));
     load(tomorrows(), &component).map(drop).unwrap();
     let imports = Surface::of(&component, &tomorrows()).imports_of(&Phase::ALL);
-    assert!(
-        imports
-            .unwrap()
-            .contains(&"trainyard:policy/context@1.1.0#[method]context.fresh".to_owned())
+    let fresh = format!(
+        "{}#[method]context.fresh",
+        contract::interface_of("context", later(1))
     );
+    assert!(imports.unwrap().contains(&fresh), "{fresh}");
     let error = load(OURS, &component).map(drop).unwrap_err().to_string();
-    assert!(
-        error.contains("was built for contract 1.1.0, which is newer than 1.0.0"),
-        "{error}"
+    let told = format!(
+        "was built for contract {}, which is newer than {VERSION}",
+        later(1)
     );
+    assert!(error.contains(&told), "{error}");
 }
 
 #[test]
-fn a_component_of_1_2_is_refused_by_a_host_of_1_1() {
-    let error = load(tomorrows(), &component("1.2.0", "1.2.0"))
+fn a_component_of_the_day_after_is_refused_by_a_host_of_tomorrow() {
+    let error = load(tomorrows(), &component(later(2), later(2)))
         .map(drop)
         .unwrap_err()
         .to_string();
     assert_eq!(
         error,
-        "built-in test: it was built for contract 1.2.0, which is newer than 1.1.0, that of this host: upgrade the host, or build the plugin with the SDK of this host's release"
+        format!(
+            "built-in test: it was built for contract {}, which is newer than {}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release",
+            later(2),
+            later(1)
+        )
     );
     // wasmtime would link it, whatever its manifest says.
-    let disguised = component("1.2.0", "1.1.0");
+    let disguised = component(later(2), later(1));
     load(tomorrows(), &disguised).map(drop).unwrap();
     match Surface::of(&disguised, &tomorrows()).imports_of(&Phase::ALL) {
         Err(ScreenError::Imports(names)) => {
             assert!(
-                names.iter().all(|name| name.ends_with("@1.2.0")),
+                names
+                    .iter()
+                    .all(|name| name.ends_with(&format!("@{}", later(2)))),
                 "{names:?}"
             );
         }
