@@ -11,7 +11,10 @@ use crate::common::{
     ENV_CLAIMS, changed_contract, component_in, contract, good, load, loader, loader_with,
     manifest, next_job_renders, transform_core, with_custom,
 };
-use trainyard_model::manifest::ManifestError;
+use trainyard_model::{
+    contract::{VERSION, interface},
+    manifest::ManifestError,
+};
 use trainyard_sandbox::{LinkError, LoadLimits, LoadProblem, Loader, ScreenError};
 
 fn problem(loader: &Loader, bytes: Vec<u8>) -> LoadProblem {
@@ -83,13 +86,13 @@ fn a_made_up_method_is_refused_by_name() {
     ))));
     assert_eq!(
         names,
-        ["trainyard:policy/context@1.0.0#[method]context.escape"]
+        [format!("{}#[method]context.escape", interface("context"))]
     );
 }
 
 #[test]
 fn another_version_of_the_contract_is_refused() {
-    let resolve = changed_contract(&[], &[("@1.0.0", "@2.0.0")]);
+    let resolve = changed_contract(&[], &[(&format!("@{VERSION};"), "@2.0.0;")]);
     let core = transform_core("", "").replace("@1.0.0", "@2.0.0");
     let component = component_in(&resolve, "transformer", &core);
     let names = imports_of(screen_error(with_manifest(component.clone())));
@@ -120,7 +123,7 @@ fn an_export_that_is_no_phase_is_refused() {
     let core = transform_core(r#"(func (export "trainyard:policy/shell@1.0.0#run"))"#, "");
     let error = screen_error(with_manifest(component_in(&resolve, "transformer", &core)));
     assert!(
-        matches!(&error, ScreenError::Exports(names) if names == &["trainyard:policy/shell@1.0.0"]),
+        matches!(&error, ScreenError::Exports(names) if names == &[interface("shell")]),
         "{error}"
     );
 }
