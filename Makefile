@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
 FEATURES := -p trainyard-features
 # Their tests need no plugin, child process or cluster. That of 5,000 queued TrainJobs alone takes most of a minute.
-FAST := model api render schema controller sdk plugin-torch bindings
+FAST := model api render schema controller sdk plugin-dra plugin-torch bindings
 
 .PHONY: help
 help: ## Show what there is.

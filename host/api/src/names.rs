@@ -40,6 +40,10 @@ pub const SUPPORT_DEPRECATED: &str = "deprecated";
 /// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
 pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 
+/// Annotation on a TrainJob, in place of `spec.trainer.resourceClaimsPerNode` for clients that would drop the field, and on a
+/// runtime: resource claims for the pods of each node, as JSON.
+pub const RESOURCE_CLAIMS_ANNOTATION: &str = "trainyard.dev/resource-claims-per-node";
+
 /// Env var that tells an initializer what to fetch.
 pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
 

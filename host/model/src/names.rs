@@ -85,6 +85,33 @@ pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
+/// What is wrong where [`is_api_version`] or [`is_kind`] says no.
+pub(crate) const NO_KIND: &str =
+    "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`";
+
+/// As `v1` or `resource.k8s.io/v1`. What is checked here can't pass for another key of a claim, or for another path of
+/// the API server.
+#[must_use]
+pub fn is_api_version(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
+    };
+    match text.split_once('/') {
+        Some((group, version)) => part(group) && part(version),
+        None => part(text),
+    }
+}
+
+/// As `ConfigMap`.
+#[must_use]
+pub fn is_kind(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

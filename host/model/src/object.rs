@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::names::short_hash;
 
@@ -57,7 +58,7 @@ impl fmt::Display for ApplyMode {
 }
 
 /// An emitted object. Namespace and owner are added when it is assembled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// As `v1`.
     pub api_version: String,
@@ -71,14 +72,41 @@ pub struct Object {
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
+    /// What it holds.
+    pub content: Content,
+    /// How it is applied.
+    pub apply: ApplyMode,
+}
+
+/// What an emitted object holds beside its header.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// That of a ConfigMap.
+    ConfigMap(ConfigMap),
+    /// That of any other kind: the members beside `apiVersion`, `kind` and `metadata`.
+    Body(Map<String, Value>),
+}
+
+/// The content of a ConfigMap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigMap {
     /// `data`.
     pub data: BTreeMap<String, String>,
     /// `binaryData`, as bytes.
     pub binary_data: BTreeMap<String, Vec<u8>>,
     /// `immutable`.
     pub immutable: bool,
-    /// How it is applied.
-    pub apply: ApplyMode,
+}
+
+impl Content {
+    /// An empty one of that kind.
+    #[must_use]
+    pub fn of(api_version: &str, kind: &str) -> Self {
+        match (api_version, kind) {
+            ("v1", "ConfigMap") => Self::ConfigMap(ConfigMap::default()),
+            _ => Self::Body(Map::new()),
+        }
+    }
 }
 
 /// Digits of the hash in a name.

@@ -23,10 +23,11 @@ use trainyard_model::{
     contract::handle,
     job::Job,
     lookup::LookupKey,
+    object::Content,
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
     record::{Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
-    value::{Mount, Port},
+    value::{Devices, Mount, PodResourceClaim, Port},
 };
 
 use crate::common::methods::METHODS;
@@ -1024,8 +1025,9 @@ fn node_sets_need_a_grant_of_the_counts_that_they_set() {
 fn objects_are_of_the_kind_that_is_claimed() {
     let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/*]")]));
     let mut call = call(Phase::Build, &plugin);
+    let other = call.objects_emit(handle::Objects(0), "apps/v1", "Widget", "-a", None);
+    assert!(matches!(other, Err(Fault::NotClaimed { .. })), "{other:?}");
     for (version, kind) in [
-        ("v1", "Secret"),
         ("v1/ConfigMap", "Pod"),
         ("v1/ConfigMap/", "-a"),
         ("", "ConfigMap"),
@@ -1055,15 +1057,136 @@ fn objects_are_of_the_kind_that_is_claimed() {
     ] {
         assert!(matches!(fault, Err(Fault::Argument(_))));
     }
+    let body = call.object_set_body(object, "{}");
+    assert!(matches!(body, Err(Fault::Argument(_))), "{body:?}");
     let objects = call.finish().objects;
+    let Content::ConfigMap(map) = &objects[0].content else {
+        panic!("{objects:?}")
+    };
     assert_eq!(
-        (
-            objects.len(),
-            objects[0].name.as_str(),
-            objects[0].data["a.sh"].as_str()
-        ),
+        (objects.len(), &*objects[0].name, &*map.data["a.sh"]),
         (1, "llama-a", "echo hi")
     );
+}
+
+#[test]
+fn objects_of_other_kinds_need_a_grant_and_have_a_body() {
+    let claim = "objects[resource.k8s.io/v1/ResourceClaimTemplate/-*]";
+    let manifest = manifest("p", &[("writes", claim)]);
+    let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
+    assert!(error.to_string().contains("is not granted"), "{error}");
+    let plugin = plugin_under(&manifest, granted(&[claim]));
+    let mut call = call(Phase::Build, &plugin);
+    let (api, kind) = ("resource.k8s.io/v1", "ResourceClaimTemplate");
+    let object = call
+        .objects_emit(handle::Objects(0), api, kind, "-gpu", None)
+        .unwrap();
+    call.object_set_body(object, r#"{"spec": {"a": 1}}"#)
+        .unwrap();
+    call.object_set_body(object, r#"{"spec": {"b": 2}}"#)
+        .unwrap();
+    for fault in [
+        call.object_set_body(object, r#"{"metadata": {"name": "other"}}"#),
+        call.object_set_body(object, r#"{"status": {}}"#),
+        call.object_set_body(object, r#"{"kind": "Pod"}"#),
+        call.object_set_body(object, "[]"),
+        call.object_append(object, "a", "b"),
+        call.object_set_immutable(object),
+    ] {
+        assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
+    }
+    let objects = call.finish().objects;
+    let Content::Body(body) = &objects[0].content else {
+        panic!("{objects:?}")
+    };
+    assert_eq!(
+        serde_json::to_value(body).unwrap(),
+        json!({"spec": {"b": 2}})
+    );
+}
+
+#[test]
+fn no_plugin_emits_what_carries_power() {
+    for claim in [
+        "objects[v1/Pod/-a]",
+        "objects[apps/v1/Deployment/-*]",
+        "objects[batch/v1/Job/-a]",
+        "objects[rbac.authorization.k8s.io/v1/Role/-a]",
+        "objects[jobset.x-k8s.io/v1alpha2/JobSet/-a]",
+        "objects[*]",
+        "objects[apps/v1/*]",
+        "objects[apps/v1/Depl*]",
+        "objects[v1/*]",
+    ] {
+        let manifest = manifest("p", &[("writes", claim)]);
+        let built_in = Plugin::new(common::parsed(&manifest), "native", Settings::built_in());
+        assert!(built_in.is_err(), "{claim}");
+    }
+}
+
+#[test]
+fn devices_are_put_for_sources_that_are_not_the_hosts() {
+    let plugin = plugin(&manifest("p", &[("writes", "pod-sets[*].devices[*]")]));
+    let mut call = call(Phase::Transform, &plugin);
+    let set = pod_set(&mut call, "node");
+    let devices = |source: &str| Devices {
+        source: source.to_owned(),
+        count: Some(4),
+        accelerator: true,
+    };
+    for source in ["", "resource/nvidia.com/gpu"] {
+        let fault = call.pod_set_put_devices(set, &devices(source)).unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    }
+    call.pod_set_put_devices(set, &devices("resource-claim/gpu/a"))
+        .unwrap();
+}
+
+#[test]
+fn a_resource_claim_has_one_source() {
+    let claims = [("writes", "pod-sets[*].resource-claims[*]")];
+    let plugin = plugin(&manifest("p", &claims));
+    let mut call = call(Phase::Transform, &plugin);
+    let set = pod_set(&mut call, "node");
+    let claim = |claim: Option<&str>, template: Option<&str>| PodResourceClaim {
+        name: "gpu".to_owned(),
+        resource_claim: claim.map(str::to_owned),
+        resource_claim_template: template.map(str::to_owned),
+    };
+    for (one, other) in [(None, None), (Some("a"), Some("b"))] {
+        let fault = call
+            .pod_set_put_resource_claim(set, &claim(one, other))
+            .unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    }
+    let made = claim(Some("a"), None);
+    call.pod_set_put_resource_claim(set, &made).unwrap();
+    let other = claim(None, Some("b"));
+    call.pod_set_put_resource_claim(set, &other).unwrap();
+    assert_eq!(call.pod_set_resource_claims(set).unwrap(), [other]);
+    call.pod_set_remove_resource_claim(set, "gpu").unwrap();
+    assert!(call.pod_set_resource_claims(set).unwrap().is_empty());
+}
+
+#[test]
+fn json_is_parsed_within_the_meter() {
+    let plugin = plugin(&manifest("p", &[]));
+    let mut call = call(Phase::Transform, &plugin);
+    let context = handle::Context(0);
+    assert_eq!(call.context_parse_json(context, "{"), Ok(None));
+    let list = call.context_parse_json(context, r#"[{"name": "a"}]"#);
+    let list = list.unwrap().unwrap();
+    assert_eq!(
+        call.document_text(list, "/0/name"),
+        Ok(Some("a".to_owned()))
+    );
+    let long = "1".repeat((256 << 10) + 1);
+    let fault = call.context_parse_json(context, &long).unwrap_err();
+    assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    let before = call.meter().bytes();
+    call.context_parse_json(context, &format!("[{}[]]", "[],".repeat(1_000)))
+        .unwrap();
+    assert!(call.meter().bytes() - before > 30_000);
 }
 
 #[test]

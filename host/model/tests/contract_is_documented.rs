@@ -104,6 +104,7 @@ free! {
     "context.error" Transform [] |c| c.context_error(handle::Context(0), "x", None);
     "context.log" Transform [] |c| c.context_log(handle::Context(0), "info", "x");
     "context.supports" Transform [] |c| c.context_supports(handle::Context(0), "x").map(drop);
+    "context.parse-json" Transform [] |c| c.context_parse_json(handle::Context(0), "{}").map(drop);
     "context.quantity-ceil" Transform [] |c| c.context_quantity_ceil(handle::Context(0), "1").map(drop);
     "context.quantity-milli" Transform [] |c| c.context_quantity_milli(handle::Context(0), "1").map(drop);
     "context.fit-name" Transform [] |c| c.context_fit_name(handle::Context(0), "x", 63).map(drop);
@@ -125,6 +126,7 @@ free! {
     "object.name" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_name(o).map(drop) };
     "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
     "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
+    "object.set-body" Build [("writes", "objects[example.com/v1/Widget/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "example.com/v1", "Widget", "-a", None)?; c.object_set_body(o, "{}") };
     "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };
     "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
     "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
@@ -230,7 +232,7 @@ fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
             let is_argument = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
             let whole = matches!(
                 &**template,
-                "KEY" | "NAME" | "PATH" | "POINTER" | "P" | "RESOURCE"
+                "KEY" | "NAME" | "PATH" | "POINTER" | "P" | "RESOURCE" | "SOURCE"
             );
             whole
                 || (keys.clone().count() == templates.clone().count()

@@ -283,7 +283,7 @@ impl Renderer {
         runtime: &Runtime,
         record: &Record,
     ) -> Result<Vec<Active>, Vec<Problem>> {
-        let active = select::select(&self.generation, &self.left_out, runtime, record)?;
+        let active = select::select(&self.generation, &self.left_out, job, runtime, record)?;
         let name: Arc<str> = job.metadata.name.as_str().into();
         let variables = active
             .iter()

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
-use trainyard_api::{FieldPath, Runtime, runtime::Member};
+use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
 use trainyard_model::{
     manifest::ActiveWhen,
     plan::{Generation, Plan, Planned},
     plugin::Plugin,
-    record::{Field, Record},
+    record::{Field, PlaceScope, PodSet, Record},
 };
 
 use crate::{
@@ -40,6 +40,7 @@ pub fn plan_of(active: &[Active]) -> Plan {
 pub(crate) fn select(
     generation: &Generation,
     left_out: &[LeftOut],
+    job: &TrainJob,
     runtime: &Runtime,
     record: &Record,
 ) -> Result<BTreeMap<Arc<str>, Active>, Vec<Problem>> {
@@ -65,7 +66,7 @@ pub(crate) fn select(
             &used.config_path,
         );
     }
-    selection.by_condition(record);
+    selection.by_condition(job, runtime, record);
     if selection.problems.is_empty() {
         Ok(selection.active)
     } else {
@@ -74,6 +75,49 @@ pub(crate) fn select(
         selection.problems.sort_by_key(is_another);
         Err(selection.problems)
     }
+}
+
+/// Where claims are asked for that no pod has yet, and that a plugin has to give to the pods.
+fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<FieldPath> {
+    let field = ["spec", "trainer", "resourceClaimsPerNode"];
+    if is_list(&job.spec, "/trainer/resourceClaimsPerNode") {
+        return Some(FieldPath::of(field));
+    }
+    let mut metadata = [&job.metadata, &runtime.metadata].into_iter();
+    metadata
+        .any(|metadata| {
+            metadata
+                .annotations
+                .contains_key(names::RESOURCE_CLAIMS_ANNOTATION)
+        })
+        .then(|| FieldPath::of(["metadata", "annotations"]).key(names::RESOURCE_CLAIMS_ANNOTATION))
+}
+
+/// Whether the TrainJob has the trainer's container use claims of its pod.
+fn job_uses_claims(job: &TrainJob) -> bool {
+    is_list(&job.spec, "/trainer/resourcesPerNode/claims")
+}
+
+fn is_list(value: &Value, pointer: &str) -> bool {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.is_some_and(|list| !list.is_empty())
+}
+
+/// Whether any pod has resource claims, or a container that uses one.
+fn has_claims(record: &Record) -> bool {
+    let in_pods = |set: &PodSet| !set.fields.all(Field::ResourceClaims).is_empty();
+    let in_container = |id| {
+        let fields = record.fields(PlaceScope::Container(id));
+        fields.is_some_and(|fields| !fields.all(Field::ResourceClaimUses).is_empty())
+    };
+    let mut sets = record.pod_sets.iter().zip(0u32..);
+    sets.any(|(set, position)| {
+        let lists = [Field::Containers, Field::InitContainers].into_iter();
+        in_pods(set)
+            || lists
+                .flat_map(|list| record.containers(position, list))
+                .any(in_container)
+    })
 }
 
 struct Selection<'a> {
@@ -116,11 +160,9 @@ impl Selection<'_> {
     }
 
     /// Switches on what no name switches on: by what the pods have, and always.
-    fn by_condition(&mut self, record: &Record) {
-        let has_claims = record
-            .pod_sets
-            .iter()
-            .any(|set| !set.fields.all(Field::ResourceClaims).is_empty());
+    fn by_condition(&mut self, job: &TrainJob, runtime: &Runtime, record: &Record) {
+        let wished = wished_claims(job, runtime);
+        let has_claims = wished.is_some() || job_uses_claims(job) || has_claims(record);
         let is_on = |when: &ActiveWhen| match when {
             ActiveWhen::Always => true,
             ActiveWhen::ResourceClaims => has_claims,
@@ -130,6 +172,14 @@ impl Selection<'_> {
             if is_on(&plugin.manifest.active_when) {
                 self.switch_on(plugin, &Value::Object(Map::new()), &FieldPath::root());
             }
+        }
+        let handles_claims =
+            |plugin: &Active| plugin.plugin.manifest.active_when == ActiveWhen::ResourceClaims;
+        if let (Some(wished), false) = (wished, self.active.values().any(handles_claims)) {
+            let message = "no loaded plugin handles resource claims";
+            let when = |declared: &Declared| declared.active_when == ActiveWhen::ResourceClaims;
+            let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
+            self.not_loaded(wished, message, when, fits);
         }
         for one in self.left_out {
             // One of its name does its work: it is another version, or the same file. What the operator disabled is not missed

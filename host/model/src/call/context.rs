@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Call, Fault, LogLine, wrong};
 use crate::{contract::handle, names::fit_name, quantity::Quantity, text::clean, value::Failure};
 
 /// Features that came after contract 1.0.0.
 const FEATURES: &[&str] = &[];
+
+/// The longest JSON text that is parsed: an API server takes annotations of 256 KiB in all.
+const MAX_JSON: usize = 256 << 10;
 
 /// The handle of the record.
 const INFO: handle::Info = handle::Info(0);
@@ -101,6 +106,26 @@ impl Call {
     pub fn context_supports(&mut self, _: handle::Context, feature: &str) -> Result<bool, Fault> {
         self.meter.text(feature)?;
         Ok(FEATURES.contains(&feature))
+    }
+
+    /// `context.parse-json`
+    pub fn context_parse_json(
+        &mut self,
+        _: handle::Context,
+        json: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        self.meter.text(json)?;
+        if json.len() > MAX_JSON {
+            return wrong(format!("the text has more than {MAX_JSON} bytes"));
+        }
+        // A value takes more than its text: an empty list of two bytes is one of 32.
+        let values = json
+            .bytes()
+            .filter(|b| matches!(b, b'[' | b'{' | b',' | b':'));
+        self.meter.add_bytes(values.count() * size_of::<Value>())?;
+        let value = serde_json::from_str(json).ok();
+        let value = value.map(|value: Value| self.new_document(value.into(), false));
+        value.transpose()
     }
 
     /// `context.quantity-ceil`

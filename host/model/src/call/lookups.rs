@@ -7,6 +7,7 @@ use crate::{
     claims::Touch,
     contract::handle,
     lookup::{Asker, LookupAnswer, LookupKey},
+    names::{NO_KIND, is_api_version, is_kind},
     record::Field,
     reserved::is_runtime_snapshot,
 };
@@ -22,9 +23,7 @@ impl Call {
         | LookupKey::All { api_version, kind }
         | LookupKey::Served { api_version, kind }) = &key;
         if !is_api_version(api_version) || !is_kind(kind) {
-            return wrong(
-                "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`",
-            );
+            return wrong(NO_KIND);
         }
         if let LookupKey::Object { name, .. } = &key
             && !is_object_name(name)
@@ -134,26 +133,6 @@ impl Call {
         })?;
         Ok(matches!(answer, LookupAnswer::Served(true)))
     }
-}
-
-/// As `v1` or `resource.k8s.io/v1`. What is checked here can't pass for another key of a claim, or for another path of
-/// the API server.
-fn is_api_version(text: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
-    };
-    match text.split_once('/') {
-        Some((group, version)) => part(group) && part(version),
-        None => part(text),
-    }
-}
-
-fn is_kind(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_uppercase())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// What the API server takes as a segment of a path; `*` and `#` mean other things in a claim.

@@ -1,15 +1,20 @@
 //! `objects.objects` and `objects.object`.
 
+use serde_json::Value;
+
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
     contract::handle,
-    names::is_dns_subdomain,
-    object::{ApplyMode, Object, object_name},
+    names::{NO_KIND, is_api_version, is_dns_subdomain, is_kind},
+    object::{ApplyMode, ConfigMap, Content, Object, object_name},
     policy::Phase,
     record::Field,
     reserved::reserved,
 };
+
+/// Members of an object that are the host's, or the cluster's.
+const HOSTS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 impl Call {
     /// The checked name of an object.
@@ -23,8 +28,8 @@ impl Call {
         for text in [api_version, kind, suffix, content.unwrap_or_default()] {
             self.meter.text(text)?;
         }
-        if (api_version, kind) != ("v1", "ConfigMap") {
-            return wrong("objects are ConfigMaps of `v1`");
+        if !is_api_version(api_version) || !is_kind(kind) {
+            return wrong(NO_KIND);
         }
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
         if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
@@ -105,9 +110,7 @@ impl Call {
             name,
             labels: std::collections::BTreeMap::new(),
             annotations: std::collections::BTreeMap::new(),
-            data: std::collections::BTreeMap::new(),
-            binary_data: std::collections::BTreeMap::new(),
-            immutable: false,
+            content: Content::of(api_version, kind),
             apply: ApplyMode::default(),
         });
         let number = u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX);
@@ -159,6 +162,37 @@ impl Call {
         Ok(())
     }
 
+    /// `object.set-body`
+    pub fn object_set_body(&mut self, handle: handle::Object, json: &str) -> Result<(), Fault> {
+        let object = self.object(handle, json.len())?;
+        let Content::Body(body) = &mut object.content else {
+            return wrong(
+                "a ConfigMap has no body: its content is set by `append` and `set-binary`",
+            );
+        };
+        let members = match serde_json::from_str(json) {
+            Ok(Value::Object(members)) => members,
+            _ => return wrong("the body is no JSON object, as `{\"spec\": {...}}`"),
+        };
+        if let Some(key) = HOSTS.iter().find(|key| members.contains_key(**key)) {
+            return wrong(format!("the body holds `{key}`, which is the host's"));
+        }
+        *body = members;
+        Ok(())
+    }
+
+    /// The content of a ConfigMap, to write to.
+    fn config_map(
+        &mut self,
+        handle: handle::Object,
+        bytes: usize,
+    ) -> Result<&mut ConfigMap, Fault> {
+        match &mut self.object(handle, bytes)?.content {
+            Content::ConfigMap(map) => Ok(map),
+            Content::Body(_) => wrong("it is no ConfigMap: its content is set by `set-body`"),
+        }
+    }
+
     /// `object.append`
     pub fn object_append(
         &mut self,
@@ -166,15 +200,11 @@ impl Call {
         key: &str,
         text: &str,
     ) -> Result<(), Fault> {
-        let object = self.object(handle, key.len() + text.len())?;
-        if object.binary_data.contains_key(key) || !is_data_key(key) {
+        let map = self.config_map(handle, key.len() + text.len())?;
+        if map.binary_data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds bytes already, or is no key of a ConfigMap");
         }
-        object
-            .data
-            .entry(key.to_owned())
-            .or_default()
-            .push_str(text);
+        map.data.entry(key.to_owned()).or_default().push_str(text);
         Ok(())
     }
 
@@ -185,17 +215,17 @@ impl Call {
         key: &str,
         value: &[u8],
     ) -> Result<(), Fault> {
-        let object = self.object(handle, key.len() + value.len())?;
-        if object.data.contains_key(key) || !is_data_key(key) {
+        let map = self.config_map(handle, key.len() + value.len())?;
+        if map.data.contains_key(key) || !is_data_key(key) {
             return wrong("the key holds text already, or is no key of a ConfigMap");
         }
-        object.binary_data.insert(key.to_owned(), value.to_vec());
+        map.binary_data.insert(key.to_owned(), value.to_vec());
         Ok(())
     }
 
     /// `object.set-immutable`
     pub fn object_set_immutable(&mut self, handle: handle::Object) -> Result<(), Fault> {
-        self.object(handle, 0)?.immutable = true;
+        self.config_map(handle, 0)?.immutable = true;
         Ok(())
     }
 

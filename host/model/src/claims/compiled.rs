@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::{ClaimPath, Claims, Key, Scope, Touch};
 use crate::{
+    names::{is_api_version, is_kind},
     record::{Field, Permission},
     reserved::reserved,
 };
@@ -16,6 +17,13 @@ pub const MAX_CLAIMS: usize = 128;
 /// Kinds that no plugin emits, whatever is granted: they carry power of their own, or the host makes them.
 const POWERFUL_KINDS: &[&str] = &[
     "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
     "Role",
     "RoleBinding",
     "ClusterRole",
@@ -29,6 +37,8 @@ const POWERFUL_KINDS: &[&str] = &[
     "APIService",
     "JobSet",
     "TrainJob",
+    "TrainingRuntime",
+    "ClusterTrainingRuntime",
 ];
 
 /// What the operator allows a plugin to write beyond the default.
@@ -204,29 +214,32 @@ fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
     }
 }
 
+/// What a claim on objects has to say.
+const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
+
 /// Whether any plugin could emit the objects.
 fn possible_object(path: &ClaimPath) -> Result<(), String> {
     let text = match &path.key {
         Some(Key::Literal(text) | Key::Prefix(text)) => &**text,
         _ => {
-            return Err(
-                "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned(),
-            );
+            return Err(NO_OBJECT.to_owned());
         }
     };
     let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
-        return Err(
-            "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`".to_owned(),
-        );
+        return Err(NO_OBJECT.to_owned());
     };
     let kind = version_and_kind.rsplit('/').next().unwrap_or_default();
     if POWERFUL_KINDS.contains(&kind) {
         return Err(format!("no plugin emits a {kind}, whatever is granted"));
     }
-    if version_and_kind != "v1/ConfigMap" {
-        return Err(format!(
-            "objects of `{version_and_kind}` are not supported yet; `v1/ConfigMap` is"
-        ));
+    let Some((api_version, _)) = version_and_kind.rsplit_once('/') else {
+        return Err(NO_OBJECT.to_owned());
+    };
+    if !is_api_version(api_version) || !is_kind(kind) {
+        return Err(NO_OBJECT.to_owned());
+    }
+    if version_and_kind == "v1/Secret" {
+        return Err("Secrets are not supported yet".to_owned());
     }
     if !suffix.is_empty() && !suffix.starts_with('-') {
         return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
@@ -242,6 +255,7 @@ fn possible_object(path: &ClaimPath) -> Result<(), String> {
 fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
     let permission = match touch {
         Touch::Read => permission_to_read(path),
+        Touch::Write if path.field == Field::Objects => permission_to_emit(path),
         Touch::Create | Touch::Write => path.field.permission(),
     };
     match permission {
@@ -266,6 +280,19 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
         (Field::Lookups, Some(Key::Literal(key))) if is_named(key) => Permission::Default,
         (Field::Lookups, _) => Permission::Grant,
         _ => Permission::Default,
+    }
+}
+
+/// What a plugin needs to emit: nothing for ConfigMaps, which do nothing by themselves.
+fn permission_to_emit(path: &ClaimPath) -> Permission {
+    let is_config_map = matches!(
+        &path.key,
+        Some(Key::Literal(key) | Key::Prefix(key)) if key.starts_with("v1/ConfigMap/")
+    );
+    if is_config_map {
+        path.field.permission()
+    } else {
+        Permission::Grant
     }
 }
 

@@ -55,6 +55,26 @@ pub struct KeyFile {
     pub mode: Option<u32>,
 }
 
+/// What a container uses of the pod's resource claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceClaimUse {
+    /// The resource claim's name in the pod.
+    pub name: String,
+    /// One request of it; without one, all of it.
+    pub request: Option<String>,
+}
+
+/// A resource claim of the pod: exactly one of `resource_claim` and `resource_claim_template`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodResourceClaim {
+    /// Its name in the pod.
+    pub name: String,
+    /// The name of a ResourceClaim that is there.
+    pub resource_claim: Option<String>,
+    /// The name of a ResourceClaimTemplate, of which each pod gets a claim of its own.
+    pub resource_claim_template: Option<String>,
+}
+
 /// A pod set that another one waits for, until it has the status: `Ready` or `Complete`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependency {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ContainerId, Datum, Field, PlaceScope, Record};
+use super::{ContainerId, Datum, Field, Fields, PlaceScope, Record};
 use crate::{quantity::Quantity, value::Devices};
 
 /// Extended resources that are accelerators. The operator's list replaces the shipped one.
@@ -17,7 +17,7 @@ impl Accelerators {
 }
 
 impl Default for Accelerators {
-    /// The resource names of the vendors' device plugins. Shares and memory of a device (`nvidia.com/gpumem`) are none.
+    /// The resource names of the vendors' device plugins. Shares of a device (`nvidia.com/gpumem`) are none.
     fn default() -> Self {
         Self::new([
             "nvidia.com/gpu",
@@ -57,6 +57,51 @@ impl Accelerators {
     }
 }
 
+/// Shares of a device's memory or cores, by which schedulers of shared devices are asked for some part of one. Without a device
+/// beside them they say that there is one, and not how many.
+const SHARES: [&str; 8] = [
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "volcano.sh/vgpu-memory",
+    "volcano.sh/vgpu-cores",
+    "aliyun.com/gpu-mem",
+    "tencent.com/vcuda-core",
+    "tencent.com/vcuda-memory",
+];
+
+/// The extended resources of a container that are accelerators and not 0; where there are none, shares of one, whose number is not
+/// known.
+fn extended_resources(fields: &Fields, accelerators: &Accelerators) -> Vec<Devices> {
+    let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
+    let only_limits = limits
+        .iter()
+        .filter(|limit| requests.get(&*limit.key).is_none());
+    let (mut devices, mut shares) = (Vec::new(), Vec::new());
+    for entry in requests.iter().chain(only_limits) {
+        let is_share = SHARES.contains(&&*entry.key);
+        if !is_share && !accelerators.contains(&entry.key) {
+            continue;
+        }
+        let amount = entry
+            .datum
+            .as_text()
+            .and_then(Quantity::parse)
+            .and_then(Quantity::ceil);
+        let count = amount.and_then(|n| u32::try_from(n).ok());
+        if count == Some(0) {
+            continue;
+        }
+        let list = if is_share { &mut shares } else { &mut devices };
+        list.push(Devices {
+            source: format!("resource/{}", entry.key),
+            count: count.filter(|_| !is_share),
+            accelerator: true,
+        });
+    }
+    if devices.is_empty() { shares } else { devices }
+}
+
 impl Record {
     /// What a node container asks of a resource: its request, else its limit.
     fn node_request(&self, node: Option<ContainerId>, resource: &str) -> Option<&str> {
@@ -77,33 +122,9 @@ impl Record {
         node: Option<ContainerId>,
         accelerators: &Accelerators,
     ) -> Vec<Devices> {
-        let mut out = Vec::new();
-        if let Some(fields) = node.and_then(|id| self.fields(PlaceScope::Container(id))) {
-            let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
-            let only_limits = limits
-                .iter()
-                .filter(|limit| requests.get(&*limit.key).is_none());
-            for entry in requests
-                .iter()
-                .chain(only_limits)
-                .filter(|entry| accelerators.contains(&entry.key))
-            {
-                let amount = entry
-                    .datum
-                    .as_text()
-                    .and_then(Quantity::parse)
-                    .and_then(Quantity::ceil);
-                let count = amount.and_then(|n| u32::try_from(n).ok());
-                if count == Some(0) {
-                    continue;
-                }
-                out.push(Devices {
-                    source: format!("resource/{}", entry.key),
-                    count,
-                    accelerator: true,
-                });
-            }
-        }
+        let fields = node.and_then(|id| self.fields(PlaceScope::Container(id)));
+        let mut out =
+            fields.map_or_else(Vec::new, |fields| extended_resources(fields, accelerators));
         let put = self
             .pod_set(pod_set)
             .into_iter()

@@ -8,7 +8,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     policy::Phase,
-    value::{Mount, Port},
+    value::{Devices, Mount, PodResourceClaim, Port, ResourceClaimUse},
 };
 
 use crate::common::{container, pod_set};
@@ -79,6 +79,19 @@ methods! {
         |c| { let s = set(c); c.pod_set_put_own_config_map(s, "new", "-a", None, &[]) };
     "pod-set.put-raw-volume" Transform [writes "pod-sets[node].volumes[new]"]
         |c| { let s = set(c); c.pod_set_put_raw_volume(s, "new", &json!({"hostPath": {"path": "/"}}).to_string()) };
+    "pod-set.resource-claims" Transform [reads "pod-sets[node].resource-claims[*]"]
+        |c| { let s = set(c); done(c.pod_set_resource_claims(s)) };
+    "pod-set.put-resource-claim" Transform [writes "pod-sets[node].resource-claims[gpu]"] |c| {
+        let claim = PodResourceClaim { name: "gpu".to_owned(), resource_claim: Some("a".to_owned()), resource_claim_template: None };
+        let s = set(c);
+        c.pod_set_put_resource_claim(s, &claim)
+    };
+    "pod-set.remove-resource-claim" Transform [writes "pod-sets[node].resource-claims[gpu]"]
+        |c| { let s = set(c); c.pod_set_remove_resource_claim(s, "gpu") };
+    "pod-set.put-devices" Transform [writes "pod-sets[node].devices[a]"] |c| {
+        let s = set(c);
+        c.pod_set_put_devices(s, &Devices { source: "a".to_owned(), count: None, accelerator: true })
+    };
     "pod-set.devices" Transform [
         reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
         reads "pod-sets[node].containers[node].limits[*]"
@@ -169,6 +182,14 @@ methods! {
     "container.limits" Transform [reads "pod-sets[node].containers[node].limits[*]"] |c| { let n = node(c); done(c.container_limits(n)) };
     "container.set-request" Transform [writes "pod-sets[node].containers[node].requests[cpu]"]
         |c| { let n = node(c); c.container_set_request(n, "cpu", "1") };
+    "container.resource-claim-uses" Transform [reads "pod-sets[node].containers[node].resource-claims[*]"]
+        |c| { let n = node(c); done(c.container_resource_claim_uses(n)) };
+    "container.put-resource-claim-use" Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"] |c| {
+        let n = node(c);
+        c.container_put_resource_claim_use(n, &ResourceClaimUse { name: "gpu".to_owned(), request: None })
+    };
+    "container.remove-resource-claim-use" Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"]
+        |c| { let n = node(c); c.container_remove_resource_claim_use(n, "gpu") };
     "container.set-limit" Transform [writes "pod-sets[node].containers[node].limits[cpu]"]
         |c| { let n = node(c); c.container_set_limit(n, "cpu", "1") };
 }

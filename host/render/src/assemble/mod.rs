@@ -15,7 +15,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
-    object::Object,
+    object::{ConfigMap, Content, Object},
     record::{Change, ContainerId, Entries, Field, PlaceScope, Record},
 };
 
@@ -97,20 +97,28 @@ pub(crate) fn object(object: &Object, namespace: &str) -> Value {
     out.insert("apiVersion".to_owned(), object.api_version.as_str().into());
     out.insert("kind".to_owned(), object.kind.as_str().into());
     out.insert("metadata".to_owned(), Value::Object(metadata));
-    if !object.data.is_empty() {
-        out.insert("data".to_owned(), json!(object.data));
+    match &object.content {
+        Content::ConfigMap(map) => config_map(&mut out, map),
+        Content::Body(body) => out.extend(body.clone()),
     }
-    if !object.binary_data.is_empty() {
-        let encoded = object
+    Value::Object(out)
+}
+
+/// Adds the content of a ConfigMap.
+fn config_map(out: &mut Map<String, Value>, map: &ConfigMap) {
+    if !map.data.is_empty() {
+        out.insert("data".to_owned(), json!(map.data));
+    }
+    if !map.binary_data.is_empty() {
+        let encoded = map
             .binary_data
             .iter()
             .map(|(key, bytes)| (key.clone(), BASE64_STANDARD.encode(bytes).into()));
         out.insert("binaryData".to_owned(), Value::Object(encoded.collect()));
     }
-    if object.immutable {
+    if map.immutable {
         out.insert("immutable".to_owned(), true.into());
     }
-    Value::Object(out)
 }
 
 /// Writes what was touched of a record into JSON.

@@ -35,6 +35,19 @@ records! {
         path: String,
         mode: Option<u32>,
     }
+    /// `types.resource-claim-use`
+    ResourceClaimUse {
+        name: String,
+        request: Option<String>,
+    }
+    /// `types.pod-resource-claim`
+    PodResourceClaim {
+        name: String,
+        #[component(name = "resource-claim")]
+        resource_claim: Option<String>,
+        #[component(name = "resource-claim-template")]
+        resource_claim_template: Option<String>,
+    }
     /// `types.dependency`
     Dependency {
         #[component(name = "pod-set")]

@@ -74,6 +74,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]object.name",
             "[method]object.set-label",
             "[method]object.set-annotation",
+            "[method]object.set-body",
             "[method]object.append",
             "[method]object.set-binary",
             "[method]object.set-immutable",
@@ -118,7 +119,11 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.put-empty-dir",
             "[method]pod-set.put-own-config-map",
             "[method]pod-set.put-raw-volume",
+            "[method]pod-set.resource-claims",
+            "[method]pod-set.put-resource-claim",
+            "[method]pod-set.remove-resource-claim",
             "[method]pod-set.devices",
+            "[method]pod-set.put-devices",
             "[method]pod-set.accelerators",
             "[method]pod-set.processes",
             "[method]pod-set.pod-label",
@@ -175,10 +180,15 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]container.limits",
             "[method]container.set-request",
             "[method]container.set-limit",
+            "[method]container.resource-claim-uses",
+            "[method]container.put-resource-claim-use",
+            "[method]container.remove-resource-claim-use",
             "quantity",
             "port",
             "mount",
             "key-file",
+            "resource-claim-use",
+            "pod-resource-claim",
             "dependency",
             "devices",
             "document",
@@ -201,6 +211,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]context.error",
             "[method]context.log",
             "[method]context.supports",
+            "[method]context.parse-json",
             "[method]context.quantity-ceil",
             "[method]context.quantity-milli",
             "[method]context.fit-name",
@@ -208,6 +219,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "lookups",
             "objects",
             "info",
+            "document",
             "context",
         ],
         rows: context,
@@ -269,6 +281,7 @@ fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         "object.name" () -> String = object_name();
         "object.set-label" (key: String, value: String) = object_set_label(&key, &value);
         "object.set-annotation" (key: String, value: String) = object_set_annotation(&key, &value);
+        "object.set-body" (json: String) = object_set_body(&json);
         "object.append" (key: String, text: String) = object_append(&key, &text);
         "object.set-binary" (key: String, value: Vec<u8>) = object_set_binary(&key, &value);
         "object.set-immutable" () = object_set_immutable();
@@ -315,7 +328,11 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.put-empty-dir" (name: String, medium: Option<String>, size_limit: Option<String>) = pod_set_put_empty_dir(&name, medium.as_deref(), size_limit.as_deref());
         "pod-set.put-own-config-map" (name: String, suffix: String, default_mode: Option<u32>, items: Vec<KeyFile>) = pod_set_put_own_config_map(&name, &suffix, default_mode, &items.into_iter().map(Into::into).collect::<Vec<_>>());
         "pod-set.put-raw-volume" (name: String, source: String) = pod_set_put_raw_volume(&name, &source);
+        "pod-set.resource-claims" () -> Vec<PodResourceClaim> = pod_set_resource_claims();
+        "pod-set.put-resource-claim" (claim: PodResourceClaim) = pod_set_put_resource_claim(&claim.into());
+        "pod-set.remove-resource-claim" (name: String) = pod_set_remove_resource_claim(&name);
         "pod-set.devices" () -> Vec<Devices> = pod_set_devices();
+        "pod-set.put-devices" (devices: Devices) = pod_set_put_devices(&devices.into());
         "pod-set.accelerators" () -> Option<u32> = pod_set_accelerators();
         "pod-set.processes" () -> Option<u32> = pod_set_processes();
         "pod-set.pod-label" (key: String) -> Option<String> = pod_set_pod_label(&key);
@@ -374,6 +391,9 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "container.limits" () -> Vec<Quantity> = container_limits();
         "container.set-request" (resource: String, amount: String) = container_set_request(&resource, &amount);
         "container.set-limit" (resource: String, amount: String) = container_set_limit(&resource, &amount);
+        "container.resource-claim-uses" () -> Vec<ResourceClaimUse> = container_resource_claim_uses();
+        "container.put-resource-claim-use" (r#use: ResourceClaimUse) = container_put_resource_claim_use(&r#use.into());
+        "container.remove-resource-claim-use" (name: String) = container_remove_resource_claim_use(&name);
     });
     Ok(())
 }
@@ -390,6 +410,7 @@ fn context(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         "context.error" (message: String, field: Option<String>) = context_error(&message, field.as_deref());
         "context.log" (level: String, line: String) = context_log(&level, &line);
         "context.supports" (feature: String) -> bool = context_supports(&feature);
+        "context.parse-json" (json: String) -> Option<Resource<handle::Document>> = context_parse_json(&json);
         "context.quantity-ceil" (amount: String) -> Option<i64> = context_quantity_ceil(&amount);
         "context.quantity-milli" (amount: String) -> Option<i64> = context_quantity_milli(&amount);
         "context.fit-name" (text: String, max: u32) -> String = context_fit_name(&text, max);

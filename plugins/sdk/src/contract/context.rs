@@ -2,6 +2,7 @@
 
 //! The one handle that a phase is called with. What a plugin can reach, it reaches from here.
 
+use super::Document;
 use super::Info;
 use super::Job;
 use super::Lookups;
@@ -34,6 +35,9 @@ handles! {
         fn log(level: &str, line: &str) = "context.log" context_log(level, line);
         /// Whether the host has a feature that came after 1.0.0. Unknown names are false.
         fn supports(feature: &str) -> bool = "context.supports" context_supports(feature);
+        /// A JSON text as a document, as annotations hold them; none where it is no JSON. A text of more than 262,144
+        /// bytes, which no annotation has, ends the call.
+        fn parse_json(json: &str) -> Option<Document> = "context.parse-json" context_parse_json(json);
         /// A quantity in whole units, rounded up: `1500m` is 2, `1Ki` is 1024. None where it is no quantity or out of
         /// range.
         fn quantity_ceil(amount: &str) -> Option<i64> = "context.quantity-ceil" context_quantity_ceil(amount);

@@ -24,8 +24,10 @@ pub use self::types::Document;
 pub use self::types::Failure;
 pub use self::types::KeyFile;
 pub use self::types::Mount;
+pub use self::types::PodResourceClaim;
 pub use self::types::Port;
 pub use self::types::Quantity;
+pub use self::types::ResourceClaimUse;
 
 /// The version of the contract that a plugin is built for.
 #[doc(hidden)]

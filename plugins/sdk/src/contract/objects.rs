@@ -11,12 +11,17 @@ handles! {
         fn set_label(key: &str, value: &str) = "object.set-label" object_set_label(key, value);
         /// Sets an annotation of the object.
         fn set_annotation(key: &str, value: &str) = "object.set-annotation" object_set_annotation(key, value);
-        /// Appends to the text of a key of `data`, which begins empty. A key that holds bytes, or that no ConfigMap
-        /// takes, ends the call.
+        /// Sets what stands beside `apiVersion`, `kind` and `metadata`, as the JSON of an object: `{"spec": {...}}`, in
+        /// place of what was set so before. For every kind but ConfigMaps and Secrets; on these, and with `status`,
+        /// `metadata` or anything that is no object, it ends the call.
+        fn set_body(json: &str) = "object.set-body" object_set_body(json);
+        /// Appends to the text of a key of `data`, which begins empty. For ConfigMaps; a key that holds bytes, or that
+        /// no ConfigMap takes, ends the call.
         fn append(key: &str, text: &str) = "object.append" object_append(key, text);
-        /// Sets the bytes of a key of `binaryData`. A key that holds text, or that no ConfigMap takes, ends the call.
+        /// Sets the bytes of a key of `binaryData`. For ConfigMaps; a key that holds text, or that no ConfigMap takes,
+        /// ends the call.
         fn set_binary(key: &str, value: &[u8]) = "object.set-binary" object_set_binary(key, value);
-        /// Nobody can change its content once it is applied.
+        /// Nobody can change its content once it is applied. For ConfigMaps.
         fn set_immutable() = "object.set-immutable" object_set_immutable();
         /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing. It is
         /// changed, with `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is
@@ -32,10 +37,11 @@ handles! {
         /// The name that `emit` with the same arguments gives the object, in every phase: the TrainJob's name and the
         /// suffix, and, where content is given, a hash over it and the TrainJob's UID.
         fn name(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> String = "objects.name" objects_name(api_version, kind, suffix, content);
-        /// A new object, in build only. `kind` is `ConfigMap` of `v1` for now; the suffix begins with `-`. Anything
-        /// else, the same name twice, or a name that the host keeps for its own objects (one that ends in
-        /// `-runtime-snapshot` or `-trainyard`) ends the call. A name that another plugin emits too refuses the
-        /// TrainJob.
+        /// A new object of a kind that lives in namespaces, in build only; the suffix begins with `-`. Every kind but
+        /// ConfigMaps needs a grant, and kinds that carry power of their own (Pods and what makes them, roles,
+        /// accounts, webhooks) are refused whatever is granted. The same name twice, or a name that the host keeps for
+        /// its own objects (one that ends in `-runtime-snapshot` or `-trainyard`), ends the call. A name that another
+        /// plugin emits too refuses the TrainJob.
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = "objects.emit" objects_emit(api_version, kind, suffix, content);

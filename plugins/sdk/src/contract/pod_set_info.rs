@@ -11,8 +11,10 @@ use super::Devices;
 use super::Document;
 use super::KeyFile;
 use super::Mount;
+use super::PodResourceClaim;
 use super::Port;
 use super::Quantity;
+use super::ResourceClaimUse;
 
 handles! {
     /// The record of one TrainJob.
@@ -125,6 +127,21 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         fn put_raw_volume(name: &str, source: &str) = "pod-set.put-raw-volume" pod_set_put_raw_volume(name, source);
+        /// The resource claims of the pods, in the order of the pod's list.
+        ///
+        /// Needs the claim to read `pod-sets[P].resource-claims[*]`.
+        fn resource_claims() -> Vec<PodResourceClaim> = "pod-set.resource-claims" pod_set_resource_claims();
+        /// A resource claim of the pods, in place of the one of that name. No container uses it until
+        /// `put_resource_claim_use` says so. A name that is no DNS label, or a claim that names both a ResourceClaim
+        /// and a ResourceClaimTemplate, or neither, ends the call.
+        ///
+        /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
+        fn put_resource_claim(claim: &PodResourceClaim) = "pod-set.put-resource-claim" pod_set_put_resource_claim(&claim.clone().into());
+        /// Takes a resource claim off the pods; nothing happens where there is none of that name. A container that
+        /// still uses it refuses the TrainJob.
+        ///
+        /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
+        fn remove_resource_claim(name: &str) = "pod-set.remove-resource-claim" pod_set_remove_resource_claim(name);
         /// What the node container has of devices, one entry a source: the host's entries for extended resources, and
         /// what plugins put. The node container is the one of `containers` (no init container) with the name `node`;
         /// one that another plugin added counts only if a claim speaks of it.
@@ -133,6 +150,11 @@ handles! {
         /// Needs the claim to read `pod-sets[P].containers[node].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[node].limits[*]`.
         fn devices() -> Vec<Devices> = "pod-set.devices" pod_set_devices();
+        /// What the node container gets from one source, in place of what was put for it. A source that is empty, or
+        /// begins with `resource/` (extended resources are the host's own entries), ends the call.
+        ///
+        /// Needs the claim to write `pod-sets[P].devices[SOURCE]`.
+        fn put_devices(devices: &Devices) = "pod-set.put-devices" pod_set_put_devices(&devices.clone().into());
         /// Accelerators of the node container from all sources; 0 where it has none, none where it can't be known.
         ///
         /// Needs the claim to read `pod-sets[P].devices[*]`.
@@ -375,5 +397,18 @@ handles! {
         ///
         /// Needs the claim to write `C.limits[RESOURCE]`.
         fn set_limit(resource: &str, amount: &str) = "container.set-limit" container_set_limit(resource, amount);
+        /// What the container uses of the pod's resource claims.
+        ///
+        /// Needs the claim to read `C.resource-claims[*]`.
+        fn resource_claim_uses() -> Vec<ResourceClaimUse> = "container.resource-claim-uses" container_resource_claim_uses();
+        /// The container uses a resource claim of the pod, in place of what it used of it. A claim that the pod does
+        /// not have refuses the TrainJob.
+        ///
+        /// Needs the claim to write `C.resource-claims[NAME]`.
+        fn put_resource_claim_use(r#use: &ResourceClaimUse) = "container.put-resource-claim-use" container_put_resource_claim_use(&r#use.clone().into());
+        /// The container uses that resource claim no more; nothing happens where it did not.
+        ///
+        /// Needs the claim to write `C.resource-claims[NAME]`.
+        fn remove_resource_claim_use(name: &str) = "container.remove-resource-claim-use" container_remove_resource_claim_use(name);
     }
 }

@@ -18,8 +18,10 @@ mod target {
     pub(crate) use crate::guest::transformer::trainyard::policy::types::Failure;
     pub(crate) use crate::guest::transformer::trainyard::policy::types::KeyFile;
     pub(crate) use crate::guest::transformer::trainyard::policy::types::Mount;
+    pub(crate) use crate::guest::transformer::trainyard::policy::types::PodResourceClaim;
     pub(crate) use crate::guest::transformer::trainyard::policy::types::Port;
     pub(crate) use crate::guest::transformer::trainyard::policy::types::Quantity;
+    pub(crate) use crate::guest::transformer::trainyard::policy::types::ResourceClaimUse;
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -38,8 +40,10 @@ mod target {
     pub(crate) use trainyard_model::value::Failure;
     pub(crate) use trainyard_model::value::KeyFile;
     pub(crate) use trainyard_model::value::Mount;
+    pub(crate) use trainyard_model::value::PodResourceClaim;
     pub(crate) use trainyard_model::value::Port;
     pub(crate) use trainyard_model::value::Quantity;
+    pub(crate) use trainyard_model::value::ResourceClaimUse;
 }
 
 pub(crate) use self::target::*;

@@ -49,6 +49,22 @@ records! {
         /// Permission bits, as in 0o440; none where the volume's apply.
         mode: Option<u32>,
     }
+    /// What a container uses of the pod's resource claims.
+    ResourceClaimUse {
+        /// The resource claim's name in the pod.
+        name: String,
+        /// One request of it; without one, all of it.
+        request: Option<String>,
+    }
+    /// A resource claim of the pod: exactly one of `resource_claim` and `resource_claim_template`.
+    PodResourceClaim {
+        /// Its name in the pod.
+        name: String,
+        /// The name of a ResourceClaim that is there.
+        resource_claim: Option<String>,
+        /// The name of a ResourceClaimTemplate, of which each pod gets a claim of its own.
+        resource_claim_template: Option<String>,
+    }
     /// A pod set that another one waits for, until it has the status: `Ready` or `Complete`.
     Dependency {
         /// The pod set that is waited for.

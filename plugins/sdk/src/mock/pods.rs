@@ -115,6 +115,16 @@ impl MockPodSet {
         self.field(Field::NodeSelector, key, value.into())
     }
 
+    /// A resource claim of the pods, by its source as in a pod spec: `json!({"resourceClaimTemplateName": "gpus"})`.
+    #[must_use]
+    pub fn resource_claim(self, name: &str, source: Value) -> Self {
+        let mut claim = Map::from_iter([("name".to_owned(), name.into())]);
+        if let Value::Object(source) = source {
+            claim.extend(source);
+        }
+        self.field(Field::ResourceClaims, name, Value::Object(claim).into())
+    }
+
     /// Devices of a resource claim, as a DRA policy leaves them.
     #[must_use]
     pub fn claimed_devices(self, resource_claim: &str, count: Option<u32>) -> Self {
@@ -220,6 +230,16 @@ impl MockContainer {
     #[must_use]
     pub fn limit(self, resource: &str, amount: &str) -> Self {
         self.runtime(Field::Limits, resource, amount.into())
+    }
+
+    /// A resource claim of the pod that it uses, or one request of it.
+    #[must_use]
+    pub fn uses_resource_claim(self, name: &str, request: Option<&str>) -> Self {
+        let mut claim = json!({ "name": name });
+        if let (Some(request), Some(claim)) = (request, claim.as_object_mut()) {
+            claim.insert("request".to_owned(), request.into());
+        }
+        self.runtime(Field::ResourceClaimUses, name, claim.into())
     }
 
     /// The command that the TrainJob puts over the runtime's.

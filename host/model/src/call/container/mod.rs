@@ -1,5 +1,6 @@
 //! `pod-set-info.container`.
 
+mod claims;
 mod env;
 mod ports_and_mounts;
 mod resources;

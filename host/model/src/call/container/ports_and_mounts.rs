@@ -163,7 +163,7 @@ impl Call {
     }
 
     /// The fragments of a field that is read as a whole.
-    fn fragments(
+    pub(super) fn fragments(
         &mut self,
         handle: handle::Container,
         field: Field,

@@ -1,6 +1,7 @@
 //! `pod-set-info.pod-set`.
 
 mod addresses;
+mod claims;
 mod devices;
 mod pods;
 mod volumes;

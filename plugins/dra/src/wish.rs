@@ -1,0 +1,257 @@
+//! What a TrainJob and its runtime ask for beside the claims of the pods: `spec.trainer.resourceClaimsPerNode`, and annotations that
+//! say the same.
+
+use trainyard_sdk::{Context, Document, Failure};
+
+use crate::made::Policy;
+
+/// A list of claims as JSON: on a TrainJob in place of the field, which typed clients drop, and on a runtime.
+const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
+/// Names of claims that the runtime has and the TrainJob does without, separated by commas.
+const EXCLUDED: &str = "trainyard.dev/exclude-resource-claims";
+/// The field of the TrainJob, as a pointer and as people write it.
+const FIELD: (&str, &str) = (
+    "/trainer/resourceClaimsPerNode",
+    "spec.trainer.resourceClaimsPerNode",
+);
+/// The container that uses a claim where nothing else is said.
+pub(crate) const NODE: &str = "node";
+/// The members of an entry.
+const MEMBERS: [&str; 7] = [
+    "name",
+    "resourceClaimName",
+    "resourceClaimTemplateName",
+    "deviceClassName",
+    "count",
+    "selectors",
+    "containerNames",
+];
+
+/// One claim for the pods of each node.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// Its name in the pods.
+    pub(crate) name: String,
+    /// Where it comes from.
+    pub(crate) source: Source,
+    /// The containers that use it.
+    pub(crate) containers: Vec<String>,
+    /// Where it is asked for.
+    pub(crate) path: String,
+}
+
+/// Where a claim comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A ResourceClaim that is there.
+    Claim(String),
+    /// A ResourceClaimTemplate that is there.
+    Template(String),
+    /// A ResourceClaimTemplate that is made for this TrainJob.
+    Made(Policy),
+}
+
+/// What is asked for, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    /// One for each claim.
+    pub(crate) list: Vec<Wish>,
+    /// Why others are not among them.
+    pub(crate) problems: Vec<Failure>,
+}
+
+impl Wishes {
+    /// Reads all wishes. A TrainJob's takes the place of its runtime's of the same name.
+    pub(crate) fn read(ctx: &Context) -> Self {
+        let job = ctx.job();
+        let mut wishes = Self::default();
+        let spec = job.spec();
+        if spec.kind(FIELD.0).is_some() {
+            wishes.add(&spec, FIELD.0, FIELD.1);
+        }
+        if let Some(text) = job.annotation(PER_NODE) {
+            wishes.add_annotation(ctx, &text);
+        }
+        if let Some(text) = job.runtime_annotation(PER_NODE) {
+            let mut of_runtime = Self::default();
+            of_runtime.add_annotation(ctx, &text);
+            let own = &wishes.list;
+            let is_new = |wish: &Wish| own.iter().all(|own| own.name != wish.name);
+            of_runtime.list.retain(is_new);
+            wishes.list.extend(of_runtime.list);
+            let of_runtime = of_runtime.problems.into_iter().map(|mut problem| {
+                problem.message += " (in the runtime's annotation)";
+                problem
+            });
+            wishes.problems.extend(of_runtime);
+        }
+        wishes
+    }
+
+    fn add_annotation(&mut self, ctx: &Context, text: &str) {
+        let place = format!("metadata.annotations[{PER_NODE}]");
+        match ctx.parse_json(text) {
+            Some(list) if list.kind("").as_deref() == Some("array") => self.add(&list, "", &place),
+            _ => self.problems.push(
+                Failure::from(
+                    "is no list of claims in JSON; write it as `[{\"name\": \"gpu\", \"resourceClaimTemplateName\": \"four-gpus\"}]`",
+                )
+                .at(place),
+            ),
+        }
+    }
+
+    /// Adds a list, which no schema has checked where it stands in an annotation.
+    fn add(&mut self, list: &Document, at: &str, path: &str) {
+        for index in 0..list.len(at) {
+            let entry = Entry {
+                document: list,
+                at: format!("{at}/{index}"),
+                path: format!("{path}[{index}]"),
+            };
+            match entry.read() {
+                Ok(wish) if self.list.iter().any(|other| other.name == wish.name) => {
+                    let name = wish.name;
+                    let message =
+                        format!("the claim `{name}` is asked for already; a claim has one source");
+                    self.problems.push(Failure::from(message).at(wish.path));
+                }
+                Ok(wish) => self.list.push(wish),
+                Err(problem) => self.problems.push(problem),
+            }
+        }
+    }
+}
+
+/// The names of claims that the TrainJob does without.
+pub(crate) fn excluded(ctx: &Context) -> Vec<String> {
+    let text = ctx.job().annotation(EXCLUDED).unwrap_or_default();
+    let names = text.split(',').map(str::trim);
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Where the names of [`excluded`] stand.
+pub(crate) fn excluded_path() -> String {
+    format!("metadata.annotations[{EXCLUDED}]")
+}
+
+/// One entry of a list.
+struct Entry<'a> {
+    document: &'a Document,
+    at: String,
+    path: String,
+}
+
+impl Entry<'_> {
+    fn read(&self) -> Result<Wish, Failure> {
+        let members = self.document.keys(&self.at);
+        if let Some(unknown) = members.iter().find(|member| !MEMBERS.contains(&&***member)) {
+            let known = MEMBERS.join(", ");
+            return Err(self.problem(
+                unknown,
+                &format!("is no member of a claim; these are: {known}"),
+            ));
+        }
+        let name = self.text("name")?;
+        let name = name.ok_or_else(|| {
+            self.problem(
+                "name",
+                "is required: the name that the claim has in the pods",
+            )
+        })?;
+        let source = self.source(&name)?;
+        let mut containers = self.texts("containerNames")?;
+        if containers.is_empty() {
+            containers.push(NODE.to_owned());
+        }
+        Ok(Wish {
+            name,
+            source,
+            containers,
+            path: self.path.clone(),
+        })
+    }
+
+    fn source(&self, name: &str) -> Result<Source, Failure> {
+        let claim = self.text("resourceClaimName")?;
+        let template = self.text("resourceClaimTemplateName")?;
+        let class = self.text("deviceClassName")?;
+        let source = match (claim, template, class) {
+            (Some(claim), None, None) => Source::Claim(claim),
+            (None, Some(template), None) => Source::Template(template),
+            (None, None, Some(class)) => return self.policy(name, class).map(Source::Made),
+            (None, None, None) => return Err(self.sources("has no source")),
+            _ => return Err(self.sources("has more than one source")),
+        };
+        let made = ["count", "selectors"].into_iter();
+        let mut made = made.filter(|member| self.document.kind(&self.pointer(member)).is_some());
+        match made.next() {
+            Some(member) => Err(self.problem(
+                member,
+                "goes with `deviceClassName` alone: a claim that is there says it itself",
+            )),
+            None => Ok(source),
+        }
+    }
+
+    fn policy(&self, name: &str, class: String) -> Result<Policy, Failure> {
+        let at = self.pointer("count");
+        let count = match self.document.kind(&at) {
+            None => Some(1),
+            Some(_) => self
+                .document
+                .integer(&at)
+                .and_then(|n| u32::try_from(n).ok()),
+        };
+        let count = count.filter(|count| (1..=128).contains(count));
+        Ok(Policy {
+            request: name.to_owned(),
+            class,
+            count: count
+                .ok_or_else(|| self.problem("count", "must be an integer from 1 to 128"))?,
+            selectors: self.texts("selectors")?,
+        })
+    }
+
+    /// A text that is not empty; none where it is absent.
+    fn text(&self, member: &str) -> Result<Option<String>, Failure> {
+        let at = self.pointer(member);
+        if self.document.kind(&at).is_none() {
+            return Ok(None);
+        }
+        let text = self.document.text(&at).filter(|text| !text.is_empty());
+        match text {
+            Some(text) => Ok(Some(text)),
+            None => Err(self.problem(member, "must be a string that is not empty")),
+        }
+    }
+
+    /// A list of texts; empty where it is absent.
+    fn texts(&self, member: &str) -> Result<Vec<String>, Failure> {
+        let at = self.pointer(member);
+        let text = |index| self.document.text(&format!("{at}/{index}"));
+        let texts: Option<Vec<_>> = (0..self.document.len(&at)).map(text).collect();
+        let is_list = matches!(self.document.kind(&at).as_deref(), None | Some("array"));
+        texts
+            .filter(|_| is_list)
+            .ok_or_else(|| self.problem(member, "must be a list of strings"))
+    }
+
+    fn pointer(&self, member: &str) -> String {
+        format!("{}/{member}", self.at)
+    }
+
+    fn problem(&self, member: &str, message: &str) -> Failure {
+        Failure::from(message).at(format!("{}.{member}", self.path))
+    }
+
+    fn sources(&self, problem: &str) -> Failure {
+        let message = format!(
+            "{problem}; name one of `resourceClaimName`, `resourceClaimTemplateName` and `deviceClassName`"
+        );
+        Failure::from(message).at(&*self.path)
+    }
+}

@@ -1,0 +1,184 @@
+//! Resource claims reach the pods of the nodes and the containers that use them, whoever asks for them.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_dra::PLUGIN;
+use trainyard_sdk::mock::{MockContainer, Outcome};
+
+use crate::common::{PER_NODE, four_gpus, job, mock};
+
+const SET: &str = "pod-sets[node].resource-claims[gpu]";
+const USE: &str = "pod-sets[node].containers[node].resource-claims[gpu]";
+
+fn template() -> Value {
+    json!({"resourceClaimTemplateName": "four-gpus"})
+}
+
+fn used(outcome: &Outcome) -> Option<Value> {
+    outcome.value(USE)
+}
+
+#[test]
+fn a_claim_that_no_container_uses_is_for_the_node_container() {
+    let outcome = job(|set| set.resource_claim("gpu", template()))
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
+    assert_eq!(
+        outcome.reason(USE).as_deref(),
+        Some("no container says that it uses this claim of the pods")
+    );
+    assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
+}
+
+#[test]
+fn a_claim_that_a_container_uses_stays_as_it_is() {
+    let sidecar = |c: MockContainer| c.uses_resource_claim("gpu", Some("a"));
+    let outcome = job(|set| {
+        set.resource_claim("gpu", template())
+            .container("sidecar", sidecar)
+    })
+    .object(four_gpus())
+    .all_phases(&PLUGIN)
+    .unwrap();
+    assert_eq!(used(&outcome), None);
+    assert!(outcome.writes().is_empty(), "{:?}", outcome.writes());
+}
+
+#[test]
+fn a_wish_of_the_train_job_takes_the_place_of_the_runtimes_claim() {
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
+    let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "one"})))
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let expected = json!({"name": "gpu", "resourceClaimTemplateName": "four-gpus"});
+    assert_eq!(outcome.value(SET), Some(expected));
+    assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
+    assert_eq!(
+        outcome.reason(SET).as_deref(),
+        Some("asked for by spec.trainer.resourceClaimsPerNode[0]")
+    );
+}
+
+#[test]
+fn the_annotation_says_what_the_field_says() {
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus", "containerNames": ["node", "sidecar"]}]);
+    let with_sidecar = || job(|set| set.container("sidecar", |c| c)).object(four_gpus());
+    let by_field = with_sidecar()
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
+        .all_phases(&PLUGIN)
+        .unwrap();
+    for job in [
+        with_sidecar().annotation(PER_NODE, &wish.to_string()),
+        with_sidecar().runtime_annotation(PER_NODE, &wish.to_string()),
+    ] {
+        let by_annotation = job.all_phases(&PLUGIN).unwrap();
+        assert_eq!(by_annotation.writes(), by_field.writes());
+        assert!(by_annotation.errors().is_empty());
+    }
+    let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
+    assert_eq!(by_field.value(sidecar), Some(json!({"name": "gpu"})));
+}
+
+#[test]
+fn the_train_job_outweighs_the_runtimes_annotation() {
+    let of_runtime = json!([
+        {"name": "gpu", "deviceClassName": "gpu.example.com"},
+        {"name": "nic", "deviceClassName": "rdma.example.com"},
+    ]);
+    let outcome = job(|set| set)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": [
+            {"name": "gpu", "resourceClaimTemplateName": "four-gpus"},
+        ]}}))
+        .runtime_annotation(PER_NODE, &of_runtime.to_string())
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let expected = json!({"name": "gpu", "resourceClaimTemplateName": "four-gpus"});
+    assert_eq!(outcome.value(SET), Some(expected));
+    assert!(
+        outcome
+            .value("pod-sets[node].resource-claims[nic]")
+            .is_some()
+    );
+    assert_eq!(outcome.objects().len(), 1, "the template of `nic` alone");
+}
+
+#[test]
+fn a_template_is_made_of_a_few_words() {
+    let wish = |count: u32| {
+        json!([{
+            "name": "gpu", "deviceClassName": "gpu.example.com", "count": count,
+            "selectors": ["device.attributes[\"gpu.example.com\"].model == \"A\""],
+        }])
+    };
+    let made = |count| {
+        let spec = json!({"trainer": {"resourceClaimsPerNode": wish(count)}});
+        job(|set| set).spec(spec).all_phases(&PLUGIN).unwrap()
+    };
+    let outcome = made(4);
+    let [object] = outcome.objects()[..] else {
+        panic!("{:?}", outcome.objects())
+    };
+    assert_eq!(object.kind, "ResourceClaimTemplate");
+    assert!(object.name.starts_with("llama-gpu-"), "{}", object.name);
+    let claim = json!({"name": "gpu", "resourceClaimTemplateName": object.name});
+    assert_eq!(outcome.value(SET), Some(claim));
+    let trainyard_model::object::Content::Body(body) = &object.content else {
+        panic!("{object:?}")
+    };
+    assert_eq!(
+        body["spec"],
+        json!({"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {
+            "deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 4,
+            "selectors": [{"cel": {"expression": "device.attributes[\"gpu.example.com\"].model == \"A\""}}],
+        }}]}}})
+    );
+    assert_ne!(
+        made(8).objects()[0].name,
+        object.name,
+        "a template can't be changed"
+    );
+    let devices = outcome.value("pod-sets[node].devices[resource-claim/gpu/gpu]");
+    assert_eq!(devices, Some(json!({"count": 4, "accelerator": true})));
+}
+
+#[test]
+fn a_claim_can_be_done_without() {
+    let outcome = job(|set| {
+        set.resource_claim("gpu", template())
+            .container("sidecar", |c| c.uses_resource_claim("gpu", None))
+    })
+    .annotation("trainyard.dev/exclude-resource-claims", " gpu ,")
+    .object(four_gpus())
+    .all_phases(&PLUGIN)
+    .unwrap();
+    assert_eq!(outcome.value(SET), None);
+    let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
+    assert_eq!(outcome.value(sidecar), None);
+    assert!(outcome.errors().is_empty(), "{:?}", outcome.errors());
+}
+
+#[test]
+fn a_launcher_gets_no_claim_of_the_nodes() {
+    let outcome = mock()
+        .pod_set("launcher", |set| set.container("node", |c| c))
+        .pod_set("node", |set| {
+            set.ancestor("trainer").container("node", |c| c)
+        })
+        .spec(json!({"trainer": {"resourceClaimsPerNode": [
+            {"name": "gpu", "resourceClaimTemplateName": "four-gpus"},
+        ]}}))
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert!(outcome.value(SET).is_some());
+    assert_eq!(
+        outcome.value("pod-sets[launcher].resource-claims[gpu]"),
+        None
+    );
+}

@@ -1,0 +1,202 @@
+//! The devices of the claims that the node container uses are counted as the scheduler will allocate them.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_dra::PLUGIN;
+use trainyard_sdk::mock::{MockJob, Outcome};
+
+use crate::common::{four_gpus, job, mock, template};
+
+fn claimed() -> MockJob {
+    job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"})))
+}
+
+/// What a request gives.
+fn counted(request: &Value) -> Option<Value> {
+    let mut request = request.clone();
+    request["name"] = "a".into();
+    let outcome = claimed().object(template("t", &json!([request])));
+    devices(&outcome.all_phases(&PLUGIN).unwrap(), "a")
+}
+
+fn devices(outcome: &Outcome, request: &str) -> Option<Value> {
+    outcome.value(&format!(
+        "pod-sets[node].devices[resource-claim/gpu/{request}]"
+    ))
+}
+
+fn gpus(more: Value) -> Value {
+    let mut exactly = json!({"deviceClassName": "gpu.example.com"});
+    exactly
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    exactly
+}
+
+#[test]
+fn requests_of_every_form() {
+    for (request, count, accelerator) in [
+        (json!({"exactly": gpus(json!({"count": 4}))}), Some(4), true),
+        (json!({"exactly": gpus(json!({}))}), Some(1), true),
+        (
+            json!({"exactly": gpus(json!({"allocationMode": "All"}))}),
+            None,
+            true,
+        ),
+        (
+            json!({"exactly": gpus(json!({"count": 2, "adminAccess": true}))}),
+            Some(0),
+            true,
+        ),
+        (
+            json!({"exactly": {"deviceClassName": "rdma.example.com", "count": 2}}),
+            Some(2),
+            false,
+        ),
+        (
+            json!({"firstAvailable": [gpus(json!({"count": 4})), gpus(json!({"count": 4}))]}),
+            Some(4),
+            true,
+        ),
+        (
+            json!({"firstAvailable": [gpus(json!({"count": 4})), gpus(json!({"count": 8}))]}),
+            None,
+            true,
+        ),
+    ] {
+        let expected = json!({"count": count, "accelerator": accelerator});
+        assert_eq!(counted(&request), Some(expected), "{request}");
+    }
+}
+
+#[test]
+fn only_the_request_that_is_used_counts() {
+    let requests = json!([
+        {"name": "a", "exactly": gpus(json!({"count": 2}))},
+        {"name": "b", "exactly": gpus(json!({"count": 6}))},
+    ]);
+    let with = |request: Option<&str>| {
+        let set = job(|set| {
+            set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
+                .init_container("other", |c| c.uses_resource_claim("gpu", request))
+        });
+        set.object(template("t", &requests))
+            .all_phases(&PLUGIN)
+            .unwrap()
+    };
+    // The node container does not use it.
+    assert_eq!(devices(&with(Some("a")), "a"), None);
+    let both = claimed()
+        .object(template("t", &requests))
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(
+        devices(&both, "a"),
+        Some(json!({"count": 2, "accelerator": true}))
+    );
+    assert_eq!(
+        devices(&both, "b"),
+        Some(json!({"count": 6, "accelerator": true}))
+    );
+}
+
+#[test]
+fn a_claim_by_its_name_is_counted_and_shared() {
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 3}))}]}},
+    });
+    let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "c"})))
+        .object(claim)
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(
+        devices(&outcome, "a"),
+        Some(json!({"count": 3, "accelerator": true}))
+    );
+    let warnings = outcome.warnings().join("\n");
+    assert!(
+        warnings.contains("is one ResourceClaim for 2 pods"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn an_unknown_number_is_told() {
+    let request = json!([{"name": "a", "exactly": gpus(json!({"allocationMode": "All"}))}]);
+    let outcome = claimed()
+        .object(template("t", &request))
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let warnings = outcome.warnings().join("\n");
+    assert!(
+        warnings.contains("spec.trainer.numProcPerNode"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn accelerators_in_both_ways_are_told() {
+    let outcome =
+        job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "four-gpus"})));
+    let both = mock().pod_set("node", |set| {
+        set.ancestor("trainer")
+            .container("node", |c| c.limit("nvidia.com/gpu", "8"))
+            .resource_claim("gpu", json!({"resourceClaimTemplateName": "four-gpus"}))
+    });
+    let warnings = |job: MockJob| {
+        job.object(four_gpus())
+            .all_phases(&PLUGIN)
+            .unwrap()
+            .warnings()
+            .join("\n")
+    };
+    assert!(!warnings(outcome).contains("twice"));
+    let both = warnings(both);
+    assert!(
+        both.contains("twice, by resource/nvidia.com/gpu and by resource-claim/gpu/a"),
+        "{both}"
+    );
+}
+
+#[test]
+fn the_operator_says_which_classes_are_accelerators() {
+    let request =
+        json!([{"name": "a", "exactly": {"deviceClassName": "fast.example.com", "count": 2}}]);
+    let count = |job: MockJob| {
+        let outcome = job
+            .object(template("t", &request))
+            .all_phases(&PLUGIN)
+            .unwrap();
+        devices(&outcome, "a").unwrap()["accelerator"].clone()
+    };
+    assert_eq!(count(claimed()), false);
+    let config = json!({"acceleratorClasses": ["fast.*"]});
+    assert_eq!(count(claimed().operator_config(config)), true);
+}
+
+#[test]
+fn a_template_that_is_not_there_is_waited_for_unless_the_number_is_given() {
+    let missing = claimed().all_phases(&PLUGIN).unwrap_err().to_string();
+    assert!(missing.contains("ResourceClaimTemplate"), "{missing}");
+    let outcome = claimed().processes_per_node(4).all_phases(&PLUGIN).unwrap();
+    let unknown = json!({"count": null, "accelerator": true});
+    assert_eq!(devices(&outcome, ""), Some(unknown));
+    assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
+}
+
+#[test]
+fn without_the_api_nothing_is_counted_and_that_is_told() {
+    let outcome = claimed()
+        .not_served("resource.k8s.io/v1", "ResourceClaimTemplate")
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert!(outcome.writes().is_empty());
+    let warnings = outcome.warnings().join("\n");
+    assert!(
+        warnings.contains("does not serve resource.k8s.io/v1"),
+        "{warnings}"
+    );
+}

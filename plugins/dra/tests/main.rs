@@ -1,0 +1,6 @@
+//! The tests of this crate, as one program. A module is named for the guarantee that it proves.
+
+mod claims_reach_their_containers;
+mod common;
+mod devices_are_counted;
+mod mistakes_are_told_where_they_are;

@@ -1,0 +1,156 @@
+//! What is wrong with a wish or a use is told with its place, all of it in one run.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_dra::PLUGIN;
+
+use crate::common::{PER_NODE, four_gpus, job, template};
+
+/// The errors that a list of wishes gets.
+fn errors(wishes: &Value) -> String {
+    let outcome = job(|set| set)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wishes}}))
+        .object(four_gpus());
+    match outcome.all_phases(&PLUGIN) {
+        Ok(outcome) => outcome.errors().join("\n"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn wishes() {
+    let at = "spec.trainer.resourceClaimsPerNode";
+    for (wishes, expected) in [
+        (json!([{"resourceClaimName": "a"}]), "[0].name: is required"),
+        (json!([{"name": "a"}]), "[0]: has no source"),
+        (
+            json!([{"name": "a", "resourceClaimName": "b", "resourceClaimTemplateName": "c"}]),
+            "[0]: has more than one source",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimName": "b", "deviceClassName": "c"}]),
+            "[0]: has more than one source",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimName": "b", "count": 2}]),
+            "[0].count: goes with `deviceClassName` alone",
+        ),
+        (
+            json!([{"name": "a", "deviceClassName": "b", "count": 0}]),
+            "[0].count: must be an integer from 1 to 128",
+        ),
+        (
+            json!([{"name": "a", "deviceClassName": "b", "count": "4"}]),
+            "[0].count: must be an integer from 1 to 128",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimName": "b", "container": "x"}]),
+            "[0].container: is no member of a claim",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimTemplateName": "four-gpus", "containerNames": "node"}]),
+            "[0].containerNames: must be a list of strings",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimTemplateName": "four-gpus", "containerNames": ["x"]}]),
+            "[0].containerNames[0]: replicated job `node` has no container `x`",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimTemplateName": "four-gpus"}, {"name": "a", "resourceClaimName": "b"}]),
+            "[1]: the claim `a` is asked for already; a claim has one source",
+        ),
+    ] {
+        let found = errors(&wishes);
+        assert!(
+            found.contains(&format!("{at}{expected}")),
+            "{wishes}: {found}"
+        );
+    }
+}
+
+#[test]
+fn all_in_one_run() {
+    let found = errors(&json!([{"name": "a"}, {"name": "b", "resourceClaimName": 1}]));
+    assert_eq!(found.lines().count(), 2, "{found}");
+}
+
+#[test]
+fn a_field_and_an_annotation_of_one_claim() {
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
+    let outcome = job(|set| set)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
+        .annotation(PER_NODE, &wish.to_string())
+        .object(four_gpus())
+        .all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    let expected =
+        format!("metadata.annotations[{PER_NODE}][0]: the claim `gpu` is asked for already");
+    assert!(errors.contains(&expected), "{errors}");
+}
+
+#[test]
+fn an_annotation_that_is_no_list() {
+    for text in ["", "{}", "[", "4"] {
+        let outcome = job(|set| set)
+            .annotation(PER_NODE, text)
+            .all_phases(&PLUGIN);
+        let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+        assert!(
+            errors.contains("is no list of claims in JSON"),
+            "{text}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_container_that_uses_what_the_pod_has_not() {
+    let outcome = job(|set| set.container("other", |c| c.uses_resource_claim("nic", None)))
+        .all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    let place = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.containers[other].resources.claims: ";
+    assert!(
+        errors.contains(&format!(
+            "{place}container `other` of replicated job `node` uses the resource claim `nic`"
+        )),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_request_that_nothing_counts() {
+    let old = json!([{"name": "a", "deviceClassName": "gpu.example.com", "count": 4}]);
+    let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"})))
+        .object(template("t", &old))
+        .all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    assert!(
+        errors.contains("ResourceClaimTemplate `t`: spec.spec.devices.requests[0]: has neither `exactly` nor `firstAvailable`"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_claim_to_do_without_that_is_not_there() {
+    let outcome = job(|set| set)
+        .annotation("trainyard.dev/exclude-resource-claims", "gpu")
+        .all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    assert!(
+        errors.contains("no pod has a resource claim `gpu`"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_wish_on_a_server_without_the_api() {
+    let outcome = job(|set| set)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": [{"name": "gpu", "deviceClassName": "gpu.example.com"}]}}))
+        .not_served("resource.k8s.io/v1", "ResourceClaimTemplate")
+        .all_phases(&PLUGIN);
+    let error = outcome.unwrap_err().to_string();
+    assert!(
+        error.contains("does not serve resource.k8s.io/v1"),
+        "{error}"
+    );
+}
