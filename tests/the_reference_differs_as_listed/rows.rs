@@ -61,6 +61,10 @@ pub(super) const ROWS: &[Row] = &[
         lists: container_claims,
     },
     Row {
+        id: "claims-in-use",
+        lists: claims_in_use,
+    },
+    Row {
         id: "counts",
         lists: counts,
     },
@@ -270,6 +274,10 @@ fn container_claims(seen: &Seen<'_>) -> bool {
     seen.path().contains(".resources.claims[")
         && seen.theirs().is_none()
         && seen.trainer()["resourcesPerNode"].is_object()
+}
+
+fn claims_in_use(seen: &Seen<'_>) -> bool {
+    seen.path().contains(".containers[node].resources.claims[") && seen.theirs().is_none()
 }
 
 /// Counts of a replicated job that the runtime's author wrote, and that nobody overrides.

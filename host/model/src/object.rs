@@ -78,6 +78,17 @@ pub struct Object {
     pub apply: ApplyMode,
 }
 
+impl Object {
+    /// The text of a key of a ConfigMap's `data`.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match &self.content {
+            Content::ConfigMap(map) => map.data.get(key).map(String::as_str),
+            Content::Body(_) => None,
+        }
+    }
+}
+
 /// What an emitted object holds beside its header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {

@@ -1,6 +1,6 @@
 //! The devices of the claims that the node container uses are counted as the scheduler will allocate them.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;

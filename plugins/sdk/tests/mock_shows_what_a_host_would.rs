@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
-use trainyard_model::object::Content;
 use trainyard_model::plugin::Settings;
 use trainyard_sdk::{
     Build, Check, Context, Failure, KeyFile, Mount, PluginParts, Port, Transform,
@@ -120,10 +119,7 @@ fn writes_objects_warnings_and_log() {
     let texts: Vec<_> = outcome
         .objects()
         .iter()
-        .filter_map(|object| match &object.content {
-            Content::ConfigMap(map) => map.data.get("run.sh").cloned(),
-            Content::Body(_) => None,
-        })
+        .filter_map(|object| object.text("run.sh"))
         .collect();
     assert_eq!(texts, ["echo 3"]);
     assert_eq!(outcome.warnings(), ["spec.trainer.numNodes: many nodes"]);
