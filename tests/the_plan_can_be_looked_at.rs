@@ -218,7 +218,10 @@ fn a_further_plugin_is_judged_before_it_is_loaded() {
     assert_eq!(code, Some(0), "{table}");
     assert_eq!(report["problems"], json!([]));
     assert_eq!(report["replaces"], Value::Null);
-    assert_eq!(report["orders"]["now"], json!([[["dra"], ["site"], ["torch"]]]));
+    assert_eq!(
+        report["orders"]["now"],
+        json!([[["dra"], ["site"], ["torch"]]])
+    );
     assert_eq!(
         report["orders"]["then"],
         json!([[["dra"], ["site"], ["new"], ["torch"]]])

@@ -249,9 +249,8 @@ impl Generation {
         let plugins = self.plugins.values().enumerate();
         let pairs = plugins.flat_map(|(at, a)| {
             let others = self.plugins.values().skip(at + 1);
-            others.filter_map(|b| {
-                pair::are_excluded(a, b).then(|| (a.id.name.clone(), b.id.name.clone()))
-            })
+            let excluded = others.filter(|b| pair::are_excluded(a, b));
+            excluded.map(|b| (a.id.name.clone(), b.id.name.clone()))
         });
         pairs.collect()
     }
