@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thiserror::Error;
+use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
 use trainyard_model::reserved::Reserved;
@@ -272,6 +273,12 @@ impl ReconcileError {
         } else {
             Self::Render(problems)
         }
+    }
+
+    /// Placing the pods of a JobSet took too long.
+    pub(crate) fn placing(overdue: Overdue) -> Self {
+        let step = "the placement of its pods was computed".to_owned();
+        Self::Busy(vec![Problem::Overdue { overdue, step }])
     }
 
     /// Why a JobSet was not written, with so many bytes. A large one that is not answered is no outage: tried again as in one, it

@@ -152,10 +152,7 @@ mod tests {
         let mut job_set = json!({"metadata": {"name": "a"}, "spec": {"suspend": false}});
         mark_started(&mut job_set);
         let taken = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
-        hold(
-            &mut job_set,
-            &serde_json::from_value(taken.clone()).unwrap(),
-        );
+        hold(&mut job_set, &Entries::parse(&taken.to_string()).unwrap());
         let annotations = job_set.pointer("/metadata/annotations").unwrap();
         assert_eq!(annotations.get(STARTED), None);
         let noted = annotations.get(TAKEN).and_then(Value::as_str).unwrap();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
+use trainyard_model::deadline::{Deadline, Overdue};
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::plan::Plan;
@@ -121,7 +122,7 @@ pub struct Snapshot {
     /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
     pub objects: Vec<Listed>,
     /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone. `None` in
-    /// a snapshot of a controller that did not note it.
+    /// a snapshot of a controller that did not note it, or if it is too much to be noted.
     pub(crate) placement: Option<Entries>,
     /// Whether the JobSet has run.
     pub started: bool,
@@ -230,18 +231,27 @@ impl Snapshot {
     pub(crate) fn place(&mut self, rendered: &Rendered) -> bool {
         let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
         let placement = Entries::changes(rendered.patched(), spec);
-        let same = self.placement.as_ref() == Some(&placement);
-        self.placement = Some(placement);
+        let same = self.placement == placement;
+        self.placement = placement;
         same
     }
 
     /// How the pods are placed by the runtime as it was, the TrainJob's patches as they are, and the plugins as they were: what an
     /// earlier admission added is in none of them. `None` if it is not known what the plugins did.
-    pub(crate) fn placed(&self, job: &TrainJob) -> Option<Value> {
-        let by_plugins = self.placement.as_ref()?;
-        let mut spec = placement::patched(job, &self.runtime.template.spec);
+    ///
+    /// # Errors
+    /// The time is up before that is done.
+    pub(crate) fn placed(
+        &self,
+        job: &TrainJob,
+        deadline: &Deadline,
+    ) -> Result<Option<Value>, Overdue> {
+        let Some(by_plugins) = self.placement.clone() else {
+            return Ok(None);
+        };
+        let mut spec = placement::patched(job, &self.runtime.template.spec, deadline)?;
         by_plugins.write(&mut spec);
-        Some(spec)
+        Ok(Some(spec))
     }
 
     /// The ConfigMap that holds it. Its data can change until its JobSet has run: it is renewed by one write, so that there is
@@ -342,8 +352,8 @@ impl Snapshot {
                 .map_err(|error| unreadable(CONFIG, error.to_string()))?;
         }
         if let Some(text) = data(PLACEMENT) {
-            let placement = serde_json::from_str(text)
-                .map_err(|error| unreadable(PLACEMENT, error.to_string()))?;
+            let placement =
+                Entries::parse(text).map_err(|error| unreadable(PLACEMENT, error.to_string()))?;
             snapshot.placement = Some(placement);
         }
         snapshot.objects = Self::listed(map)?;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 8] = [
+const KINDS: [(&str, &str, &str, bool); 9] = [
     (
         "TrainJob",
         "trainjobs",
@@ -33,6 +33,7 @@ const KINDS: [(&str, &str, &str, bool); 8] = [
         false,
     ),
     ("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", true),
+    ("Job", "jobs", "batch/v1", true),
     ("ConfigMap", "configmaps", "v1", true),
     ("Event", "events", "v1", true),
     ("Node", "nodes", "v1", false),

@@ -15,7 +15,7 @@ use crate::queue::Key;
 use crate::reconcile::error::{ReconcileError, unless_gone};
 use crate::reconcile::inputs::{self, INPUTS};
 use crate::reconcile::job_set::RECREATED;
-use crate::reconcile::placement::{self, Entries};
+use crate::reconcile::placement::{self, Entries, Index};
 use crate::reconcile::snapshot::{Listed, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
@@ -69,6 +69,8 @@ pub(super) struct Suspended {
     inputs: Option<String>,
     /// What its Jobs may still have of an earlier placement.
     taken: Entries,
+    /// What of that was taken away in fact: some admission webhook may have put it back. None if there is nothing.
+    pub(super) gone: Option<Arc<Index>>,
 }
 
 impl Suspended {
@@ -86,12 +88,14 @@ impl Suspended {
         let annotations = live.metadata.annotations.as_ref();
         let taken = annotations.and_then(|all| all.get(job_set::TAKEN));
         let inputs = annotations.and_then(|all| all.get(INPUTS)).cloned();
+        // What can't be read says nothing: the Jobs keep what JobSet lets them keep.
+        let taken = taken.and_then(|text| Entries::parse(text).ok());
+        let taken = taken.unwrap_or_default();
+        let gone = taken.clone().missing_in(&spec);
         (is_suspended && live.metadata.deletion_timestamp.is_none()).then_some(Self {
             inputs,
-            // What can't be read says nothing.
-            taken: taken
-                .and_then(|text| serde_json::from_str(text).ok())
-                .unwrap_or_default(),
+            taken,
+            gone: (!gone.is_empty()).then(|| Arc::new(gone.index())),
             started: is_started(&live.metadata),
             is_active: counts.any(|count| active(count) > Some(0)),
             uid: live.metadata.uid?,
@@ -104,12 +108,8 @@ impl Suspended {
     /// Jobs when it lets them go, and takes nothing away.
     fn taken_by(&self, wanted: &Value) -> Entries {
         let taken = Entries::missing(&self.spec, wanted);
-        taken.and(self.taken.clone()).missing_in(wanted)
-    }
-
-    /// What was taken away in fact: some admission webhook may have put it back.
-    pub(super) fn taken(&self) -> Entries {
-        self.taken.clone().missing_in(&self.spec)
+        let taken = taken.and(self.taken.clone()).missing_in(wanted);
+        taken.cut()
     }
 }
 
@@ -219,9 +219,9 @@ impl Pass<'_> {
         if made.renewed {
             self.replace_snapshot(&mut made.snapshot).await?;
         }
-        let wanted = self.marked(made.rendered.job_set, &made.snapshot);
+        let job_set = self.marked(made.rendered.job_set, &made.snapshot);
         let objects = &made.rendered.objects;
-        if live.inputs.is_some() && live.inputs.as_deref() == inputs::annotation(&wanted) {
+        if live.inputs.is_some() && live.inputs.as_deref() == inputs::annotation(&job_set) {
             let listed: Vec<_> = objects.iter().map(Listed::of).collect();
             return Ok(Placed {
                 warnings: made.rendered.warnings,
@@ -229,7 +229,8 @@ impl Pass<'_> {
             });
         }
         let objects = self.apply_beside(objects, Stage::Fresh).await?;
-        let taken = live.taken_by(wanted.get("spec").unwrap_or(&Value::Null));
+        let (taken, wanted);
+        (live, taken, wanted) = self.taken_by(live, job_set).await?;
         let mut placed = Placed {
             warnings: made.rendered.warnings,
             objects: Some(objects),
@@ -247,6 +248,19 @@ impl Pass<'_> {
             self.note_made(made.snapshot, &wanted).await?;
         }
         Ok(placed)
+    }
+
+    /// What the Jobs of a suspended JobSet may have that the wanted one does not ask for.
+    async fn taken_by(
+        &self,
+        live: Suspended,
+        wanted: Value,
+    ) -> Result<(Suspended, Entries, Value), ReconcileError> {
+        self.on_thread(move |_, _| {
+            let taken = live.taken_by(wanted.get("spec").unwrap_or(&Value::Null));
+            (live, taken, wanted)
+        })
+        .await
     }
 
     /// Applies a JobSet over the suspended one. Where that is refused because fields can't change, the one that is there gives way to
@@ -365,11 +379,14 @@ impl Pass<'_> {
         live: &Suspended,
     ) -> Result<Value, ReconcileError> {
         let (job, spec) = (self.job.clone(), live.spec.clone());
-        self.on_thread(move |_, _| {
-            let noted = snapshot.and_then(|snapshot| snapshot.placed(&job));
-            noted.unwrap_or_else(|| placement::patched(&job, &spec))
-        })
-        .await
+        let placed = self.on_thread(move |_, deadline| {
+            let noted = snapshot.map(|snapshot| snapshot.placed(&job, deadline));
+            match noted.transpose()?.flatten() {
+                Some(noted) => Ok(noted),
+                None => placement::patched(&job, &spec, deadline),
+            }
+        });
+        placed.await?.map_err(ReconcileError::placing)
     }
 
     /// Lets a JobSet that has run go on, with its pods placed as in the wanted spec.
@@ -406,12 +423,13 @@ impl Pass<'_> {
     /// What a JobSet has to change, so that its pods are placed as in the wanted spec.
     async fn moved(&self, live: Suspended, wanted: &Arc<Value>) -> Result<Moved, ReconcileError> {
         let wanted = wanted.clone();
-        self.on_thread(move |_, _| Moved {
-            taken: live.taken_by(&wanted),
-            jobs: placement::placed(&live.spec, &wanted),
-            live,
-        })
-        .await
+        let moved = self.on_thread(move |_, deadline| {
+            let taken = live.taken_by(&wanted);
+            deadline.check()?;
+            let jobs = placement::placed(&live.spec, &wanted);
+            Ok(Moved { live, jobs, taken })
+        });
+        moved.await?.map_err(ReconcileError::placing)
     }
 
     /// The JobSet as it is applied. One that is let go says so from then on; one that waits says what it was rendered from.

@@ -1,5 +1,7 @@
 //! The Jobs of a suspended JobSet, which keep what an earlier admission added to the placement of their pods.
 
+use std::sync::Arc;
+
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Preconditions};
 use kube::{Api, Resource as _};
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use trainyard_render::Warning;
 use super::job_sets::Suspended;
 use super::{Pass, warning};
 use crate::reconcile::error::{ReconcileError, unless_gone};
-use crate::reconcile::placement::{self, Entries};
+use crate::reconcile::placement::{self, Index};
 use crate::reconcile::{kind_of, owner};
 use crate::watch::{Feed, FeedError};
 use crate::wire::{self, without_managed_fields};
@@ -20,12 +22,23 @@ const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
 impl Pass<'_> {
-    /// The Jobs of the JobSet's name.
-    async fn jobs(&self) -> Result<Vec<Job>, kube::Error> {
+    /// The Jobs of a JobSet that have not ended, and have what was taken from the placement of its pods.
+    async fn old_jobs(
+        &self,
+        live: &Suspended,
+        taken: Arc<Index>,
+    ) -> Result<Vec<ObjectMeta>, kube::Error> {
         let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
         let path = DynamicObject::url_path(&resource, Some(&self.key.namespace));
         let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", self.key.name));
-        let feed = Feed::new(self.reconciler.client.clone(), path, params, Job::read);
+        let uid = live.uid.clone();
+        // Decided where they are decoded: there may be many, and large ones.
+        let read = move |text: &str| {
+            let job = Job::read(text)?;
+            let is_old = owner::is_of(&uid, &job.metadata) && !job.has_ended && job.has(&taken);
+            is_old.then_some(job.metadata)
+        };
+        let feed = Feed::new(self.reconciler.client.clone(), path, params, read);
         let found = feed.all().await.map_err(FeedError::into_call)?;
         Ok(found.into_iter().flatten().collect())
     }
@@ -39,35 +52,31 @@ impl Pass<'_> {
         &self,
         live: &Suspended,
     ) -> Result<Option<Warning>, ReconcileError> {
-        let taken = live.taken();
-        if taken.is_empty() {
+        let Some(taken) = live.gone.clone() else {
             return Ok(None);
-        }
+        };
         let name = &self.key.name;
         let failed = |what: String| move |error| ReconcileError::api(what, error);
-        let found = self.jobs().await;
-        let found = match found.map_err(failed(format!("listing the Jobs of JobSet `{name}`"))) {
-            Ok(found) => found,
+        let old = self.old_jobs(live, taken).await;
+        let old = match old.map_err(failed(format!("listing the Jobs of JobSet `{name}`"))) {
+            Ok(old) => old,
             // Without the right to see them it goes on as JobSet lets it.
             Err(error) if error.is_refusal() => return Ok(Some(warning(&error))),
             Err(error) => return Err(error),
         };
-        let is_old =
-            |job: &Job| owner::is_of(&live.uid, &job.metadata) && !job.has_ended && job.has(&taken);
-        let old: Vec<_> = found.into_iter().filter(is_old).collect();
         if old.is_empty() {
             return Ok(None);
         }
         // Pods that are about to end go first: their successors have the same names.
         let to_delete = old
             .iter()
-            .filter(|job| !live.is_active && job.metadata.deletion_timestamp.is_none());
+            .filter(|job| !live.is_active && job.deletion_timestamp.is_none());
         let jobs: Api<DynamicObject> = self.reconciler.dynamic(self.key, "batch/v1", "Job");
         for job in to_delete {
-            let name = job.metadata.name.as_deref().unwrap_or_default();
+            let name = job.name.as_deref().unwrap_or_default();
             let params = DeleteParams {
                 preconditions: Some(Preconditions {
-                    uid: job.metadata.uid.clone(),
+                    uid: job.uid.clone(),
                     resource_version: None,
                 }),
                 ..DeleteParams::background()
@@ -136,10 +145,10 @@ impl Job {
     }
 
     /// Whether its pod template has one of the entries.
-    fn has(&self, taken: &Entries) -> bool {
+    fn has(&self, taken: &Index) -> bool {
         let labels = self.metadata.labels.as_ref();
         let name = labels.and_then(|labels| labels.get(REPLICATED_JOB_NAME));
-        name.is_some_and(|name| taken.are_in(name, &self.pods))
+        name.is_some_and(|name| taken.has_any_of(name, &self.pods))
     }
 }
 
@@ -150,6 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::reconcile::placement::Entries;
 
     #[test]
     fn a_job_that_has_ended_or_has_nothing_of_an_earlier_placement_stays() {
@@ -166,7 +176,7 @@ mod tests {
             Job::read(&job.to_string()).unwrap()
         };
         let taken = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
-        let taken: Entries = serde_json::from_value(taken).unwrap();
+        let taken = Entries::parse(&taken.to_string()).unwrap().index();
         assert!(job("zone", None).has(&taken) && !job("rack", None).has(&taken));
         assert_eq!(
             job("zone", None).pods,

@@ -1,0 +1,173 @@
+//! The fields that place pods, and what one of them holds. Pure.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A field of a pod template that may change while a JobSet is suspended. The affinity is not among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Field {
+    #[serde(rename = "/metadata/annotations")]
+    Annotations,
+    #[serde(rename = "/metadata/labels")]
+    Labels,
+    #[serde(rename = "/spec/nodeSelector")]
+    NodeSelector,
+    #[serde(rename = "/spec/schedulingGates")]
+    SchedulingGates,
+    #[serde(rename = "/spec/tolerations")]
+    Tolerations,
+}
+
+impl Field {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Annotations,
+        Self::Labels,
+        Self::NodeSelector,
+        Self::SchedulingGates,
+        Self::Tolerations,
+    ];
+
+    /// Where a pod template has it.
+    pub(super) const fn pointer(self) -> &'static str {
+        match self {
+            Self::Annotations => "/metadata/annotations",
+            Self::Labels => "/metadata/labels",
+            Self::NodeSelector => "/spec/nodeSelector",
+            Self::SchedulingGates => "/spec/schedulingGates",
+            Self::Tolerations => "/spec/tolerations",
+        }
+    }
+
+    const fn is_list(self) -> bool {
+        matches!(self, Self::SchedulingGates | Self::Tolerations)
+    }
+}
+
+/// Entries of one field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Entries {
+    /// Keys with their values; `null` for one that is removed.
+    Map(Map<String, Value>),
+    /// Items, in their order.
+    List(Vec<Value>),
+}
+
+impl Entries {
+    /// What a pod template has of a field; what is not of the field's type is left out.
+    pub(super) fn of(field: Field, found: Option<&Value>) -> Self {
+        if field.is_list() {
+            let items = found.and_then(Value::as_array).into_iter().flatten();
+            return Self::List(items.filter(|item| item.is_object()).cloned().collect());
+        }
+        let entries = found.and_then(Value::as_object).into_iter().flatten();
+        let entries = entries.filter(|(_, value)| value.is_string());
+        let entries = entries.map(|(key, value)| (key.clone(), value.clone()));
+        Self::Map(entries.collect())
+    }
+
+    /// What makes one value of a field out of another. Of a list it is only what is added.
+    pub(super) fn changes(field: Field, from: Option<&Value>, to: Option<&Value>) -> Self {
+        let (before, after) = (Self::of(field, from), Self::of(field, to));
+        match (before, after) {
+            (Self::Map(before), Self::Map(mut after)) => {
+                let removed = before.keys().filter(|key| !after.contains_key(*key));
+                let removed: Vec<_> = removed.map(|key| (key.clone(), Value::Null)).collect();
+                after.retain(|key, value| before.get(key) != Some(value));
+                after.extend(removed);
+                Self::Map(after)
+            }
+            (_, after) => after.not_in(from),
+        }
+    }
+
+    /// Those whose key, or which as an item, the value of a field does not have.
+    pub(super) fn not_in(self, found: Option<&Value>) -> Self {
+        match self {
+            Self::Map(mut entries) => {
+                if let Some(found) = found.and_then(Value::as_object) {
+                    entries.retain(|key, _| !found.contains_key(key));
+                }
+                Self::Map(entries)
+            }
+            Self::List(mut items) => {
+                let found = found.and_then(Value::as_array);
+                let found: HashSet<_> = found.into_iter().flatten().collect();
+                items.retain(|item| !found.contains(item));
+                Self::List(items)
+            }
+        }
+    }
+
+    /// These with more of the same field: a key takes the place of the same key, and an item that is there stays once.
+    pub(super) fn with(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Map(entries), Self::Map(more)) => entries.extend(more),
+            (Self::List(items), Self::List(more)) => {
+                let known: HashSet<_> = items.iter().collect();
+                let new = more.iter().map(|item| !known.contains(item));
+                let new: Vec<_> = new.collect();
+                let new = more.into_iter().zip(new).filter(|(_, is_new)| *is_new);
+                items.extend(new.map(|(item, _)| item));
+            }
+            (of, more) => *of = more,
+        }
+    }
+
+    /// The value of a field with these entries.
+    pub(super) fn written(self, field: Field, found: Option<&Value>) -> Value {
+        let mut value = match found {
+            // What is of no use here stays as it is.
+            Some(Value::Object(found)) if !field.is_list() => Self::Map(found.clone()),
+            Some(Value::Array(found)) if field.is_list() => Self::List(found.clone()),
+            _ => Self::of(field, None),
+        };
+        value.with(self);
+        match value {
+            Self::Map(mut entries) => {
+                entries.retain(|_, value| !value.is_null());
+                Value::Object(entries)
+            }
+            Self::List(items) => Value::Array(items),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Map(entries) => entries.len(),
+            Self::List(items) => items.len(),
+        }
+    }
+
+    /// Whether they are what the field may hold.
+    pub(super) fn are_of(&self, field: Field) -> bool {
+        match self {
+            Self::Map(entries) => {
+                let is_entry = |value: &Value| value.is_string() || value.is_null();
+                !field.is_list() && entries.values().all(is_entry)
+            }
+            Self::List(items) => field.is_list() && items.iter().all(Value::is_object),
+        }
+    }
+
+    /// Keeps the first ones: at most so many, and no more bytes of text than there is room for.
+    pub(super) fn cut(&mut self, most: usize, room: &mut usize) {
+        let mut left = most;
+        let mut fits = |bytes: usize| {
+            let fits = left > 0 && bytes <= *room;
+            if fits {
+                left -= 1;
+                *room -= bytes;
+            }
+            fits
+        };
+        match self {
+            Self::Map(entries) => {
+                entries.retain(|key, value| fits(key.len() + value.to_string().len() + 4));
+            }
+            Self::List(items) => items.retain(|item| fits(item.to_string().len() + 1)),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! However much of their pods' placement the JobSets of one namespace say, and whatever is noted of it, another namespace's TrainJobs are
+//! made meanwhile, and those JobSets follow their own TrainJobs.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_controller::metrics::Metrics;
+
+use crate::stub::cluster::Cluster;
+use crate::stub::controller::{Controller, job, runtime};
+
+const TAKEN: &str = "trainyard.dev/taken-placement";
+const TOLERATIONS: &str = "/spec/replicatedJobs/0/template/spec/template/spec/tolerations";
+
+/// Each compared with each, they take longer than a test is waited for.
+const MANY: usize = 150_000;
+
+/// As many as the threads of this test that run tasks.
+const NAMES: [&str; 2] = ["job-1", "job-2"];
+
+fn job_set(cluster: &Cluster, namespace: &str, name: &str) -> Value {
+    let job_set = cluster.get("jobsets", namespace, name);
+    job_set.unwrap_or_default()
+}
+
+async fn queued(cluster: &Cluster) -> Controller {
+    cluster.put(runtime("plain", &[]));
+    for name in NAMES {
+        cluster.put(job("hostile", name, "plain", true));
+    }
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    let controller = Controller::start(cluster, metrics, |_| Vec::new()).await;
+    let all = |cluster: &Cluster| cluster.count("jobsets") == NAMES.len();
+    cluster.until("both wait", all).await;
+    controller
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_job_is_made_beside_queued_ones_with_very_long_lists() {
+    let item = |key: usize| json!({"key": key.to_string()});
+    let (live, noted): (Vec<_>, Vec<_>) = (0..MANY).map(|at| (item(at), item(MANY + at))).unzip();
+    let noted = json!({"node": {"/spec/tolerations": noted}}).to_string();
+    let cluster = Cluster::new();
+    let controller = queued(&cluster).await;
+    for name in NAMES {
+        let mut changed = job_set(&cluster, "hostile", name);
+        changed["metadata"]["annotations"][TAKEN] = noted.as_str().into();
+        let pods = TOLERATIONS.strip_suffix("/tolerations").unwrap();
+        changed.pointer_mut(pods).unwrap()["tolerations"] = live.clone().into();
+        cluster.put(changed);
+        let labels = json!({"spec": {"labels": {"label": "new"}}});
+        cluster.merge("trainjobs", "hostile", name, &labels);
+    }
+    cluster.put(job("other", "comes", "plain", false));
+    let made = |cluster: &Cluster| cluster.get("jobsets", "other", "comes").is_some();
+    cluster.until("the other one is made", made).await;
+    let follow = |cluster: &Cluster| {
+        let job_sets = NAMES.map(|name| job_set(cluster, "hostile", name));
+        let labels = job_sets.map(|it| it["metadata"]["labels"]["label"].clone());
+        labels.iter().all(|label| label == "new")
+    };
+    cluster.until("they follow", follow).await;
+    // What is noted is what an annotation holds, and no more.
+    let noted = job_set(&cluster, "hostile", NAMES[0]);
+    let noted = noted["metadata"]["annotations"][TAKEN].as_str().unwrap();
+    assert!(noted.len() < 256 << 10, "{}", noted.len());
+    controller.stop().await;
+}
