@@ -51,6 +51,8 @@ pub(super) enum Difference {
     RefusedByReference(Refusal),
     /// The reference's CRDs do not have a field that Trainyard reads.
     Dropped(String),
+    /// The reference warns the user of an object, and Trainyard does not.
+    Unwarned(String),
     /// A field of what the TrainJobs become.
     Field {
         /// The kind and name of the object.
@@ -107,6 +109,7 @@ impl fmt::Display for Difference {
                 )
             }
             Self::Dropped(field) => write!(f, "the reference drops {field}"),
+            Self::Unwarned(warning) => write!(f, "the reference alone warns of {warning}"),
             Self::Field {
                 object,
                 path,
@@ -145,8 +148,24 @@ fn from(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
     found.extend(refusals(trainyard, reference));
     if trainyard.refused.is_empty() && reference.refused.is_empty() {
         found.extend(objects(&trainyard.objects, &reference.objects));
+        found.extend(unwarned(trainyard, reference));
     }
     found
+}
+
+/// The warnings on a TrainJob of which Trainyard has none. Its runtime may have been there for long.
+fn unwarned(trainyard: &Answer, reference: &Answer) -> impl Iterator<Item = Difference> {
+    let missed = |warning: &&String| {
+        let object = warning.split(": ").next().unwrap_or_default();
+        let of_it = |ours: &String| ours.contains(&format!(": {object}: "));
+        object.starts_with("TrainJob ") && !trainyard.warnings.iter().any(of_it)
+    };
+    reference
+        .warnings
+        .iter()
+        .filter(missed)
+        .cloned()
+        .map(Difference::Unwarned)
 }
 
 /// Whether this refusal is of that unknown field: a server drops it, or refuses it where the client asks for that.
@@ -238,15 +257,16 @@ fn objects(trainyard: &[Value], reference: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (name, theirs) in by_name(reference) {
         let ours = ours.remove(&name);
-        fields(&name, "", ours.as_ref(), Some(&theirs), &mut found);
+        fields(&name.0, "", ours.as_ref(), Some(&theirs), &mut found);
     }
     for (name, ours) in ours {
-        fields(&name, "", Some(&ours), None, &mut found);
+        fields(&name.0, "", Some(&ours), None, &mut found);
     }
     found
 }
 
-fn by_name(objects: &[Value]) -> BTreeMap<String, Value> {
+/// The objects by their kind and name. Some kinds have one name in two groups.
+fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let named = |object: &Value| {
         let metadata = &object["metadata"];
@@ -256,7 +276,7 @@ fn by_name(objects: &[Value]) -> BTreeMap<String, Value> {
             text(&metadata["namespace"]),
             text(&metadata["name"])
         );
-        (name, normal(object))
+        ((name, text(&object["apiVersion"])), normal(object))
     };
     objects.iter().map(named).collect()
 }

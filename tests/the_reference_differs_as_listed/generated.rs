@@ -6,6 +6,7 @@ mod job;
 mod parts;
 mod pod;
 mod runtime;
+mod spoilt;
 
 use proptest::{
     prelude::*,
@@ -19,11 +20,16 @@ use trainyard_api::yaml;
 pub(super) fn inputs(count: usize) -> impl Iterator<Item = String> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let input = (runtime::runtime(), job::job()).prop_map(|(runtime, job)| {
-        let mut job = job;
-        job["spec"]["runtimeRef"] = runtime::reference(&runtime);
-        yaml::write_documents([&runtime, &job])
-    });
+    let claimed = pod::claimed();
+    let input = (runtime::runtime(), job::job(), spoilt::damage()).prop_map(
+        move |(mut runtime, mut job, damage)| {
+            job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+            if let Some(damage) = damage {
+                damage.apply(&mut runtime, &mut job);
+            }
+            yaml::write_documents([&runtime, &job].into_iter().chain(&claimed))
+        },
+    );
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }
 

@@ -26,7 +26,9 @@ impl Documents {
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
                 &refusal.object
             }
-            Difference::Dropped(field) => field.split(": ").next().unwrap_or_default(),
+            Difference::Dropped(field) | Difference::Unwarned(field) => {
+                field.split(": ").next().unwrap_or_default()
+            }
             Difference::Field { object, .. } => object,
         };
         let (kind, name) = object.split_once(' ').unwrap_or_default();

@@ -284,7 +284,8 @@ func (f *framework) build(all *answer, name string, job *trainer.TrainJob) {
 }
 
 func sortKey(object any) string {
-	return name(&unstructured.Unstructured{Object: object.(map[string]any)})
+	plain := &unstructured.Unstructured{Object: object.(map[string]any)}
+	return name(plain) + " " + plain.GetAPIVersion()
 }
 
 // plainObject is an object as JSON, without key material, which is another one each time.

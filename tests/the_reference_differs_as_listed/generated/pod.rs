@@ -101,6 +101,12 @@ fn container(name: &'static str) -> BoxedStrategy<Value> {
         ("ports", 0.3, ports()),
         ("resources", 0.5, resources()),
         ("volumeMounts", 0.4, mounts()),
+        (
+            "envFrom",
+            0.1,
+            Just(json!([{"secretRef": {"name": "keys"}}, {"configMapRef": {"name": "settings"}}]))
+                .boxed(),
+        ),
         ("imagePullPolicy", 0.1, word(&["Always", "IfNotPresent"])),
         (
             "securityContext",
@@ -129,11 +135,6 @@ pub(super) fn of_runtime(name: &'static str) -> BoxedStrategy<Value> {
         ("restartPolicy", 0.3, word(&["Never", "OnFailure"])),
         ("priorityClassName", 0.1, word(&["high"])),
         ("hostNetwork", 0.1, Just(json!(true)).boxed()),
-        (
-            "resourceClaims",
-            0.1,
-            Just(json!([{"name": "gpu", "resourceClaimTemplateName": "eight"}])).boxed(),
-        ),
     ]);
     let init = list(INIT.map(|name| (0.3, container(name))).into());
     let containers = (
@@ -148,9 +149,15 @@ pub(super) fn of_runtime(name: &'static str) -> BoxedStrategy<Value> {
         }
         Value::from(both)
     });
-    (fields(all), init, containers)
-        .prop_map(|(mut pod, init, containers)| {
+    let claims = prop::bool::weighted(0.05);
+    (fields(all), init, containers, claims)
+        .prop_map(|(mut pod, init, containers, claims)| {
             pod["containers"] = containers;
+            if claims {
+                pod["resourceClaims"] =
+                    json!([{"name": "gpu", "resourceClaimTemplateName": "eight"}]);
+                pod["containers"][0]["resources"]["claims"] = json!([{"name": "gpu"}]);
+            }
             if init != json!([]) {
                 pod["initContainers"] = init;
             }
@@ -249,5 +256,15 @@ fn shared() -> Vec<(&'static str, f64, BoxedStrategy<Value>)> {
         ("tolerations", 0.2, tolerations()),
         ("securityContext", 0.15, pod_security()),
         ("terminationGracePeriodSeconds", 0.15, scalar(1..60)),
+    ]
+}
+
+/// What the pods' resource claims name.
+pub(super) fn claimed() -> [Value; 2] {
+    let spec = json!({"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 8}}]}});
+    let metadata = |name: &str| json!({"name": name, "namespace": "ml"});
+    [
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata("eight"), "spec": {"spec": spec}}),
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata("fast"), "spec": spec}),
     ]
 }

@@ -140,6 +140,11 @@ fn replicated_jobs() -> BoxedStrategy<Value> {
     )
         .prop_map(|(initializers, trainer, observer)| {
             let mut jobs = initializers.as_array().cloned().unwrap_or_default();
+            let mut trainer = trainer;
+            let after = jobs
+                .iter()
+                .map(|job| json!({"name": job["name"], "status": "Complete"}));
+            trainer["dependsOn"] = after.collect();
             jobs.push(trainer);
             jobs.extend(observer);
             Value::from(jobs)

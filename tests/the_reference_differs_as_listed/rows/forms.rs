@@ -1,0 +1,82 @@
+//! Which forms of input are read otherwise.
+
+use super::super::{difference::Refusal, seen::Seen};
+use super::torch::is_pet;
+
+const OLD_OVERRIDES: [&str; 2] = ["podTemplateOverrides", "podSpecOverrides"];
+
+pub(super) fn old_overrides(seen: &Seen<'_>) -> bool {
+    let spec = &seen.job["spec"];
+    let given = OLD_OVERRIDES.iter().any(|field| !spec[*field].is_null());
+    let path = seen.path();
+    // What an override can set: fields of pods and of their containers, and no env of the framework.
+    let of_pod =
+        path.contains("].template.spec.template.") && !is_pet(path) && !path.contains(".ports");
+    let said = OLD_OVERRIDES.iter().any(|field| {
+        let field = format!("spec.{field}");
+        seen.they_drop(&field) || seen.we_refuse(&field)
+    });
+    given && of_pod || said
+}
+
+pub(super) fn old_metadata(seen: &Seen<'_>) -> bool {
+    let fields = ["labels", "annotations"];
+    fields.iter().any(|field| {
+        let given = seen.job["spec"][*field].is_object();
+        let path = format!("spec.{field}");
+        given && seen.path().starts_with(&format!("metadata.{field}"))
+            || seen.they_drop(&path)
+            || seen.we_refuse(&path)
+    })
+}
+
+pub(super) fn old_processes(seen: &Seen<'_>) -> bool {
+    let field = "spec.trainer.numProcPerNode";
+    seen.trainer()["numProcPerNode"].is_string()
+        && seen.their_refusal().is_some_and(|refusal| {
+            refusal.field == field || refusal.error.contains("some validation rules")
+        })
+}
+
+pub(super) fn other_manager(seen: &Seen<'_>) -> bool {
+    let own = "trainer.kubeflow.org/trainjob-controller";
+    let manager = seen.job["spec"]["managedBy"].as_str().unwrap_or(own);
+    manager != own
+        && seen
+            .their_refusal()
+            .is_some_and(|refusal| refusal.by == "webhook")
+}
+
+pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
+    let fields = ["spec.mlPolicy.plugin", "spec.plugins"];
+    let member = seen.policy()["plugin"].is_object() && seen.we_refuse("spec.mlPolicy");
+    member
+        || fields
+            .iter()
+            .any(|field| seen.they_drop(field) || seen.we_refuse(field))
+}
+
+pub(super) fn not_yet(seen: &Seen<'_>) -> bool {
+    let policies = ["mpi", "flux", "jax", "xgboost"];
+    let unhandled = policies
+        .iter()
+        .any(|policy| seen.policy()[*policy].is_object());
+    let said = seen
+        .our_refusal()
+        .is_some_and(|refusal| refusal.error.contains("not supported yet"));
+    let of_policy = |refusal: &Refusal| refusal.field.starts_with("spec.mlPolicy.");
+    let torchtune = seen.trainer()["command"][0] == "tune" && seen.their_refusal().is_some();
+    said || torchtune
+        || unhandled
+            && (seen.our_refusal().is_some_and(of_policy) || seen.their_refusal().is_some())
+}
+
+pub(super) fn old_versions(seen: &Seen<'_>) -> bool {
+    seen.their_refusal()
+        .is_some_and(|refusal| refusal.field == "apiVersion")
+}
+
+pub(super) fn same_name(seen: &Seen<'_>) -> bool {
+    seen.our_refusal()
+        .is_some_and(|refusal| refusal.error.starts_with("is there twice"))
+}

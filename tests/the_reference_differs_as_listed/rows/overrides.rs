@@ -1,0 +1,129 @@
+//! What overrides and counts do otherwise.
+
+use serde_json::Value;
+
+use super::super::{difference::Refusal, seen::Seen};
+
+pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
+    let given = seen.trainer()["resourcesPerNode"].is_object() && seen.policy().is_null();
+    given && seen.path().contains(".containers[node].resources")
+}
+
+pub(super) fn container_claims(seen: &Seen<'_>) -> bool {
+    seen.path().contains(".resources.claims[")
+        && seen.theirs().is_none()
+        && seen.trainer()["resourcesPerNode"].is_object()
+}
+
+pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
+    seen.path().contains(".containers[node].resources.claims[") && seen.theirs().is_none()
+}
+
+/// Counts of a replicated job that the runtime's author wrote, and that nobody overrides: Trainyard has them.
+pub(super) fn counts(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let ends = [
+        "].template.spec.parallelism",
+        "].template.spec.completions",
+        ".env[PET_NNODES].value",
+    ];
+    let has_written = |job: &Value| {
+        let written =
+            ["parallelism", "completions"].map(|count| job["template"]["spec"][count].to_string());
+        let ours = seen.ours().map(|ours| {
+            ours.as_str()
+                .map_or_else(|| ours.to_string(), str::to_owned)
+        });
+        ours.is_some_and(|ours| written.contains(&ours))
+    };
+    let is_overridden = |job: &Value| {
+        let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer";
+        is_trainer
+            && [seen.trainer(), seen.policy()]
+                .iter()
+                .any(|from| !from["numNodes"].is_null())
+    };
+    let mut of = seen.replicated_jobs().filter(|job| is_of(path, job));
+    ends.iter().any(|end| path.ends_with(end))
+        && of.any(|job| has_written(job) && !is_overridden(job))
+}
+
+/// Whether a path of a JobSet is below that replicated job.
+fn is_of(path: &str, job: &Value) -> bool {
+    let name = job["name"].as_str().unwrap_or_default();
+    path.starts_with(&format!("spec.replicatedJobs[{name}]"))
+}
+
+pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
+    seen.path().ends_with(".containers[node].image") && seen.trainer()["image"] == ""
+}
+
+const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+
+/// What the label makes of a replicated job that has it on its pods alone: the step's counts and overrides.
+pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
+    let labelled = |job: &&Value| {
+        let on_pod = &job["template"]["spec"]["template"]["metadata"]["labels"][STEP];
+        on_pod.is_string() && job["template"]["metadata"]["labels"][STEP].is_null()
+    };
+    let path = seen.path();
+    let changed = [".parallelism", ".completions", ".replicas"]
+        .iter()
+        .any(|end| path.ends_with(end))
+        || [
+            "command",
+            "args",
+            "image",
+            "env",
+            "envFrom",
+            "ports",
+            "resources",
+        ]
+        .iter()
+        .any(|field| path.contains(&format!("].{field}")));
+    let replicas = seen
+        .our_refusal()
+        .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
+    seen.replicated_jobs()
+        .filter(labelled)
+        .any(|job| replicas || changed && is_of(path, job))
+}
+
+pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
+    let counted = [
+        "spec.mlPolicy.numNodes",
+        "spec.trainer.numNodes",
+        "spec.trainer.numProcPerNode",
+    ];
+    let low = |refusal: &Refusal| {
+        refusal
+            .error
+            .contains("should be greater than or equal to 1")
+    };
+    counted.iter().any(|field| seen.we_refuse(field)) && seen.our_refusal().is_some_and(low)
+}
+
+pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
+    let reasons = ["has nowhere to go", "counts nothing"];
+    seen.our_refusal().is_some_and(|refusal| {
+        reasons
+            .iter()
+            .any(|reason| refusal.error.starts_with(reason))
+    })
+}
+
+pub(super) fn request_above_limit(seen: &Seen<'_>) -> bool {
+    seen.our_refusal()
+        .is_some_and(|refusal| refusal.error.contains("is above the limit"))
+}
+
+pub(super) fn name_too_long(seen: &Seen<'_>) -> bool {
+    seen.our_refusal().is_some_and(|refusal| {
+        refusal.field == "metadata.name" && refusal.error.starts_with("is too long")
+    })
+}
+
+pub(super) fn too_many_entries(seen: &Seen<'_>) -> bool {
+    seen.our_refusal()
+        .is_some_and(|refusal| refusal.error.contains("needs very long to write more than"))
+}

@@ -1,0 +1,88 @@
+//! What runtime patches do otherwise.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::{difference::Refusal, seen::Seen};
+
+/// Whether Trainyard alone refuses a runtime patch, in these words.
+fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {
+    seen.we_refuse("spec.runtimePatches[")
+        && seen
+            .our_refusal()
+            .is_some_and(|refusal| refusal.error.contains(words))
+}
+
+pub(super) fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
+    let added = seen.theirs().is_some() && seen.ours().is_none() && seen.patches().next().is_some();
+    let whole = |list: &str| {
+        seen.path()
+            .rsplit_once('[')
+            .is_some_and(|(before, _)| before.ends_with(list))
+    };
+    let item = ["replicatedJobs", "containers", "initContainers"]
+        .into_iter()
+        .any(whole);
+    let order = seen.path().ends_with(".order") && !is_reordered(seen);
+    added && item || order || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
+}
+
+/// Whether a list has the same members in another order.
+fn is_reordered(seen: &Seen<'_>) -> bool {
+    let members = |list: Option<&Value>| -> BTreeSet<String> {
+        list.and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(Value::to_string)
+            .collect()
+    };
+    members(seen.theirs()) == members(seen.ours())
+}
+
+pub(super) fn two_sources(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let kept = seen.theirs().is_some() && seen.ours().is_none();
+    kept && (path.contains(".volumes[") || path.contains(".env["))
+        && seen.patches().next().is_some()
+}
+
+pub(super) fn patch_of_two_minds(seen: &Seen<'_>) -> bool {
+    refuses_patch(seen, "give one of them") || refuses_patch(seen, "of an earlier item")
+}
+
+pub(super) fn patch_env(seen: &Seen<'_>) -> bool {
+    let patched = seen
+        .patched_pods()
+        .flat_map(|pod| pod["containers"].as_array().into_iter().flatten());
+    let with_env = patched.filter(|container| container["env"].is_array());
+    let own = ["node", "dataset-initializer", "model-initializer"];
+    let refused = |refusal: &Refusal| refusal.error.contains("must not have envs for the");
+    seen.their_refusal().is_some_and(refused)
+        && with_env
+            .into_iter()
+            .any(|container| own.iter().any(|name| container["name"] == *name))
+}
+
+pub(super) fn patch_claims(seen: &Seen<'_>) -> bool {
+    let given = seen
+        .patched_pods()
+        .any(|pod| pod["resourceClaims"].is_array());
+    given && (seen.path().contains(".resourceClaims[") || seen.they_drop("spec.runtimePatches["))
+}
+
+pub(super) fn init_order(seen: &Seen<'_>) -> bool {
+    seen.path().ends_with("initContainers.order") && is_reordered(seen)
+}
+
+pub(super) fn read_only_false(seen: &Seen<'_>) -> bool {
+    seen.path().ends_with(".readOnly") && seen.ours() == Some(&false.into())
+}
+
+pub(super) fn patch_mounts_nothing(seen: &Seen<'_>) -> bool {
+    refuses_patch(seen, "mounts the volume")
+}
+
+pub(super) fn patch_breaks_runtime(seen: &Seen<'_>) -> bool {
+    refuses_patch(seen, "in the template with this patch")
+}
