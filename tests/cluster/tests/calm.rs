@@ -2,6 +2,7 @@
 
 mod a_missing_object_is_waited_for;
 mod an_object_that_can_not_be_decoded_stops_no_other;
+mod claims_are_allocated;
 mod common;
 mod lookups_wake_their_train_jobs;
 mod plugins_of_a_folder_are_used;
@@ -40,5 +41,6 @@ fn main() -> ExitCode {
             "an_object_that_can_not_be_decoded_stops_no_other",
             an_object_that_can_not_be_decoded_stops_no_other::tests(),
         )
+        .tests("claims_are_allocated", claims_are_allocated::tests())
         .run()
 }

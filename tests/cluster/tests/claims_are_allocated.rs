@@ -1,0 +1,161 @@
+//! TrainJobs get devices by Dynamic Resource Allocation: the scheduler allocates what the claims of their pods ask for, a TrainJob that
+//! finds no device waits for one, and one that gives its devices back gets some again.
+#![allow(clippy::indexing_slicing)]
+
+use std::ffi::OsString;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, NodeSpec, Resource, Shared as _, Test, Write};
+
+use crate::common;
+use crate::common::{Controlled, Namespace, Setup};
+
+/// The class of the devices, which no other test knows.
+const CLASS: &str = "gpu.claims.example.com";
+/// The annotation by which the runtime asks for four of them for each node.
+const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
+
+/// A runtime whose nodes have four devices each, and one without any.
+pub(crate) struct Runtimes;
+
+impl Setup for Runtimes {
+    fn runtimes() -> Vec<Value> {
+        let mut four = common::runtime();
+        four["metadata"]["name"] = json!("four");
+        let claim = json!([{"name": "gpu", "deviceClassName": CLASS, "count": 4}]);
+        four["metadata"]["annotations"] = json!({PER_NODE: claim.to_string()});
+        vec![common::runtime(), four]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+}
+
+pub(crate) type Shared = Controlled<Runtimes>;
+
+/// Two machines with four devices each.
+async fn machines(shared: &Shared) -> Result<()> {
+    let classes = Resource::cluster_wide("/apis/resource.k8s.io/v1", "deviceclasses");
+    let slices = Resource::cluster_wide("/apis/resource.k8s.io/v1", "resourceslices");
+    let cel = format!("device.driver == \"{CLASS}\"");
+    let class = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CLASS},
+        "spec": {"selectors": [{"cel": {"expression": cel}}]},
+    });
+    let api = shared.plane().api(&classes, "");
+    api.create(&class, &Write::strict()).await?.accepted()?;
+    for node in ["claims-0", "claims-1"] {
+        shared
+            .cluster
+            .kubelet()
+            .add_node(&NodeSpec::large(node))
+            .await?;
+        let devices: Vec<_> = (0..4)
+            .map(|at| json!({"name": format!("gpu-{at}")}))
+            .collect();
+        let slice = json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node},
+            "spec": {
+                "driver": CLASS, "nodeName": node, "devices": devices,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            },
+        });
+        let api = shared.plane().api(&slices, "");
+        api.create(&slice, &Write::strict()).await?.accepted()?;
+    }
+    Ok(())
+}
+
+/// The pods of a TrainJob.
+fn of<'p>(job: &'static str, pods: &'p [Value]) -> impl Iterator<Item = &'p Value> {
+    let label = "jobset.sigs.k8s.io/jobset-name";
+    pods.iter()
+        .filter(move |pod| pod["metadata"]["labels"][label] == job)
+}
+
+async fn devices_are_allocated_waited_for_and_given_back(shared: &Shared) -> Result<()> {
+    machines(shared).await?;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let spec = json!({"runtimeRef": {"name": "four"}, "trainer": {"numNodes": 1}});
+    for name in ["first", "second"] {
+        namespace.create(name, &spec).await?;
+        namespace.until_active(name, 1).await?;
+    }
+    let job_set = namespace.job_set("first").await?;
+    let pod = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+    let env = pod["containers"][0]["env"].as_array();
+    let processes = env.and_then(|env| env.iter().find(|one| one["name"] == "PET_NPROC_PER_NODE"));
+    ensure!(processes.is_some_and(|one| one["value"] == "4"), "{pod:#}");
+
+    namespace.create("third", &spec).await?;
+    let waits = |pods: &[Value]| {
+        of("third", pods).any(|pod| {
+            let conditions = pod["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|one| {
+                one["type"] == "PodScheduled"
+                    && one["status"] == "False"
+                    && one["reason"] == "Unschedulable"
+            })
+        })
+    };
+    let pods = namespace.api(&namespace.pods);
+    pods.until_all("the third one's pod finds no device", waits)
+        .await?;
+
+    // As a queue evicts: the devices go to the one that waits, and come back after it.
+    namespace.patch("first", &json!({"suspend": true})).await?;
+    namespace.until_active("third", 1).await?;
+    namespace.patch("first", &json!({"suspend": false})).await?;
+    let waits = |pods: &[Value]| of("first", pods).any(|pod| pod["status"]["phase"] == "Pending");
+    pods.until_all("the evicted one's pod waits", waits).await?;
+    namespace.fate(Fate::Succeed);
+    for name in ["first", "second", "third"] {
+        namespace.until_complete(name).await?;
+    }
+    Ok(())
+}
+
+async fn a_template_that_comes_later_is_waited_for(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "later"}]);
+    let spec = json!({"runtimeRef": {"name": "torch"}, "trainer": {"resourceClaimsPerNode": wish}});
+    namespace.create("early", &spec).await?;
+    namespace
+        .event("early", "ResourceClaimTemplate `later`")
+        .await?;
+    let templates = Resource::namespaced("/apis/resource.k8s.io/v1", "resourceclaimtemplates");
+    // Of another class: the devices of the other test are all in use.
+    let exactly = json!({"deviceClassName": "gpu.later.example.com", "count": 2});
+    let request = json!({"name": "gpu", "exactly": exactly});
+    let template = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "later"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    });
+    let api = namespace.api(&templates);
+    api.create(&template, &Write::strict()).await?.accepted()?;
+    let job_set = namespace.job_set("early").await?;
+    let pod = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+    let claims = &pod["containers"][0]["resources"]["claims"];
+    ensure!(*claims == json!([{"name": "gpu"}]), "{pod:#}");
+    let two = json!({"name": "PET_NPROC_PER_NODE", "value": "2"});
+    let env = pod["containers"][0]["env"].as_array();
+    ensure!(env.is_some_and(|env| env.contains(&two)), "{pod:#}");
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![
+        Test::new(
+            "devices_are_allocated_waited_for_and_given_back",
+            devices_are_allocated_waited_for_and_given_back,
+        ),
+        Test::new(
+            "a_template_that_comes_later_is_waited_for",
+            a_template_that_comes_later_is_waited_for,
+        ),
+    ]
+}
