@@ -186,3 +186,66 @@ fn the_facts_are_those_of_the_snapshot() {
     assert_eq!(processes(None, &local(npu)), "auto");
     assert_eq!(processes(None, &local(gpu)), "3");
 }
+
+/// A snapshot whose plan names the built-in Torch.
+fn with_plan(path: &str) -> (u16, Value) {
+    let (code, mut object) = cluster(
+        path,
+        Some(json!({"clusterDomain": "k8s.example.com", "accelerators": []})),
+    );
+    if object["kind"] == "ConfigMap" {
+        let plan = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+            .args(["plan", "-o", "json"])
+            .output()
+            .unwrap();
+        let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+        let torch = &plan[0]["plugins"][0];
+        let planned = json!({"name": "torch", "version": torch["version"], "digest": torch["digest"], "config": {}});
+        object["data"]["plan"] = json!(
+            json!({"digest": "sha256:of an earlier release", "plugins": [planned]}).to_string()
+        );
+    }
+    (code, object)
+}
+
+#[test]
+fn a_bundle_comes_from_the_snapshot_and_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _calls) = serve(|path, _| with_plan(path));
+    let output = explain(
+        &url,
+        &["--record", "bundle.tar"],
+        "clusterDomain: other.example.com\n",
+        folder.path(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let replayed = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["replay", "bundle.tar", "-o", "json"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(replayed.status.success(), "{}", said(&replayed));
+    let report: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert_eq!(
+        (&report["same"], &report["objects"]),
+        (&json!(true), &json!(1))
+    );
+    let bundle = fs::read(folder.path().join("bundle.tar")).unwrap();
+    let text = String::from_utf8_lossy(&bundle);
+    assert!(text.contains("k8s.example.com") && !text.contains("other.example.com"));
+}
+
+/// Other plugins than those of the snapshot would make a bundle of what never happened.
+#[test]
+fn a_bundle_is_refused_where_the_plan_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _calls) = serve(|path, _| cluster(path, None));
+    let output = explain(&url, &["--record", "bundle.tar"], "", folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    let error = said(&output);
+    assert!(
+        error.contains("was rendered by another plan") && error.contains("what never happened"),
+        "{error}"
+    );
+    assert!(!folder.path().join("bundle.tar").exists());
+}

@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod a_bundle_replays;
 mod a_controller_stops_when_it_is_told;
 mod cases_render_as_expected;
 mod components_of_every_contract_still_run;

@@ -1,14 +1,17 @@
-//! The digest of all sources that a JobSet is made by: another one has JobSets that wait made anew (src/reconcile/inputs.rs).
+//! The digest of all sources that a JobSet is made by: another one has JobSets that wait made anew (src/reconcile/inputs.rs), and a
+//! bundle says by which one it was recorded.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 8] = [
+    "../../wit",
     "../api/src",
     "../model/src",
     "../render/src",
+    "../sandbox/src",
     "../schema/src",
     "../text/src",
     "src/reconcile",

@@ -6,7 +6,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use trainyard_model::quantity::Quantity;
 
 use crate::{
-    controller, crds, explain, output, plan, plugin, policy_file, rbac, render, report, validate,
+    controller, crds, explain, output, plan, plugin, policy_file, rbac, render, replay, report,
+    validate,
 };
 
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
@@ -15,7 +16,7 @@ use crate::{
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty, unless a plan was asked for --against a plugin\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
+    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty, but for what \"plan --against\" and \"replay\" found\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -32,6 +33,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Show the order in which plugins run: of all that are loaded, or for each TrainJob given.
     Plan(plan::PlanArgs),
+    /// Render what a bundle holds once more, and say whether the same comes of it, or the first field that differs.
+    Replay(replay::ReplayArgs),
     /// Check TrainJobs and runtimes as an API server with our CRDs does, without one. No plugin runs.
     Validate(validate::ValidateArgs),
     /// Reconcile the TrainJobs of a cluster until told to stop.
@@ -65,6 +68,7 @@ impl Cli {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Plan(args) => plan::run(&args),
+            Command::Replay(args) => replay::run(&args),
             Command::Validate(args) => validate::run(&args),
             Command::Controller(args) => controller::run(&args),
             Command::Rbac(args) => rbac::run(&args),

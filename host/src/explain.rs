@@ -1,5 +1,7 @@
 //! `trainyard explain`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -9,10 +11,12 @@ use trainyard_model::text::clean_to;
 use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter, plan_of};
 
 use crate::{
+    bundle::InputKind,
     cli::{InputArgs, LoadArgs, ReportFormat},
     cluster::{self, ClusterArgs},
     load::Loaded,
     output::{self, Held, List, Table},
+    record::{self, Recording, Written},
     report::{self, Failure},
     run,
 };
@@ -35,6 +39,9 @@ pub(crate) struct ExplainArgs {
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
+    /// Also write all that a live TrainJob was rendered from to a file that `trainyard replay` renders once more.
+    #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
+    record: Option<PathBuf>,
 }
 
 /// What a positional argument names.
@@ -95,6 +102,11 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if let Some(name) = live {
         return explain_live(args, name, field);
     }
+    if args.record.is_some() {
+        return Err(["--record is of a live TrainJob here: give trainjob/NAME, or record files with `trainyard render --record`"]
+            .into_iter()
+            .collect());
+    }
     let mut held = Held::new(List::of_reports(args.output));
     let mut missing = Failure::default();
     let make = |job: &Job, rendered: &Rendered| match fields(rendered, field) {
@@ -137,32 +149,49 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
             .collect());
     }
     let failed = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
-    let loaded = Loaded::load(&args.load)?;
+    let mut loaded = Loaded::load(&args.load)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (namespace, job, snapshot) = runtime.block_on(async {
+    let (namespace, live) = runtime.block_on(async {
         let config = args.cluster.config().await?;
         let given = args.input.namespace.clone();
         let namespace = given.unwrap_or_else(|| config.default_namespace.clone());
         let client = cluster::client(config).map_err(|error| failed(&error))?;
         let live = live(client, &namespace, name).await;
-        let (job, snapshot) = live.map_err(|error| failed(&error))?;
-        Ok::<_, Failure>((namespace, job, snapshot))
+        let live = live.map_err(|error| failed(&error))?;
+        Ok::<_, Failure>((namespace, live))
     })?;
-    let namespace = &*namespace;
-    let renderer = match snapshot.facts() {
-        Some(facts) => loaded.renderer.with_facts(facts),
-        None => loaded.renderer,
-    };
-    let rendered = renderer.render(&job, &snapshot.runtime, namespace, &snapshot.lookups);
+    let (namespace, snapshot) = (&*namespace, &live.snapshot);
+    if let Some(facts) = snapshot.facts() {
+        loaded.renderer = loaded.renderer.with_facts(facts);
+    }
+    let renderer = &loaded.renderer;
+    let rendered = renderer.render(&live.job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
     let now = plan_of(&rendered.plan);
     let pinned = snapshot.plan.as_ref();
     if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
-        report::warn(format!(
+        let message = format!(
             "TrainJob {namespace}/{name} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
-        ));
+        );
+        if args.record.is_some() {
+            return Err(failed(&format!(
+                "{message}: a bundle would hold what never happened"
+            )));
+        }
+        report::warn(message);
+    }
+    if let Some(bundle) = &args.record {
+        let written = Written {
+            namespace,
+            name,
+            from: InputKind::Cluster,
+            train_job: &live.object,
+            runtime: snapshot.runtime_object(),
+        };
+        let recording = Recording::of(&written, &rendered);
+        record::write(bundle, &loaded, vec![recording])?;
     }
     let fields = fields(&rendered, field).map_err(|error| failed(&error))?;
     let mut held = Held::new(List::of_reports(args.output));

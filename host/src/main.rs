@@ -1,6 +1,7 @@
 //! The `trainyard` command: one file for each of its commands.
 
 mod built_ins;
+mod bundle;
 mod cli;
 mod cluster;
 mod controller;
@@ -12,7 +13,9 @@ mod plan;
 mod plugin;
 mod policy_file;
 mod rbac;
+mod record;
 mod render;
+mod replay;
 mod report;
 mod run;
 mod validate;

@@ -1,13 +1,17 @@
 //! `trainyard render`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use trainyard_render::{Job, Rendered};
 
 use crate::{
+    bundle::InputKind,
     cli::{InputArgs, LoadArgs, ObjectFormat},
     output::{self, Held, List},
+    record::{self, Recording, Written},
     report::{self, Failure},
-    run,
+    run::{self, Originals},
 };
 
 /// What `render` takes.
@@ -20,24 +24,60 @@ pub(crate) struct RenderArgs {
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
+    /// Also write all that was rendered from, with what came of it, to a file that `trainyard replay` renders once more: the
+    /// TrainJobs with their runtimes, what plugins read of other objects, and the plugins with what the policy file sets.
+    #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
+    record: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
     let list = List::of_objects(args.output);
     let mut held = Held::new(list);
-    let make = |_: &Job, rendered: &Rendered| {
+    let texts = |rendered: &Rendered| {
         let beside = rendered.objects.iter().map(|object| &object.value);
         let objects = beside.chain([&rendered.job_set]);
         let texts = objects.map(|object| output::object(object, args.output));
         texts.collect::<Result<Vec<_>, _>>()
     };
-    let jobs = run::render_all(&args.input, &args.load, make, |job, texts| {
-        texts?
+    let mut hold = |job: &Job, texts: Result<Vec<String>, Failure>| {
+        let texts = texts?;
+        texts
             .iter()
             .try_for_each(|text| held.add(job.place(), text))
-    })?;
+    };
+    let jobs = match &args.record {
+        None => {
+            let make = |_: &Job, rendered: &Rendered| texts(rendered);
+            run::render_all(&args.input, &args.load, make, hold)?.0
+        }
+        Some(bundle) => {
+            let make = |job: &Job, rendered: &Rendered, originals: &Originals| {
+                (texts(rendered), recording(job, rendered, originals))
+            };
+            let mut recordings = Vec::new();
+            let keep = |job: &Job, (texts, recording)| {
+                recordings.extend(recording);
+                hold(job, texts)
+            };
+            let (jobs, loaded) = run::render_all_as_written(&args.input, &args.load, make, keep)?;
+            record::write(bundle, &loaded, recordings)?;
+            jobs
+        }
+    };
     jobs.iter().for_each(warn_of_deadline);
     held.print()
+}
+
+/// What is recorded of a TrainJob. `None` if its file is not known any more, which does not happen.
+fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Recording> {
+    let written = Written {
+        namespace: &job.namespace,
+        name: &job.job.metadata.name,
+        from: InputKind::Files,
+        train_job: originals.at(job.place())?,
+        runtime: originals.at(job.runtime_place())?,
+    };
+    Some(Recording::of(&written, rendered))
 }
 
 /// A deadline is kept by whoever reconciles the TrainJob: no field of a JobSet says it.

@@ -1,8 +1,9 @@
 //! Files and plugins of one run, and what becomes of each TrainJob.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use trainyard_api::{Admitted, Inputs, Located, names};
+use serde_json::Value;
+use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
 use trainyard_model::lookup::Lookups;
 use trainyard_render::{Catalog, Job, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
@@ -13,6 +14,30 @@ use crate::{
     output::Progress,
     report::{self, Failure, MAX_LINES},
 };
+
+/// TrainJobs and runtimes as they were written, before anything was done with them.
+#[derive(Default)]
+pub(crate) struct Originals(BTreeMap<Source, Value>);
+
+impl Originals {
+    /// The object at that place.
+    pub(crate) fn at(&self, place: &Place) -> Option<&Value> {
+        let mut source = Source::new(place.file.as_str(), place.document?);
+        source.items.clone_from(&place.items);
+        self.0.get(&source)
+    }
+
+    fn keep(&mut self, object: &Object) {
+        let kinds = [
+            names::TRAIN_JOB,
+            names::TRAINING_RUNTIME,
+            names::CLUSTER_TRAINING_RUNTIME,
+        ];
+        if kinds.contains(&&*object.kind) {
+            self.0.insert(object.source.clone(), object.value.clone());
+        }
+    }
+}
 
 /// The files and plugins of one run.
 pub(crate) struct Run {
@@ -25,7 +50,16 @@ pub(crate) struct Run {
 /// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
 /// are left out, with a warning.
 pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, Failure> {
-    let (mut catalog, mut failure) = read(input)?;
+    read_keeping_and_load(input, load, None)
+}
+
+/// The same, and keeps the objects as they were written if there is something to keep them in.
+fn read_keeping_and_load(
+    input: &InputArgs,
+    load: &LoadArgs,
+    originals: Option<&mut Originals>,
+) -> Result<Run, Failure> {
+    let (mut catalog, mut failure) = read(input, originals)?;
     match Loaded::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_mine);
@@ -44,8 +78,11 @@ pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, F
 
 /// Reads the files of a run. The failure beside the catalog holds what is wrong so far: the TrainJobs that are in order
 /// can still be judged.
-fn read(args: &InputArgs) -> Result<(Catalog, Failure), Failure> {
-    let (objects, mut failure) = admit(args)?;
+fn read(
+    args: &InputArgs,
+    originals: Option<&mut Originals>,
+) -> Result<(Catalog, Failure), Failure> {
+    let (objects, mut failure) = admit_keeping(args, originals)?;
     let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
     errors.into_iter().for_each(|error| failure.add(error));
@@ -58,6 +95,13 @@ fn read(args: &InputArgs) -> Result<(Catalog, Failure), Failure> {
 /// Reads the files of a run, and lets in what an API server would; what stands against an object comes with it. The failure
 /// holds what can't be read.
 pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failure> {
+    admit_keeping(args, None)
+}
+
+fn admit_keeping(
+    args: &InputArgs,
+    mut originals: Option<&mut Originals>,
+) -> Result<(Vec<Admitted>, Failure), Failure> {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     let admission = Admission::default();
     let progress = Progress::new("checking", inputs.objects.len());
@@ -65,6 +109,9 @@ pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failur
     let mut admitted = Vec::with_capacity(inputs.objects.len());
     let mut errors = 0;
     for object in inputs.objects {
+        if let Some(originals) = &mut originals {
+            originals.keep(&object);
+        }
         let mut object = admission
             .admit(object, None, args.namespace())
             .map_err(|error| Failure::from_iter([error]))?;
@@ -85,18 +132,39 @@ pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failur
 /// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it
 /// became, of which nothing else is kept; `keep` gets that in the order of the input, as long as nothing is refused.
 ///
-/// Returns the TrainJobs, if all of them were rendered.
+/// Returns the TrainJobs and what rendered them, if all of them were rendered.
 pub(crate) fn render_all<T: Send>(
     input: &InputArgs,
     load: &LoadArgs,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
+    keep: impl FnMut(&Job, T) -> Result<(), Failure>,
+) -> Result<(Vec<Job>, Loaded), Failure> {
+    let run = read_and_load(input, load)?;
+    render_run(run, make, keep)
+}
+
+/// The same, where `make` also gets the objects as they were written.
+pub(crate) fn render_all_as_written<T: Send>(
+    input: &InputArgs,
+    load: &LoadArgs,
+    make: impl Fn(&Job, &Rendered, &Originals) -> T + Sync,
+    keep: impl FnMut(&Job, T) -> Result<(), Failure>,
+) -> Result<(Vec<Job>, Loaded), Failure> {
+    let mut originals = Originals::default();
+    let run = read_keeping_and_load(input, load, Some(&mut originals))?;
+    render_run(run, |job, rendered| make(job, rendered, &originals), keep)
+}
+
+fn render_run<T: Send>(
+    run: Run,
+    make: impl Fn(&Job, &Rendered) -> T + Sync,
     mut keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<Vec<Job>, Failure> {
+) -> Result<(Vec<Job>, Loaded), Failure> {
     let Run {
         catalog,
         loaded,
         mut failure,
-    } = read_and_load(input, load)?;
+    } = run;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &Job| {
         let rendered = render(&loaded.renderer, job, &catalog);
@@ -129,7 +197,7 @@ pub(crate) fn render_all<T: Send>(
     });
     progress.finish();
     done?;
-    failure.or_ok(catalog.jobs)
+    failure.or_ok((catalog.jobs, loaded))
 }
 
 /// Renders a TrainJob with what its plugins look up in the input.

@@ -21,6 +21,9 @@ mod wire;
 mod work;
 mod workers;
 
+/// The digest of the sources that decide what a TrainJob becomes: two builds with the same one make the same of it.
+pub const SOURCES: &str = env!("TRAINYARD_SOURCES");
+
 pub use guard::guarded;
 pub use observe::observed;
 pub use run::{ControllerError, Options, run};

@@ -262,6 +262,12 @@ impl Session {
         self.lookups.keeping(&self.reads)
     }
 
+    /// The same with all that was read, however large.
+    #[must_use]
+    pub fn all_read_lookups(&self) -> Lookups {
+        self.lookups.keeping_all(&self.reads)
+    }
+
     /// What was asked of the cluster.
     #[must_use]
     pub fn lookups(&self) -> &Lookups {

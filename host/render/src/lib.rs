@@ -89,6 +89,12 @@ impl Rendered {
         self.origins.session.read_lookups()
     }
 
+    /// The same with all that was read, however large: what a bundle holds.
+    #[must_use]
+    pub fn all_read_lookups(&self) -> Lookups {
+        self.origins.session.all_read_lookups()
+    }
+
     /// Who set a field and all below it, as the JobSet spells it (`spec.replicatedJobs[0].replicas`, or with names in
     /// brackets) or as the record does (`pod-sets[node].replicas`). Never empty: what nobody changed is the runtime's.
     ///

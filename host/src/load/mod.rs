@@ -5,7 +5,7 @@ mod fitting;
 mod refused;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,17 +13,18 @@ use std::{
 
 use trainyard_model::{
     manifest::Manifest,
-    plugin::{PluginError, Settings},
+    plugin::{PluginError, PluginId, Settings},
     policy::Policy,
 };
 use trainyard_render::{Declared, LeftOut, Renderer};
 use trainyard_sandbox::{
     CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
-    SandboxedPolicy,
+    SandboxedPolicy, screen,
 };
 
 use crate::{
     built_ins::BUILT_INS,
+    bundle::digest,
     cli::{CacheArgs, LoadArgs},
     plugin::compiler,
     policy_file::{PolicyFile, PolicyFileError},
@@ -39,6 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) loader: Loader,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
+    /// Where the plugins come from, by name.
+    origins: BTreeMap<Arc<str>, Origin>,
 }
 
 impl Loaded {
@@ -97,13 +100,45 @@ impl Loaded {
         failure.or_ok(())?;
         let disabled = plugins.disabled_names();
         let left_out = plugins.disabled.iter().map(left_out_by_operator).collect();
+        let named = |(policy, origin): &(Arc<dyn Policy>, Origin)| {
+            (policy.plugin().id.name.clone(), origin.clone())
+        };
+        let origins = plugins.policies.iter().map(named).collect();
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
         let renderer = Renderer::new(policies, policy.facts()).map_err(Failure::from_iter)?;
         Ok(Self {
             renderer: renderer.without(left_out),
             loader,
             disabled,
+            origins,
         })
+    }
+
+    /// The component of a loaded plugin, read once more.
+    ///
+    /// # Errors
+    /// Its file can't be read, or is not the one that was loaded.
+    pub(crate) fn component(&self, id: &PluginId) -> Result<Vec<u8>, Failure> {
+        let failed = |what: String| Failure::from_iter([what]);
+        let (origin, bytes) = match self.origins.get(&id.name) {
+            Some(Origin::File(path)) => {
+                let file = shown(path);
+                let read = screen::read(path, &LoadLimits::default());
+                let bytes = read.map_err(|error| failed(format!("{file}: {error}")))?;
+                (file, bytes)
+            }
+            Some(Origin::BuiltIn) | None => {
+                let built_in = BUILT_INS.iter().map(|built_in| built_in.component);
+                let mut fitting = built_in.filter(|component| digest(component) == *id.digest);
+                let component = fitting.next().unwrap_or_default();
+                (Origin::BuiltIn.to_string(), component.to_vec())
+            }
+        };
+        if digest(&bytes) == *id.digest {
+            return Ok(bytes);
+        }
+        let problem = format!("is not plugin {id} any more; run the command again");
+        Err(failed(format!("{origin}: {problem}")))
     }
 
     /// Runs `run` for each item on the threads that plugin calls run on, and gives each result to `take`, in the order of the

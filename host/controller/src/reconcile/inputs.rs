@@ -28,7 +28,7 @@ impl Common {
         let plugins = plugins.map(|plugin| json!(Planned::of(plugin, &Value::Null)));
         let facts = renderer.facts();
         let all = json!({
-            "sources": env!("TRAINYARD_SOURCES"),
+            "sources": crate::SOURCES,
             "plugins": plugins.collect::<Vec<_>>(),
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),

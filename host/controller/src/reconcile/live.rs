@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::GetParams;
 use kube::{Api, Client};
+use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
@@ -33,15 +34,21 @@ pub enum LiveError {
     Reconcile(#[from] ReconcileError),
 }
 
+/// A live TrainJob.
+pub struct Live {
+    /// The TrainJob.
+    pub job: TrainJob,
+    /// Its kind, metadata and spec as the API server has them.
+    pub object: Value,
+    /// What it was rendered from.
+    pub snapshot: Snapshot,
+}
+
 /// Reads a live TrainJob with the snapshot that it was rendered from.
 ///
 /// # Errors
 /// There is none, nothing was made of it yet, or it can't be read.
-pub async fn live(
-    client: Client,
-    namespace: &str,
-    name: &str,
-) -> Result<(TrainJob, Snapshot), LiveError> {
+pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, LiveError> {
     let failed = |what: String| move |problem| ReconcileError::api(what, problem);
     let request = objects::<TrainJobObject>(namespace).get(name, &GetParams::default());
     let found = unless_gone(answer::<TrainJobObject>(&client, request).await);
@@ -58,6 +65,9 @@ pub async fn live(
         why: unreadable.why.into(),
     })?;
     let job = children::read(&state)?;
+    let object = state
+        .object()
+        .map_err(|problem| ReconcileError::TrainJob(vec![problem]))?;
     let maps: Api<ConfigMap> = Api::namespaced(client, namespace);
     let map = Snapshot::name(name);
     let found = maps.get_opt(&map).await;
@@ -68,5 +78,9 @@ pub async fn live(
         });
     };
     let snapshot = Snapshot::from_config_map(&map, &job).map_err(ReconcileError::from)?;
-    Ok((job, snapshot))
+    Ok(Live {
+        job,
+        object,
+        snapshot,
+    })
 }

@@ -39,7 +39,7 @@ pub(crate) use error::is_not_found;
 use error::unless_gone;
 pub(crate) use inputs::INPUTS;
 pub(crate) use job_set::RECREATED;
-pub use live::{LiveError, live};
+pub use live::{Live, LiveError, live};
 pub use snapshot::{Listed, Snapshot, SnapshotError};
 pub(crate) use wishes::Wishes;
 

@@ -207,6 +207,12 @@ impl Snapshot {
         same
     }
 
+    /// The whole runtime as it was written.
+    #[must_use]
+    pub fn runtime_object(&self) -> &Value {
+        &self.runtime_object
+    }
+
     /// What the operator had set for all TrainJobs when it was rendered; none in a snapshot that does not say.
     #[must_use]
     pub fn facts(&self) -> Option<ClusterFacts> {

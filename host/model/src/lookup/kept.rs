@@ -13,7 +13,7 @@ use crate::names::hex;
 pub type Reads = BTreeMap<LookupKey, BTreeSet<String>>;
 
 /// The most bytes of JSON that are kept of one lookup. Of more, a digest is: thousands of TrainJobs may read the same list.
-const MOST: usize = 16 << 10;
+pub(super) const MOST: usize = 16 << 10;
 
 /// What the host holds of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,8 +62,8 @@ impl From<Written> for Held {
 }
 
 impl Held {
-    /// What is kept of an answer of which these pointers were read.
-    pub(super) fn part(answer: &LookupAnswer, pointers: &BTreeSet<String>) -> Self {
+    /// What is kept of an answer of which these pointers were read, or its digest if that has more bytes of JSON than `most`.
+    pub(super) fn part(answer: &LookupAnswer, pointers: &BTreeSet<String>, most: usize) -> Self {
         let part = |object: &Value| self::part(object, pointers);
         let answer = match answer {
             LookupAnswer::Object(object) => LookupAnswer::Object(part(object).into()),
@@ -79,7 +79,7 @@ impl Held {
             pointers: pointers.clone(),
         };
         match serde_json::to_vec(&held) {
-            Ok(json) if json.len() <= MOST => held,
+            Ok(json) if json.len() <= most => held,
             json => {
                 let digest = Sha256::digest(json.unwrap_or_default());
                 Self::Digest(format!("sha256:{}", hex(&digest)))

@@ -211,11 +211,21 @@ impl Lookups {
     /// if that is too large.
     #[must_use]
     pub fn keeping(&self, reads: &Reads) -> Self {
+        self.keeping_up_to(reads, kept::MOST)
+    }
+
+    /// The same with all that was read, however large.
+    #[must_use]
+    pub fn keeping_all(&self, reads: &Reads) -> Self {
+        self.keeping_up_to(reads, usize::MAX)
+    }
+
+    fn keeping_up_to(&self, reads: &Reads, most: usize) -> Self {
         let nothing = BTreeSet::new();
         let kept = |(key, held): (&LookupKey, &Held)| {
             let pointers = reads.get(key).unwrap_or(&nothing);
             let held = match held {
-                Held::Whole(answer) => Held::part(answer, pointers),
+                Held::Whole(answer) => Held::part(answer, pointers, most),
                 Held::Part { .. } | Held::Digest(_) => held.clone(),
             };
             (key.clone(), held)

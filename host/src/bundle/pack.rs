@@ -1,0 +1,124 @@
+//! Writes bundles.
+
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use tar::{Builder, EntryType, Header};
+use thiserror::Error;
+
+use super::{FileEntry, INDEX, Index, MAX_BYTES, MAX_TRAIN_JOBS, most_bytes};
+
+/// Why a bundle can't be written.
+#[derive(Debug, Error)]
+pub(crate) enum PackError {
+    /// There is too much of it.
+    #[error("{path}: {what} has {bytes} bytes, but at most {most} fit a bundle; record fewer TrainJobs at once", path = .path.display())]
+    TooLarge {
+        /// The bundle.
+        path: PathBuf,
+        /// The file in it, or the bundle.
+        what: String,
+        /// Its size.
+        bytes: u64,
+        /// The most.
+        most: u64,
+    },
+    /// There are too many TrainJobs.
+    #[error("{path}: there are {count} TrainJobs, but at most {MAX_TRAIN_JOBS} fit a bundle; record fewer at once", path = .path.display())]
+    TooMany {
+        /// The bundle.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// The file system says no.
+    #[error("{path}: can't be written: {error}", path = .path.display())]
+    Write {
+        /// The bundle.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// Writes a bundle of these files, which the index is completed with. An older file of that name is replaced once the new one is
+/// whole.
+pub(crate) fn pack(
+    path: &Path,
+    mut index: Index,
+    files: &BTreeMap<String, Vec<u8>>,
+) -> Result<(), PackError> {
+    if index.train_jobs.len() > MAX_TRAIN_JOBS {
+        return Err(PackError::TooMany {
+            path: path.to_owned(),
+            count: index.train_jobs.len(),
+        });
+    }
+    let too_large = |what: &str, bytes: u64, most: u64| PackError::TooLarge {
+        path: path.to_owned(),
+        what: what.to_owned(),
+        bytes,
+        most,
+    };
+    for (name, content) in files {
+        let (bytes, most) = (content.len() as u64, most_bytes(name).unwrap_or(MAX_BYTES));
+        if bytes > most {
+            return Err(too_large(name, bytes, most));
+        }
+    }
+    index.files = files
+        .iter()
+        .map(|(name, content)| (name.clone(), FileEntry::of(content)))
+        .collect();
+    let failed = |error: std::io::Error| PackError::Write {
+        path: path.to_owned(),
+        error,
+    };
+    let archive = archive(&index, files).map_err(failed)?;
+    if archive.len() as u64 > MAX_BYTES {
+        return Err(too_large("the whole", archive.len() as u64, MAX_BYTES));
+    }
+    write(path, &archive).map_err(failed)
+}
+
+/// The archive, the same for the same files: their order is that of their names, and nothing says who wrote them or when.
+fn archive(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
+    let mut index = serde_json::to_vec_pretty(index)?;
+    index.push(b'\n');
+    let mut archive = Builder::new(Vec::new());
+    append(&mut archive, INDEX, &index)?;
+    for (name, content) in files {
+        append(&mut archive, name, content)?;
+    }
+    archive.into_inner()
+}
+
+fn append(archive: &mut Builder<Vec<u8>>, name: &str, content: &[u8]) -> std::io::Result<()> {
+    let mut header = Header::new_ustar();
+    header.set_entry_type(EntryType::Regular);
+    header.set_mode(0o644);
+    header.set_size(content.len() as u64);
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_path(name)?;
+    header.set_cksum();
+    archive.append(&header, content)
+}
+
+/// Writes a file beside the one that it replaces, so that nobody sees half of it.
+fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".trainyard-")
+        .tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
+}

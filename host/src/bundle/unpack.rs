@@ -1,0 +1,236 @@
+//! Reads bundles, which anybody may have made.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    io::Read as _,
+    path::Path,
+};
+
+use serde_json::Value;
+use tar::{Archive, EntryType};
+use thiserror::Error;
+use trainyard_api::{error::InputProblem, inputs::check_regular, yaml};
+use trainyard_model::text::clean;
+
+use super::{
+    FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, digest, most_bytes,
+};
+
+/// Why a bundle is refused.
+#[derive(Debug, Error)]
+#[error("{file}: {problem}")]
+pub(crate) struct BundleError {
+    /// The bundle.
+    pub(crate) file: String,
+    /// Why.
+    pub(crate) problem: BundleProblem,
+}
+
+/// What is wrong with a bundle.
+#[derive(Debug, Error)]
+pub(crate) enum BundleProblem {
+    #[error(transparent)]
+    Read(#[from] InputProblem),
+    #[error("has more than {MAX_BYTES} bytes")]
+    TooLarge,
+    #[error("is not a tar archive, or is damaged: {0}; record it again")]
+    Tar(String),
+    #[error("does not begin with `{INDEX}`: it is not a bundle of Trainyard")]
+    NoIndex,
+    #[error("`{INDEX}`: {0}")]
+    Index(String),
+    #[error(
+        "has the form {0}, but this trainyard reads form {FORM}; replay it with the release that recorded it"
+    )]
+    Form(u64),
+    #[error("`{0}`: is not a file that a bundle has")]
+    Name(String),
+    #[error("`{name}`: is {what}, and a bundle holds plain files only")]
+    Kind { name: String, what: &'static str },
+    #[error("`{name}`: has {bytes} bytes, but at most {most} are read")]
+    Size { name: String, bytes: u64, most: u64 },
+    #[error("`{0}`: is there twice")]
+    Twice(String),
+    #[error("`{0}`: ends before its end; the bundle is cut off: record or copy it again")]
+    Cut(String),
+    #[error("`{0}`: is not listed in `{INDEX}`")]
+    NotListed(String),
+    #[error("`{0}`: is listed in `{INDEX}` and missing; the bundle is cut off, or was changed")]
+    Missing(String),
+    #[error(
+        "`{name}`: has the digest {found}, but `{INDEX}` lists {listed}; it was changed or damaged"
+    )]
+    Digest {
+        name: String,
+        found: String,
+        listed: String,
+    },
+    #[error("`{name}`: {problem}")]
+    Json { name: String, problem: String },
+}
+
+/// A bundle in memory, as its index describes it.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    /// The file that it was read from.
+    pub(crate) file: String,
+    /// What it is.
+    pub(crate) index: Index,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Bundle {
+    /// Reads a bundle. Nothing of it is written, loaded or run.
+    pub(crate) fn read(path: &Path) -> Result<Self, BundleError> {
+        let file = clean(&path.display().to_string());
+        let read = || {
+            let bytes = bytes_of(path)?;
+            let mut files = entries(&bytes)?;
+            let index = index(files.remove(INDEX).as_deref().unwrap_or_default())?;
+            check(&index, &files)?;
+            Ok((index, files))
+        };
+        match read() {
+            Ok((index, files)) => Ok(Self { file, index, files }),
+            Err(problem) => Err(BundleError { file, problem }),
+        }
+    }
+
+    /// The content of a file.
+    pub(crate) fn take(&mut self, name: &str) -> Result<Vec<u8>, BundleError> {
+        let content = self.files.remove(name);
+        content.ok_or_else(|| self.error(BundleProblem::Missing(clean(name))))
+    }
+
+    /// The value of a file of JSON, within the budget of input.
+    pub(crate) fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
+        let content = self.take(name)?;
+        let text = str::from_utf8(&content).map_err(|error| error.to_string());
+        let value = text.and_then(|text| {
+            yaml::read_json(text).map_err(|error| {
+                format!(
+                    "line {}, column {}: {}",
+                    error.line, error.column, error.kind
+                )
+            })
+        });
+        value.map_err(|problem| {
+            let name = clean(name);
+            self.error(BundleProblem::Json { name, problem })
+        })
+    }
+
+    /// An error of this bundle.
+    pub(crate) fn error(&self, problem: BundleProblem) -> BundleError {
+        BundleError {
+            file: self.file.clone(),
+            problem,
+        }
+    }
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, BundleProblem> {
+    check_regular(path)?;
+    let file = std::fs::File::open(path).map_err(InputProblem::from)?;
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(InputProblem::from)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(BundleProblem::TooLarge);
+    }
+    Ok(bytes)
+}
+
+/// The files of the archive. Extensions of tar, which may name a file otherwise, link it or stretch it, are not read.
+fn entries(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleProblem> {
+    let damaged = |error: std::io::Error| BundleProblem::Tar(clean(&error.to_string()));
+    let mut archive = Archive::new(bytes);
+    let mut files = BTreeMap::new();
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
+        let mut entry = entry.map_err(damaged)?;
+        let name = clean(&String::from_utf8_lossy(&entry.path_bytes()));
+        if let Some(what) = not_plain(entry.header().entry_type()) {
+            return Err(BundleProblem::Kind { name, what });
+        }
+        let most = match files.is_empty() {
+            true if name == INDEX => MAX_JSON_BYTES,
+            true => return Err(BundleProblem::NoIndex),
+            false if name == INDEX => return Err(BundleProblem::Twice(name)),
+            false => most_bytes(&name).ok_or_else(|| BundleProblem::Name(name.clone()))?,
+        };
+        let bytes = entry.header().entry_size().map_err(damaged)?;
+        if bytes > most {
+            return Err(BundleProblem::Size { name, bytes, most });
+        }
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).map_err(damaged)?;
+        if content.len() as u64 != bytes {
+            return Err(BundleProblem::Cut(name));
+        }
+        match files.entry(name) {
+            Entry::Vacant(entry) => _ = entry.insert(content),
+            Entry::Occupied(entry) => return Err(BundleProblem::Twice(entry.key().clone())),
+        }
+    }
+    if files.is_empty() {
+        return Err(BundleProblem::NoIndex);
+    }
+    Ok(files)
+}
+
+/// What an entry is, if it is not a plain file.
+fn not_plain(kind: EntryType) -> Option<&'static str> {
+    Some(match kind {
+        EntryType::Regular => return None,
+        EntryType::Symlink => "a symbolic link",
+        EntryType::Link => "a hard link",
+        EntryType::Directory => "a folder",
+        EntryType::Char | EntryType::Block | EntryType::Fifo => "a device or a pipe",
+        _ => "an extension of tar",
+    })
+}
+
+fn index(bytes: &[u8]) -> Result<Index, BundleProblem> {
+    let wrong = |problem: String| BundleProblem::Index(clean(&problem));
+    let text = str::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+    let value = yaml::read_json(text).map_err(|error| wrong(error.kind.to_string()))?;
+    match value.get("form").and_then(Value::as_u64) {
+        Some(form) if form == u64::from(FORM) => {}
+        Some(form) => return Err(BundleProblem::Form(form)),
+        None => return Err(wrong("`form` is missing".to_owned())),
+    }
+    let index: Index = serde_path_to_error::deserialize(value)
+        .map_err(|error| wrong(format!("{}: {}", error.path(), error.inner())))?;
+    if index.train_jobs.is_empty() || index.train_jobs.len() > MAX_TRAIN_JOBS {
+        return Err(wrong(format!(
+            "trainJobs: has {} entries; there are 1 to {MAX_TRAIN_JOBS}",
+            index.train_jobs.len()
+        )));
+    }
+    Ok(index)
+}
+
+/// Every file is the one that the index lists, and every file that it refers to is there.
+fn check(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleProblem> {
+    for (name, content) in files {
+        let listed = index.files.get(name);
+        let listed = listed.ok_or_else(|| BundleProblem::NotListed(name.clone()))?;
+        let found = digest(content);
+        if listed.bytes != content.len() as u64 || listed.digest != found {
+            return Err(BundleProblem::Digest {
+                name: name.clone(),
+                found,
+                listed: clean(&listed.digest),
+            });
+        }
+    }
+    let of_jobs = index.train_jobs.iter();
+    let of_jobs = of_jobs
+        .flat_map(|job: &JobEntry| [&job.train_job, &job.runtime, &job.lookups, &job.output]);
+    let of_plugins = index.plugins.iter().map(|plugin| &plugin.file);
+    let needed = index.files.keys().chain(of_jobs).chain(of_plugins);
+    match needed.into_iter().find(|name| !files.contains_key(*name)) {
+        Some(missing) => Err(BundleProblem::Missing(clean(missing))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,105 @@
+//! What `--record` notes of a rendering.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use serde_json::{Value, json};
+use trainyard_model::plugin::Plugin;
+use trainyard_render::{Rendered, plan_of};
+
+use crate::{
+    bundle::{self, Cluster, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack},
+    load::Loaded,
+    report::Failure,
+};
+
+/// A TrainJob as it was written, with its runtime.
+pub(crate) struct Written<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) from: InputKind,
+    pub(crate) train_job: &'a Value,
+    pub(crate) runtime: &'a Value,
+}
+
+/// What is noted of one TrainJob.
+pub(crate) struct Recording {
+    namespace: String,
+    name: String,
+    from: InputKind,
+    plan: String,
+    plugins: Vec<Arc<Plugin>>,
+    /// The contents of its files, by their names.
+    files: [(&'static str, Vec<u8>); 4],
+}
+
+impl Recording {
+    /// Notes what a TrainJob was rendered from and what it became.
+    pub(crate) fn of(written: &Written<'_>, rendered: &Rendered) -> Self {
+        let text = |value: &Value| (value.to_string() + "\n").into_bytes();
+        let active = rendered.plan.iter();
+        Self {
+            namespace: written.namespace.to_owned(),
+            name: written.name.to_owned(),
+            from: written.from,
+            plan: plan_of(&rendered.plan).digest,
+            plugins: active.map(|active| active.plugin.clone()).collect(),
+            files: [
+                ("trainjob.json", text(written.train_job)),
+                ("runtime.json", text(written.runtime)),
+                ("lookups.json", text(&json!(rendered.all_read_lookups()))),
+                ("output.json", text(&output(rendered))),
+            ],
+        }
+    }
+}
+
+/// What a TrainJob became, as one list.
+pub(crate) fn output(rendered: &Rendered) -> Value {
+    let beside = rendered.objects.iter().map(|object| &object.value);
+    let objects = beside.chain([&rendered.job_set]).cloned();
+    trainyard_api::list::list(objects.collect())
+}
+
+/// Writes a bundle of all that was noted.
+pub(crate) fn write(
+    path: &Path,
+    loaded: &Loaded,
+    recordings: Vec<Recording>,
+) -> Result<(), Failure> {
+    let mut files = BTreeMap::new();
+    let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
+    let mut train_jobs = Vec::new();
+    for (number, recording) in recordings.into_iter().enumerate() {
+        let of = |file| job_file(number, file);
+        train_jobs.push(JobEntry {
+            namespace: recording.namespace,
+            name: recording.name,
+            from: recording.from,
+            train_job: of("trainjob.json"),
+            runtime: of("runtime.json"),
+            lookups: of("lookups.json"),
+            output: of("output.json"),
+            plan: recording.plan,
+        });
+        let contents = recording.files.into_iter();
+        files.extend(contents.map(|(file, content)| (of(file), content)));
+        let active = recording.plugins.into_iter();
+        plugins.extend(active.map(|plugin| (plugin.id.name.clone(), plugin)));
+    }
+    for plugin in plugins.values() {
+        let entry = PluginEntry::of(plugin);
+        files.insert(entry.file, loaded.component(&plugin.id)?);
+    }
+    let index = Index {
+        form: bundle::FORM,
+        trainyard: Host::this(),
+        cluster: Cluster::of(loaded.renderer.facts()),
+        plugins: plugins
+            .values()
+            .map(|plugin| PluginEntry::of(plugin))
+            .collect(),
+        train_jobs,
+        files: BTreeMap::new(),
+    };
+    pack(path, index, &files).map_err(|error| Failure::from_iter([error]))
+}
