@@ -18,7 +18,8 @@ pub(super) fn text(report: &PlanReport<'_>, number: usize) -> String {
     let graph = Graph::of(report);
     let id = |node: usize| format!("n{number}p{node}");
     let unions = graph.unions();
-    let mut out = format!("subgraph n{number}[{}]\n", quoted(&report.title()));
+    let title = quoted(&report.title());
+    let mut out = format!("subgraph n{number}[{title}]\ndirection TB\n");
     let node = |at: usize| {
         let node = graph.nodes.get(at)?;
         let (name, version) = (encoded(node.name), encoded(node.version));
@@ -55,18 +56,42 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", encoded(text))
 }
 
-/// The text in a quoted label: whatever Mermaid, Markdown or HTML may read as more than text stands there by its number.
+/// The text in a quoted label: whatever Mermaid, Markdown or HTML may read as more than text stands there by its name. Mermaid has
+/// codes of its own (`#34;`), but does not decode them on lines.
 fn encoded(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | ',' | ':' | '/' | '-');
     let mut out = String::new();
     for c in clean(text).chars() {
-        if is_plain(c) {
-            out.push(c);
-        } else {
-            let _ = write!(out, "#{};", u32::from(c));
+        match named(c) {
+            // Writing to a text does not fail.
+            Some(name) => _ = write!(out, "&{name};"),
+            None => out.push(c),
         }
     }
     out
+}
+
+/// The name of a character that means something in a label, as HTML has it.
+const fn named(c: char) -> Option<&'static str> {
+    Some(match c {
+        // Ends the label.
+        '"' => "quot",
+        // Begins markup, an entity, a code of Mermaid, a directive, a formula, Markdown.
+        '<' => "lt",
+        '>' => "gt",
+        '&' => "amp",
+        '#' => "num",
+        '%' => "percnt",
+        '$' => "dollar",
+        '`' => "grave",
+        '\\' => "bsol",
+        // Stands for an icon in `fa:fa-car`.
+        ':' => "colon",
+        // Mean something outside of a label, and cost nothing here.
+        '{' => "lcub",
+        '}' => "rcub",
+        '|' => "vert",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -76,16 +101,26 @@ mod tests {
     #[test]
     fn a_label_is_nothing_but_text() {
         for (text, label) in [
-            ("env[PET_*]", "env#91;PET#95;#42;#93;"),
+            (
+                "pod-sets[@trainer].env[PET_*]",
+                "pod-sets[@trainer].env[PET_*]",
+            ),
             (
                 "\"]; click n0 \"javascript:x\"",
-                "#34;#93;#59; click n0 #34;javascript:x#34;",
+                "&quot;]; click n0 &quot;javascript&colon;x&quot;",
             ),
             (
                 "<script>`%%{init}%%`</script>\nend",
-                "#60;script#62;#96;#37;#37;#123;init#125;#37;#37;#96;#60;/script#62; end",
+                "&lt;script&gt;&grave;&percnt;&percnt;&lcub;init&rcub;&percnt;&percnt;&grave;&lt;/script&gt; end",
             ),
-            ("a#quot;b\u{202e}", "a#35;quot#59;b#92;u#123;202e#125;"),
+            (
+                "a#quot;&lt;b\u{202e}",
+                "a&num;quot;&amp;lt;b&bsol;u&lcub;202e&rcub;",
+            ),
+            (
+                "$$x$$ fa:fa-car a|b",
+                "&dollar;&dollar;x&dollar;&dollar; fa&colon;fa-car a&vert;b",
+            ),
         ] {
             assert_eq!(encoded(text), label);
         }
