@@ -210,7 +210,7 @@ fn claims(report: &PlanReport<'_>) -> Markup {
                 thead {
                     tr {
                         th { "path" }
-                        @for plugin in &report.plugins { th scope="col" { (plugin.name) } }
+                        @for plugin in &report.plugins { th scope="col" { span { (plugin.name) } } }
                     }
                 }
                 tbody {

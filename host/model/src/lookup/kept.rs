@@ -213,7 +213,7 @@ mod tests {
             let object = Arc::new(json!({"a": text, "b": "other"}));
             LookupAnswer::All(vec![object; 100])
         };
-        let held = |text: &str, pointer: &str| Held::part(&list(text), &pointers(&[pointer]));
+        let held = |text: &str, pointer: &str| Held::part(&list(text), &pointers(&[pointer]), MOST);
         assert!(matches!(held("x", "/a"), Held::Part { .. }));
         let large = "x".repeat(1_000);
         let Held::Digest(digest) = held(&large, "/a") else {
@@ -244,7 +244,7 @@ mod tests {
                 assert_eq!(serde_json::from_value::<Held>(written).unwrap(), held);
             }
             for held in [
-                Held::part(&answer, &pointers(&["/metadata"])),
+                Held::part(&answer, &pointers(&["/metadata"]), MOST),
                 Held::Digest("sha256:0".to_owned()),
             ] {
                 assert_eq!(serde_json::from_value::<Held>(json!(held)).unwrap(), held);
