@@ -199,7 +199,8 @@ fn with_plan(path: &str) -> (u16, Value) {
             .output()
             .unwrap();
         let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
-        let torch = &plan[0]["plugins"][0];
+        let mut plugins = plan[0]["plugins"].as_array().unwrap().iter();
+        let torch = plugins.find(|plugin| plugin["name"] == "torch").unwrap();
         let planned = json!({"name": "torch", "version": torch["version"], "digest": torch["digest"], "config": {}});
         object["data"]["plan"] = json!(
             json!({"digest": "sha256:of an earlier release", "plugins": [planned]}).to_string()
