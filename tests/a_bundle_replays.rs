@@ -589,3 +589,21 @@ fn a_refused_input_leaves_no_bundle() {
         said(&output)
     );
 }
+
+#[test]
+fn files_are_recorded_by_render_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = cases().join("torch-two-jobs/input.yaml");
+    let arguments = [
+        "explain",
+        "-f",
+        input.to_str().unwrap(),
+        "--record",
+        "bundle.tar",
+    ];
+    let output = trainyard(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(said(&output).contains("record files with `trainyard render --record`"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
