@@ -1,5 +1,7 @@
 //! `trainyard replay`.
 
+mod difference;
+
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
@@ -17,6 +19,7 @@ use trainyard_render::{Rendered, Renderer, plan_of};
 use trainyard_sandbox::Loader;
 use trainyard_schema::Admission;
 
+use self::difference::{Found, first_difference};
 use crate::{
     bundle::{Bundle, BundleProblem, Host, InputKind, JobEntry},
     cli::{CacheArgs, ReportFormat},
@@ -305,59 +308,6 @@ fn named(object: &Value) -> String {
     clean(&format!("{} {}", kind.unwrap_or("?"), name.unwrap_or("?")))
 }
 
-/// A place in which two values differ.
-#[derive(Debug, PartialEq)]
-struct Found {
-    path: FieldPath,
-    recorded: Option<Value>,
-    now: Option<Value>,
-}
-
-/// The first place in which two values differ, in the order of the recorded one. The order of keys counts, since the bytes do.
-fn first_difference(path: &FieldPath, recorded: &Value, now: &Value) -> Option<Found> {
-    let differ = |path: FieldPath, recorded: Option<&Value>, now: Option<&Value>| Found {
-        path,
-        recorded: recorded.cloned(),
-        now: now.cloned(),
-    };
-    match (recorded, now) {
-        (Value::Object(one), Value::Object(other)) => {
-            let below = |key: &str| path.below_pointer(&pointer(key));
-            for (key, value) in one {
-                match other.get(key) {
-                    Some(other) => {
-                        if let Some(found) = first_difference(&below(key), value, other) {
-                            return Some(found);
-                        }
-                    }
-                    None => return Some(differ(below(key), Some(value), None)),
-                }
-            }
-            if let Some((key, value)) = other.iter().find(|(key, _)| !one.contains_key(*key)) {
-                return Some(differ(below(key), None, Some(value)));
-            }
-            let keys =
-                |map: &serde_json::Map<String, Value>| map.keys().cloned().collect::<Value>();
-            let is_same_order = one.keys().eq(other.keys());
-            (!is_same_order).then(|| differ(path.clone(), Some(&keys(one)), Some(&keys(other))))
-        }
-        (Value::Array(one), Value::Array(other)) => {
-            let below = |at: usize| path.below_pointer(&format!("/{at}"));
-            let pairs = one.iter().zip(other).enumerate();
-            let mut found = pairs.filter_map(|(at, (a, b))| first_difference(&below(at), a, b));
-            found.next().or_else(|| {
-                let at = one.len().min(other.len());
-                (one.len() != other.len()).then(|| differ(below(at), one.get(at), other.get(at)))
-            })
-        }
-        _ => (recorded != now).then(|| differ(path.clone(), Some(recorded), Some(now))),
-    }
-}
-
-fn pointer(key: &str) -> String {
-    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
 impl Replayed {
     fn lines(&self) -> Vec<String> {
         let Some(difference) = &self.difference else {
@@ -396,53 +346,7 @@ fn counted(number: usize, what: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn the_first_field_that_differs_is_found() {
-        let recorded = json!({"spec": {"a": 1, "jobs": [{"n": "x"}, {"n": "y"}], "k/e": true}});
-        let table = [
-            (
-                "/spec/a",
-                json!(2),
-                "spec.a",
-                Some(json!(1)),
-                Some(json!(2)),
-            ),
-            (
-                "/spec/jobs/1/n",
-                json!(null),
-                "spec.jobs[1].n",
-                Some(json!("y")),
-                Some(json!(null)),
-            ),
-        ];
-        for (pointer, value, path, was, now) in table {
-            let mut other = recorded.clone();
-            *other.pointer_mut(pointer).unwrap() = value;
-            let found = first_difference(&FieldPath::root(), &recorded, &other).unwrap();
-            assert_eq!(
-                (found.path.to_string().as_str(), found.recorded, found.now),
-                (path, was, now)
-            );
-        }
-        let longer =
-            json!({"spec": {"a": 1, "jobs": [{"n": "x"}, {"n": "y"}, {"n": "z"}], "k/e": true}});
-        let found = first_difference(&FieldPath::root(), &recorded, &longer).unwrap();
-        assert_eq!(
-            (found.path.to_string().as_str(), found.recorded),
-            ("spec.jobs[2]", None)
-        );
-        let ordered = json!({"spec": {"jobs": [{"n": "x"}, {"n": "y"}], "a": 1, "k/e": true}});
-        let found = first_difference(&FieldPath::root(), &recorded, &ordered).unwrap();
-        assert_eq!(found.recorded, Some(json!(["a", "jobs", "k/e"])));
-        assert_eq!(
-            first_difference(&FieldPath::root(), &recorded, &recorded),
-            None
-        );
-    }
 
     #[test]
     fn limits_of_a_bundle_are_bounded() {

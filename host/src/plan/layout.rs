@@ -3,8 +3,12 @@
 //!
 //! The steps are those of Sugiyama's method: layers, bends where a line crosses a layer, then places that shorten the lines.
 
+mod blocks;
+mod routes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::blocks::{Block, block_of, blocks, ranks};
 use super::graph::{Graph, Link};
 
 /// The size of a node.
@@ -61,27 +65,6 @@ pub(super) struct Route {
     pub(super) badge: (f64, f64),
 }
 
-/// What is placed as one: a plugin, or the members of a union.
-struct Block {
-    members: Vec<usize>,
-    union: Option<&'static str>,
-}
-
-impl Block {
-    fn width(&self) -> f64 {
-        let members = self.members.len() as f64;
-        let frame = if self.union.is_some() { 2.0 * PAD } else { 0.0 };
-        members * NODE.0 + (members - 1.0) * PAD + frame
-    }
-
-    /// Where the middle of a member is, from the middle of the block.
-    fn offset(&self, node: usize) -> f64 {
-        let at = self.members.iter().position(|member| *member == node);
-        let middle = (self.members.len() as f64 - 1.0) / 2.0;
-        at.map_or(0.0, |at| (at as f64 - middle) * (NODE.0 + PAD))
-    }
-}
-
 /// A block or a bend in its layer.
 struct Item {
     layer: usize,
@@ -125,105 +108,6 @@ pub(super) fn layout(graph: &Graph<'_>) -> Layout {
     layout.clashes = routes.split_off(graph.edges.len());
     layout.edges = routes;
     layout
-}
-
-/// What is placed as one: the members of each union side by side, unless something runs after one of them and before another. Then
-/// those stand together that can.
-fn blocks(graph: &Graph<'_>) -> Vec<Block> {
-    let unions = graph.unions();
-    let whole = blocks_of(
-        graph,
-        unions.iter().map(|(union, all)| (*union, all.clone())),
-    );
-    let of_block = block_of(&whole);
-    let ends = |link: &Link| Some((*of_block.get(&link.from)?, *of_block.get(&link.to)?));
-    let edges: BTreeSet<_> = graph.edges.iter().filter_map(ends).collect();
-    let all: Vec<_> = (0..whole.len()).collect();
-    let layers = ranks(&all, &edges);
-    let leads_down = |(first, then): &(usize, usize)| layers.get(first) < layers.get(then);
-    if edges.iter().all(leads_down) {
-        return whole;
-    }
-    let nodes: Vec<_> = (0..graph.nodes.len()).collect();
-    let edges = graph
-        .edges
-        .iter()
-        .map(|link| (link.from, link.to))
-        .collect();
-    let layers = ranks(&nodes, &edges);
-    let mut parts: BTreeMap<(&'static str, usize), Vec<usize>> = BTreeMap::new();
-    for (union, members) in &unions {
-        let is_linked = |node: &usize| edges.iter().any(|(a, b)| a == node || b == node);
-        let layer = |node: &usize| layers.get(node).copied().unwrap_or_default();
-        let (linked, free): (Vec<_>, Vec<_>) = members.iter().copied().partition(is_linked);
-        let first = linked.iter().map(layer).min().unwrap_or_default();
-        for node in linked {
-            parts.entry((*union, layer(&node))).or_default().push(node);
-        }
-        parts.entry((*union, first)).or_default().extend(free);
-    }
-    blocks_of(
-        graph,
-        parts.into_iter().map(|((union, _), all)| (union, all)),
-    )
-}
-
-/// The block of each node.
-fn block_of(blocks: &[Block]) -> BTreeMap<usize, usize> {
-    let blocks = blocks.iter().enumerate();
-    let nodes = blocks.flat_map(|(at, block)| block.members.iter().map(move |node| (*node, at)));
-    nodes.collect()
-}
-
-/// Those frames, and the nodes that are in none.
-fn blocks_of(
-    graph: &Graph<'_>,
-    framed: impl Iterator<Item = (&'static str, Vec<usize>)>,
-) -> Vec<Block> {
-    let framed = framed.map(|(union, members)| Block {
-        members,
-        union: Some(union),
-    });
-    let mut blocks: Vec<_> = framed.collect();
-    let in_frame: BTreeSet<usize> = block_of(&blocks).into_keys().collect();
-    let alone = (0..graph.nodes.len()).filter(|node| !in_frame.contains(node));
-    blocks.extend(alone.map(|node| Block {
-        members: vec![node],
-        union: None,
-    }));
-    blocks.sort_by_key(|block| block.members.first().copied());
-    blocks
-}
-
-/// The layer of each block: below all that run before it, and as near as it can be to what runs after it. Members of unions may seem
-/// to make a cycle, which no TrainJob has: then the first one that is left goes on.
-fn ranks(blocks: &[usize], edges: &BTreeSet<(usize, usize)>) -> BTreeMap<usize, usize> {
-    let mut left: BTreeSet<usize> = blocks.iter().copied().collect();
-    let mut ranks: BTreeMap<usize, usize> = BTreeMap::new();
-    while let Some(first) = left.first().copied() {
-        let is_free = |block: &usize| {
-            let mut before = edges.iter().filter(|(_, then)| then == block);
-            before.all(|(first, _)| first == block || !left.contains(first))
-        };
-        let next = left.iter().copied().find(is_free).unwrap_or(first);
-        let above = edges.iter().filter(|(_, then)| *then == next);
-        let above = above.filter_map(|(first, _)| ranks.get(first)).max();
-        let rank = above.map_or(0, |above| above + 1);
-        ranks.insert(next, rank);
-        left.remove(&next);
-    }
-    let mut from_below: Vec<_> = ranks.iter().map(|(block, rank)| (*rank, *block)).collect();
-    from_below.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-    for (rank, block) in from_below {
-        let below = edges.iter().filter(|(first, _)| *first == block);
-        let below = below.filter_map(|(_, then)| ranks.get(then)).min();
-        if let Some(below) = below.copied()
-            && below > rank + 1
-        {
-            ranks.insert(block, below - 1);
-        }
-    }
-    ranks
 }
 
 /// The items of the layers.
@@ -431,56 +315,6 @@ impl Page {
             layout.height = top + NODE.1 + below + MARGIN;
         }
     }
-
-    /// The ways of the lines.
-    fn routes(
-        &self,
-        chains: &[Option<Chain>],
-        tops: &[(f64, f64, f64)],
-        layout: &Layout,
-    ) -> Vec<Route> {
-        let x = |item: Option<&usize>| item.and_then(|item| Some(self.items.get(*item)?.x));
-        let mut ports = Ports::default();
-        for chain in chains.iter().flatten() {
-            let items = &chain.items;
-            let (first, last) = (items.first(), items.last());
-            ports.add((chain.ends.0, false), x(items.get(1).or(last)));
-            ports.add((chain.ends.1, true), x(items.iter().nth_back(1).or(first)));
-        }
-        ports.sort();
-        let mut badges: Vec<(f64, f64)> = Vec::new();
-        let mut route = |chain: &Chain| {
-            let items = &chain.items;
-            let corner = |node| layout.nodes.get(&node).copied().unwrap_or_default();
-            let (upper, lower) = (corner(chain.ends.0), corner(chain.ends.1));
-            let is_beside = upper.1 >= lower.1;
-            let from = ports.take((chain.ends.0, false), x(items.get(1).or(items.last())));
-            let to = ports.take(
-                (chain.ends.1, true),
-                x(items.iter().nth_back(1).or(items.first())),
-            );
-            let mut points = vec![(upper.0 + from, upper.1 + NODE.1)];
-            let bends = items.iter().skip(1).take(items.len().saturating_sub(2));
-            for item in bends.filter_map(|item| self.items.get(*item)) {
-                let (top, _, end) = tops.get(item.layer).copied().unwrap_or_default();
-                points.extend([(item.x, top), (item.x, end)]);
-            }
-            // Within one layer the line hangs below both.
-            let end = if is_beside { lower.1 + NODE.1 } else { lower.1 };
-            points.push((lower.0 + to, end));
-            let badge = badge(&points, &badges);
-            badges.push(badge);
-            Route {
-                points,
-                is_up: chain.is_up,
-                badge,
-            }
-        };
-        let chains = chains.iter();
-        chains
-            .map(|chain| chain.as_ref().map(&mut route).unwrap_or_default())
-            .collect()
-    }
 }
 
 /// Puts a block with its middle at `x`, and its nodes at `top`.
@@ -498,60 +332,6 @@ fn put(block: &Block, x: f64, top: f64, layout: &mut Layout) {
             height: LABEL + NODE.1 + 2.0 * PAD,
         });
     }
-}
-
-/// Where lines leave a node: side by side, in the order of where they lead.
-#[derive(Default)]
-struct Ports(BTreeMap<(usize, bool), Vec<(f64, bool)>>);
-
-impl Ports {
-    fn add(&mut self, side: (usize, bool), towards: Option<f64>) {
-        let ports = self.0.entry(side).or_default();
-        ports.push((towards.unwrap_or_default(), false));
-    }
-
-    fn sort(&mut self) {
-        for ports in self.0.values_mut() {
-            ports.sort_by(|a, b| a.0.total_cmp(&b.0));
-        }
-    }
-
-    /// The next free port for a line that leads there, from the left side of the node.
-    fn take(&mut self, side: (usize, bool), towards: Option<f64>) -> f64 {
-        let towards = towards.unwrap_or_default();
-        let Some(ports) = self.0.get_mut(&side) else {
-            return NODE.0 / 2.0;
-        };
-        let count = ports.len() as f64;
-        let free = |(_, (x, is_taken)): &(usize, &mut (f64, bool))| *x == towards && !*is_taken;
-        let Some((at, port)) = ports.iter_mut().enumerate().find(free) else {
-            return NODE.0 / 2.0;
-        };
-        port.1 = true;
-        NODE.0 * (at as f64 + 1.0) / (count + 1.0)
-    }
-}
-
-/// Where the number of a line stands: on its first stretch, where no other number is.
-fn badge(points: &[(f64, f64)], others: &[(f64, f64)]) -> (f64, f64) {
-    const ROOM: f64 = 24.0;
-    let mut ends = points.iter().copied();
-    let (Some(a), Some(b)) = (ends.next(), ends.next()) else {
-        return (0.0, 0.0);
-    };
-    let on = |t: f64| {
-        // The curve of `svg::path`, whose ends are upright.
-        let bend = 3.0 * t * t - 2.0 * t * t * t;
-        let hang = if a.1 == b.1 { 0.75 * RISE / 2.0 } else { 0.0 };
-        let y = 1.5 * t * (1.0 - t) * (1.0 - t) + 1.5 * t * t * (1.0 - t) + t * t * t;
-        (a.0 + (b.0 - a.0) * bend, a.1 + (b.1 - a.1) * y + hang)
-    };
-    let is_free = |place: &(f64, f64)| {
-        let apart = |other: &(f64, f64)| (other.0 - place.0).hypot(other.1 - place.1) >= ROOM;
-        others.iter().all(apart)
-    };
-    let places = [0.5, 0.35, 0.65, 0.22, 0.78].map(on);
-    places.into_iter().find(is_free).unwrap_or(on(0.5))
 }
 
 #[cfg(test)]
