@@ -6,6 +6,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::OnceLock,
 };
 
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,31 @@ impl Runs {
     }
 }
 
+/// The program and the folder of the CRDs: built once, whichever test comes first.
+static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+
+fn build() -> (PathBuf, PathBuf) {
+    // Go links it anew only if it is out of date. With these flags, it shares packages with the reference's controller, which the
+    // tests of the cluster build.
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");
+    let to = program.to_str().unwrap();
+    go(&[
+        "build",
+        "-mod=readonly",
+        "-trimpath",
+        "-ldflags",
+        "-s -w",
+        "-o",
+        to,
+        ".",
+    ]);
+    let module = go(&["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", MODULE]);
+    (
+        program,
+        Path::new(module.trim()).join("manifests/base/crds"),
+    )
+}
+
 /// The reference, running.
 pub(super) struct Reference {
     process: Child,
@@ -119,18 +145,9 @@ pub(super) struct Reference {
 impl Reference {
     /// Builds and starts it.
     pub(super) fn start() -> Self {
-        // Go links it anew only if it is out of date.
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");
-        go(&[
-            "build",
-            "-mod=readonly",
-            "-o",
-            program.to_str().unwrap(),
-            ".",
-        ]);
-        let module = go(&["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", MODULE]);
+        let (program, crds) = BUILT.get_or_init(build);
         let mut process = Command::new(program)
-            .arg(Path::new(module.trim()).join("manifests/base/crds"))
+            .arg(crds)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -171,7 +188,11 @@ impl Drop for Reference {
 }
 
 fn go(args: &[&str]) -> String {
-    let output = Command::new("go").args(args).current_dir(folder()).output();
+    let output = Command::new("go")
+        .args(args)
+        .current_dir(folder())
+        .env("CGO_ENABLED", "0")
+        .output();
     let output = output.unwrap_or_else(|error| panic!("this test needs Go: {error}"));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     assert!(

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
     row("init-order", patches::init_order),
     row("two-sources", patches::two_sources),
     row("read-only-false", patches::read_only_false),
-    row("patch-of-two-minds", patches::patch_of_two_minds),
+    row("ambiguous-patch", patches::ambiguous_patch),
     row("patch-mounts-nothing", patches::patch_mounts_nothing),
     row("patch-breaks-runtime", patches::patch_breaks_runtime),
     row("patch-env", patches::patch_env),
@@ -61,5 +61,5 @@ pub(super) const ROWS: &[Row] = &[
     row("same-name", forms::same_name),
     row("other-manager", forms::other_manager),
     row("plugins-by-name", forms::plugins_by_name),
-    row("not-yet", forms::not_yet),
+    row("not-supported-yet", forms::not_supported_yet),
 ];

@@ -54,10 +54,15 @@ impl Documents {
                 runtime,
             }
         } else {
+            // Of the TrainJobs that name a runtime, one says as much as another.
+            let names_it =
+                |document: &&Value| document["kind"] == "TrainJob" && is_named_by(document, name);
+            let job = self.0.iter().find(names_it).unwrap_or(&Value::Null);
+            let runtime = of_kind(kind, name);
             Seen {
                 difference,
-                job: &Value::Null,
-                runtime: of_kind(kind, name),
+                job,
+                runtime,
             }
         }
     }
@@ -67,6 +72,11 @@ impl Documents {
 fn is_named(document: &Value, name: &str) -> bool {
     let plain = name.rsplit('/').next().unwrap_or_default();
     document["metadata"]["name"] == plain
+}
+
+/// Whether a TrainJob names that runtime, whose name may stand behind a namespace.
+fn is_named_by(job: &Value, runtime: &str) -> bool {
+    job["spec"]["runtimeRef"]["name"] == runtime.rsplit('/').next().unwrap_or_default()
 }
 
 /// A difference beside the TrainJob and the runtime that it comes from; null where there is none.
@@ -148,6 +158,11 @@ impl<'d> Seen<'d> {
             .as_array()
             .into_iter()
             .flatten()
+    }
+
+    /// The pod specs of the runtime.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &'d Value> {
+        self.replicated_jobs().map(pod)
     }
 
     /// The containers `node` of the runtime.

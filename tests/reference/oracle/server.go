@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -24,6 +25,9 @@ import (
 
 // unvalidated is the label by which the reference's webhook configuration leaves out a runtime.
 const unvalidated = "trainer.kubeflow.org/webhook-validation"
+
+// clusterScoped are the kinds of Kubernetes' own that inputs may hold and that have no namespace.
+var clusterScoped = sets.New("DeviceClass", "Namespace", "Node", "PriorityClass", "ResourceSlice", "RuntimeClass", "StorageClass")
 
 type server struct {
 	scheme     *apiruntime.Scheme
@@ -108,7 +112,7 @@ func (s *server) admit(objects []*unstructured.Unstructured) admitted {
 		case kind != nil && !kind.namespaced:
 			// As a server does, which takes the namespace from the request.
 			object.SetNamespace("")
-		case object.GetNamespace() == "":
+		case object.GetNamespace() == "" && !clusterScoped.Has(object.GetKind()):
 			object.SetNamespace("default")
 		}
 		if kind != nil {

@@ -56,7 +56,7 @@ pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
             .any(|field| seen.they_drop(field) || seen.we_refuse(field))
 }
 
-pub(super) fn not_yet(seen: &Seen<'_>) -> bool {
+pub(super) fn not_supported_yet(seen: &Seen<'_>) -> bool {
     let policies = ["mpi", "flux", "jax", "xgboost"];
     let unhandled = policies
         .iter()

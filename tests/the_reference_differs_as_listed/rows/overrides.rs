@@ -15,8 +15,13 @@ pub(super) fn container_claims(seen: &Seen<'_>) -> bool {
         && seen.trainer()["resourcesPerNode"].is_object()
 }
 
+/// A claim that `node` uses, or the processes that its devices count as.
 pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
-    seen.path().contains(".containers[node].resources.claims[") && seen.theirs().is_none()
+    let claimed = |pod: &Value| !pod["resourceClaims"].is_null();
+    let has_claims = seen.pods().any(claimed) || seen.patched_pods().any(claimed);
+    let used =
+        seen.path().contains(".containers[node].resources.claims[") && seen.theirs().is_none();
+    used || has_claims && seen.path().contains(".env[PET_NPROC_PER_NODE]")
 }
 
 /// Counts of a replicated job that the runtime's author wrote, and that nobody overrides: Trainyard has them.

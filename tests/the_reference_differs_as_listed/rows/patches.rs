@@ -47,7 +47,7 @@ pub(super) fn two_sources(seen: &Seen<'_>) -> bool {
         && seen.patches().next().is_some()
 }
 
-pub(super) fn patch_of_two_minds(seen: &Seen<'_>) -> bool {
+pub(super) fn ambiguous_patch(seen: &Seen<'_>) -> bool {
     refuses_patch(seen, "give one of them") || refuses_patch(seen, "of an earlier item")
 }
 
