@@ -19,6 +19,7 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Either, Full, Limited};
 use kube::client::{Body, ClientBuilder};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
@@ -132,6 +133,31 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
         }
         other => other,
     }
+}
+
+/// The request of a watch, whose answer goes on: a client lets it take as long as it wants and be as large as it wants, and who reads
+/// it has to bound it. Any other request is held to its deadline and to the largest answer, whatever its address asks for.
+#[must_use]
+pub fn watching<B>(mut request: Request<B>) -> Request<B> {
+    request.extensions_mut().insert(Watching);
+    request
+}
+
+/// What tells the request of a watch from any other.
+#[derive(Debug, Clone, Copy)]
+struct Watching;
+
+/// What does not stand for itself in a path, beside letters and digits.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
+
+/// A name as a segment of a path: the client library takes it as it is.
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, ESCAPED).to_string()
 }
 
 /// A client for that server, whose calls are counted.
@@ -288,7 +314,7 @@ impl Call {
 
 fn verb<B>(request: &Request<B>, named: bool) -> &'static str {
     match *request.method() {
-        Method::GET if is_watch(request.uri().query().unwrap_or_default()) => WATCH,
+        Method::GET if request.extensions().get::<Watching>().is_some() => WATCH,
         Method::GET if named => "get",
         Method::GET => LIST_VERB,
         Method::POST => "create",
@@ -307,12 +333,6 @@ fn verb<B>(request: &Request<B>, named: bool) -> &'static str {
     }
 }
 
-fn is_watch(query: &str) -> bool {
-    query
-        .split('&')
-        .any(|pair| matches!(pair, "watch=true" | "watch=1"))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -320,7 +340,11 @@ mod tests {
     use super::*;
 
     fn call(method: &str, uri: &str) -> (&'static str, String) {
-        let request = Request::builder().method(method).uri(uri).body(()).unwrap();
+        let request = Request::builder().uri(uri);
+        let request = match method {
+            "WATCH" => watching(request.body(()).unwrap()),
+            method => request.method(method).body(()).unwrap(),
+        };
         let Call { verb, kind } = Call::of(&request);
         (verb, kind)
     }
@@ -332,6 +356,12 @@ mod tests {
             ("GET", jobs, "list", "trainjobs"),
             (
                 "GET",
+                &format!("{jobs}?&watch=true&limit=1"),
+                "list",
+                "trainjobs",
+            ),
+            (
+                "WATCH",
                 &format!("{jobs}?&watch=true&limit=1"),
                 "watch",
                 "trainjobs",
@@ -347,7 +377,7 @@ mod tests {
             (
                 "GET",
                 "/apis/jobset.x-k8s.io/v1alpha2/jobsets?watch=1",
-                "watch",
+                "list",
                 "jobsets",
             ),
             (
@@ -384,6 +414,18 @@ mod tests {
             ("GET", "/version", "get", "discovery"),
         ] {
             assert_eq!(call(method, uri), (verb, kind.to_owned()), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn a_name_stays_one_segment_of_a_path() {
+        for (name, segment_of_it) in [
+            ("job-1.a_b~c", "job-1.a_b~c"),
+            ("system:admin", "system:admin"),
+            ("a?watch=true&x=", "a%3Fwatch%3Dtrue%26x%3D"),
+            ("../b%2F#é", "..%2Fb%252F%23%C3%A9"),
+        ] {
+            assert_eq!(segment(name), segment_of_it);
         }
     }
 

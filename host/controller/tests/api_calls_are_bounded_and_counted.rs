@@ -18,14 +18,15 @@ use axum::{
     body::{Body, Bytes},
     response::{IntoResponse as _, Response},
 };
-use futures_util::StreamExt as _;
+use futures_util::{AsyncBufReadExt as _, StreamExt as _};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{ListParams, PostParams, WatchParams},
+    api::{GetParams, ListParams, PostParams, WatchParams},
+    core::Request,
 };
-use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client};
+use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client, watching};
 
 use crate::stub::{metrics, serve};
 
@@ -35,6 +36,10 @@ fn options(answer_ms: u64) -> ClientOptions {
         list: Duration::from_millis(answer_ms),
         rate: None,
     }
+}
+
+fn maps() -> Request {
+    Request::new("/api/v1/namespaces/a/configmaps")
 }
 
 fn no_answer(error: &kube::Error) -> bool {
@@ -80,6 +85,32 @@ async fn a_body_that_never_ends_is_given_up() {
     got.await.expect("the call ends").unwrap_err();
 }
 
+/// A name may hold what an address means otherwise, and the client library does not escape it.
+#[tokio::test]
+async fn only_who_says_so_watches_whatever_an_address_asks_for() {
+    let config = serve(|_| {
+        Box::pin(async {
+            let line = Bytes::from(vec![b' '; 1 << 20]);
+            let lines = futures_util::stream::repeat(line).map(Ok::<_, std::io::Error>);
+            Response::new(Body::from_stream(lines))
+        })
+    })
+    .await;
+    let metrics = metrics();
+    // Whichever of the two bounds comes first, there is one.
+    let client = client(config, options(5_000), Arc::clone(&metrics)).unwrap();
+    for request in [
+        maps().watch(&WatchParams::default(), "0"),
+        maps().get("b?watch=true&x=", &GetParams::default()),
+    ] {
+        let got = client.request_text(request.unwrap());
+        let got = tokio::time::timeout(Duration::from_secs(60), got).await;
+        got.expect("the call ends").unwrap_err();
+    }
+    let metrics = metrics.text().unwrap();
+    assert!(!metrics.contains(r#"verb="watch""#), "{metrics}");
+}
+
 #[tokio::test]
 async fn a_watch_outlives_the_deadline_of_calls() {
     let config = serve(|_| {
@@ -98,9 +129,9 @@ async fn a_watch_outlives_the_deadline_of_calls() {
     .await;
     let metrics = metrics();
     let client = client(config, options(200), Arc::clone(&metrics)).unwrap();
-    let maps: Api<ConfigMap> = Api::namespaced(client, "a");
-    let watch = maps.watch(&WatchParams::default(), "0").await.unwrap();
-    let seen: Vec<_> = watch.collect().await;
+    let watch = maps().watch(&WatchParams::default(), "0").unwrap();
+    let watch = client.request_stream(watching(watch)).await.unwrap();
+    let seen: Vec<_> = watch.lines().collect().await;
     assert_eq!(
         seen.iter().filter(|event| event.is_ok()).count(),
         2,

@@ -1,11 +1,160 @@
 //! Objects that plugins emit beside the JobSet.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::names::short_hash;
+use thiserror::Error;
+
+use crate::{
+    names::{is_api_version, is_dns_subdomain, is_kind, short_hash},
+    reserved::{Reserved, reserved},
+};
+
+/// Kinds that no plugin emits, whatever is granted: they carry power of their own, or the host makes them.
+const POWERFUL_KINDS: &[&str] = &[
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ServiceAccount",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicy",
+    "CustomResourceDefinition",
+    "APIService",
+    "JobSet",
+    "TrainJob",
+    "TrainingRuntime",
+    "ClusterTrainingRuntime",
+];
+
+/// A kind of object that plugins can emit, some of them by a grant: it can stand in a path of the API server, and is none that carries
+/// power of its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKind {
+    api_version: Arc<str>,
+    kind: Arc<str>,
+}
+
+/// Why no plugin emits objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ObjectKindError {
+    /// There is no such kind.
+    #[error("is not a kind, as `v1/ConfigMap`")]
+    Malformed,
+    /// It carries power of its own, or is the host's.
+    #[error("is a kind that no plugin emits")]
+    Powerful,
+    /// Secrets are not supported yet.
+    #[error("is a kind that no plugin emits yet")]
+    Secret,
+}
+
+impl ObjectKind {
+    /// The most bytes of an `apiVersion` and of a `kind`; a cluster takes fewer.
+    const LONGEST: usize = 253;
+
+    /// The kind of that `apiVersion` and `kind`.
+    ///
+    /// # Errors
+    /// Why no plugin emits such objects.
+    pub fn new(api_version: &str, kind: &str) -> Result<Self, ObjectKindError> {
+        if POWERFUL_KINDS.contains(&kind) {
+            return Err(ObjectKindError::Powerful);
+        }
+        let is_short = api_version.len().max(kind.len()) <= Self::LONGEST;
+        if !is_short || !is_api_version(api_version) || !is_kind(kind) {
+            return Err(ObjectKindError::Malformed);
+        }
+        if (api_version, kind) == ("v1", "Secret") {
+            return Err(ObjectKindError::Secret);
+        }
+        Ok(Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+        })
+    }
+
+    /// As `v1`.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    /// As `ConfigMap`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind)
+    }
+}
+
+/// The name of an object that a plugin can emit for a TrainJob: it can stand in a path of the API server, and is not the name of an
+/// object of the host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName(String);
+
+/// Why a text is not the name of an object that a plugin can emit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ObjectNameError {
+    /// It begins otherwise.
+    #[error("does not begin with the TrainJob's name and `-`")]
+    OfAnother,
+    /// It is not a name at all.
+    #[error("is not a DNS subdomain of at most 253 characters")]
+    Malformed,
+    /// It is the host's.
+    #[error("is reserved: {0}")]
+    Reserved(&'static Reserved),
+}
+
+impl ObjectName {
+    /// The text, if it is such a name for the TrainJob of that name.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn new(job: &str, text: String) -> Result<Self, ObjectNameError> {
+        let suffix = text.strip_prefix(job);
+        if !suffix.is_some_and(|suffix| suffix.starts_with('-')) {
+            return Err(ObjectNameError::OfAnother);
+        }
+        if !is_dns_subdomain(&text) {
+            return Err(ObjectNameError::Malformed);
+        }
+        match reserved(&text) {
+            Some(why) => Err(ObjectNameError::Reserved(why)),
+            None => Ok(Self(text)),
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// How an object is applied. In every mode it is made before the JobSet, and made again where it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,14 +209,12 @@ impl fmt::Display for ApplyMode {
 /// An emitted object. Namespace and owner are added when it is assembled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// As `v1`.
-    pub api_version: String,
-    /// As `ConfigMap`.
-    pub kind: String,
+    /// `apiVersion` and `kind`.
+    pub kind: ObjectKind,
     /// What stands behind the TrainJob's name.
     pub suffix: String,
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`.
@@ -141,6 +288,62 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_name_is_the_train_jobs_own_and_fits_into_a_path() {
+        let of_job = |text: &str| ObjectName::new("job", text.to_owned());
+        assert_eq!(of_job("job-hostfile").unwrap().as_str(), "job-hostfile");
+        for text in ["", "job", "jobs-a", "other-a", "-a", "../job-a"] {
+            assert_eq!(of_job(text), Err(ObjectNameError::OfAnother), "{text}");
+        }
+        let long = format!("job-{}", "a".repeat(250));
+        for text in [
+            "job-a?watch=true&x=",
+            "job-/../b",
+            "job-%2e",
+            "job-A",
+            "job-",
+            &long,
+        ] {
+            assert_eq!(of_job(text), Err(ObjectNameError::Malformed), "{text}");
+        }
+        for text in ["job-runtime-snapshot", "job-other-runtime-snapshot"] {
+            let refused = of_job(text).unwrap_err().to_string();
+            assert!(refused.contains("`-runtime-snapshot`"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_kind_fits_into_a_path_and_carries_no_power() {
+        let kind = ObjectKind::new("resource.k8s.io/v1", "ResourceClaimTemplate").unwrap();
+        assert_eq!(
+            (kind.api_version(), kind.kind()),
+            ("resource.k8s.io/v1", "ResourceClaimTemplate")
+        );
+        let long = "a".repeat(254);
+        for (version, kind, why) in [
+            (
+                "v1/configmaps?watch=true&x=",
+                "ConfigMap",
+                ObjectKindError::Malformed,
+            ),
+            ("v1%2Fnamespaces", "ConfigMap", ObjectKindError::Malformed),
+            ("../v1", "ConfigMap", ObjectKindError::Malformed),
+            ("a/b/v1", "ConfigMap", ObjectKindError::Malformed),
+            (&long, "ConfigMap", ObjectKindError::Malformed),
+            ("v1", "ConfigMaps/a", ObjectKindError::Malformed),
+            ("v1", "", ObjectKindError::Malformed),
+            ("v1", "Secret", ObjectKindError::Secret),
+            ("v1", "Pod", ObjectKindError::Powerful),
+            (
+                "rbac.authorization.k8s.io/v1",
+                "RoleBinding",
+                ObjectKindError::Powerful,
+            ),
+        ] {
+            assert_eq!(ObjectKind::new(version, kind), Err(why), "{version} {kind}");
+        }
+    }
 
     #[test]
     fn a_stored_mode_is_spelled_as_in_the_contract() {

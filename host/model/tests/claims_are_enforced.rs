@@ -1064,7 +1064,7 @@ fn objects_are_of_the_kind_that_is_claimed() {
         panic!("{objects:?}")
     };
     assert_eq!(
-        (objects.len(), &*objects[0].name, &*map.data["a.sh"]),
+        (objects.len(), objects[0].name.as_str(), &*map.data["a.sh"]),
         (1, "llama-a", "echo hi")
     );
 }

@@ -22,8 +22,9 @@ use trainyard_api::{FieldPath, Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
     deadline::Deadline,
+    limits::Limits,
     lookup::Lookups,
-    object::ApplyMode,
+    object::{ApplyMode, ObjectKind, ObjectName},
     plan::{Generation, PlanError},
     plugin::PluginId,
     policy::{Phase, Policy},
@@ -108,6 +109,10 @@ impl Rendered {
 /// An object beside the JobSet.
 #[derive(Debug)]
 pub struct RenderedObject {
+    /// Its `apiVersion` and `kind`.
+    pub kind: ObjectKind,
+    /// Its `metadata.name`.
+    pub name: ObjectName,
     /// The object.
     pub value: Value,
     /// How it is applied.
@@ -164,6 +169,15 @@ impl Renderer {
     #[must_use]
     pub const fn generation(&self) -> &Generation {
         &self.generation
+    }
+
+    /// The most objects that plugins emit for one TrainJob: the largest of the limits of those that are loaded, and of the limit that
+    /// an operator has not changed.
+    #[must_use]
+    pub fn most_objects(&self) -> u64 {
+        let plugins = self.generation.plugins();
+        let limits = plugins.map(|plugin| plugin.settings.limits.objects);
+        limits.fold(Limits::default().objects, u64::max)
     }
 
     /// What the operator sets for all TrainJobs.
@@ -396,6 +410,8 @@ fn finish(
         .emitted()
         .iter()
         .map(|emitted| RenderedObject {
+            kind: emitted.object.kind.clone(),
+            name: emitted.object.name.clone(),
             value: assemble::object(&emitted.object, namespace),
             apply: emitted.object.apply,
             plugin: emitted.plugin.clone(),

@@ -124,9 +124,13 @@ fn a_template_is_made_of_a_few_words() {
     let [object] = outcome.objects()[..] else {
         panic!("{:?}", outcome.objects())
     };
-    assert_eq!(object.kind, "ResourceClaimTemplate");
-    assert!(object.name.starts_with("llama-gpu-"), "{}", object.name);
-    let claim = json!({"name": "gpu", "resourceClaimTemplateName": object.name});
+    assert_eq!(object.kind.kind(), "ResourceClaimTemplate");
+    assert!(
+        object.name.as_str().starts_with("llama-gpu-"),
+        "{}",
+        object.name
+    );
+    let claim = json!({"name": "gpu", "resourceClaimTemplateName": object.name.as_str()});
     assert_eq!(outcome.value(SET), Some(claim));
     let trainyard_model::object::Content::Body(body) = &object.content else {
         panic!("{object:?}")

@@ -1,11 +1,39 @@
 //! A label whose value comes from outside: the name of a plugin or a file, a kind that a plugin looks up.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 
 /// The most bytes of a value: each is kept and sent for as long as the process runs.
 const LONGEST: usize = 256;
+
+/// The most values of a label that are told apart. A controller calls a few dozen kinds.
+const MOST: usize = 256;
+
+/// What all further values are.
+const OTHER: &str = "<other>";
+
+/// The values of a label whose number nothing else bounds.
+#[derive(Debug, Default)]
+pub(super) struct Bounded(Mutex<HashSet<Label>>);
+
+impl Bounded {
+    /// The value, or the one that stands for all beyond the first.
+    pub(super) fn label(&self, value: &str) -> Label {
+        let label = Label::new(value);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains(&label) {
+            return label;
+        }
+        if known.len() >= MOST {
+            return Label::new(OTHER);
+        }
+        known.insert(label.clone());
+        label
+    }
+}
 
 /// A value of a label without control characters, escaped as OpenMetrics has it. The library writes values as they are: a quote
 /// would end the label, and the lines after it would be anybody's metrics.
@@ -31,5 +59,21 @@ impl EncodeLabelValue for Label {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_no_more_values_than_are_told_apart() {
+        let kinds = Bounded::default();
+        let values: HashSet<_> = (0..8_000)
+            .map(|at| kinds.label(&format!("jobsets/z{at}")))
+            .collect();
+        assert_eq!(values.len(), MOST + 1);
+        assert_eq!(kinds.label("jobsets/z0"), Label::new("jobsets/z0"));
+        assert_eq!(kinds.label("new"), Label::new(OTHER));
     }
 }

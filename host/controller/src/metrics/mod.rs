@@ -26,7 +26,7 @@ use trainyard_model::{
 };
 
 use crate::queue::Queue;
-use label::Label;
+use label::{Bounded, Label};
 
 /// The name of the reference's TrainJob controller, which its metrics carry.
 const CONTROLLER: &str = "trainjob_controller";
@@ -60,6 +60,8 @@ pub struct Metrics {
     plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
+    /// The kinds among its labels.
+    api_kinds: Bounded,
     events_dropped: Family<ReasonLabels, Counter>,
     objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
@@ -251,6 +253,7 @@ impl Metrics {
             plan: Family::default(),
             plugins_refused: Family::default(),
             api_calls: Family::default(),
+            api_kinds: Bounded::default(),
             events_dropped: Family::default(),
             objects_unreadable: Family::default(),
             leader: Gauge::default(),
@@ -462,7 +465,7 @@ impl Metrics {
         self.api_calls
             .get_or_create(&ApiLabels {
                 verb,
-                kind: Label::new(kind),
+                kind: self.api_kinds.label(kind),
                 code: match code {
                     None => Label::new("<error>"),
                     Some(code) => Label::new(&code.to_string()),

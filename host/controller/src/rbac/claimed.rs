@@ -1,9 +1,10 @@
 //! What a claim on objects of the cluster means, and how these are watched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainyard_model::claims::{Claims, Key};
+use trainyard_model::object::ObjectKind;
 use trainyard_model::record::Field;
 
 /// Which objects of the cluster a claim means.
@@ -123,5 +124,28 @@ impl Reach {
             Some(name) if by_name => Watched::Named(name.into()),
             _ => Watched::Kind,
         })
+    }
+}
+
+/// The kinds of objects that a set of plugins may emit.
+#[derive(Debug)]
+pub(crate) struct Emitted(BTreeSet<ObjectKind>);
+
+impl Emitted {
+    /// Those of plugins with these claims. ConfigMaps are always among them: each plugin may emit them, and one that is not loaded any
+    /// more may have.
+    pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
+        let paths = claims.into_iter().flat_map(Claims::iter);
+        let paths = paths.filter(|(_, path)| path.field == Field::Objects);
+        let claimed = paths.filter_map(|(_, path)| Claimed::of(path.key.as_ref()));
+        let kinds = claimed.map(|it| (it.api_version, it.kind));
+        let kinds = kinds.chain([("v1", "ConfigMap")]);
+        let kinds = kinds.filter_map(|(version, kind)| ObjectKind::new(version, kind).ok());
+        Self(kinds.collect())
+    }
+
+    /// Whether it is one of them.
+    pub(crate) fn has(&self, kind: &ObjectKind) -> bool {
+        self.0.contains(kind)
     }
 }

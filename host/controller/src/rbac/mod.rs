@@ -12,7 +12,7 @@ use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
 use trainyard_model::claims::Claims;
 use trainyard_model::record::Field;
 
-pub(crate) use claimed::{Reach, Watched};
+pub(crate) use claimed::{Emitted, Reach, Watched};
 use rules::{Refusal, Rules};
 
 use crate::lease::LEASE_NAME;

@@ -6,7 +6,6 @@ use thiserror::Error;
 use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
-use trainyard_model::reserved::Reserved;
 use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
@@ -78,20 +77,6 @@ pub enum ReconcileError {
         name: String,
         /// Whose it is.
         owner: String,
-    },
-    /// A plugin emits an object of a name that the host keeps for itself.
-    #[error(
-        "{kind} `{name}`: emitted by the plugin {plugin}, but {why}; load another version of the plugin, or remove it"
-    )]
-    Reserved {
-        /// Its kind.
-        kind: String,
-        /// Its name.
-        name: String,
-        /// The plugin.
-        plugin: String,
-        /// Why no plugin may use the name.
-        why: &'static Reserved,
     },
     /// An object of an earlier TrainJob of the same name is about to be collected.
     #[error("{kind} `{name}` of an earlier TrainJob of this name is still there")]
@@ -197,7 +182,6 @@ impl ReconcileError {
             Self::Secret(_) => "secret",
             Self::Snapshot(_) => "snapshot",
             Self::Foreign { .. } => "foreign",
-            Self::Reserved { .. } => "reserved",
             Self::Stale { .. } => "stale",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
             Self::Lost { .. } => "lost",

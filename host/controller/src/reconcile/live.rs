@@ -77,7 +77,8 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
             name: name.to_owned(),
         });
     };
-    let snapshot = Snapshot::from_config_map(&map, &job).map_err(ReconcileError::from)?;
+    // The objects that it lists are not asked for here, however many they are.
+    let snapshot = Snapshot::from_config_map(&map, &job, u64::MAX).map_err(ReconcileError::from)?;
     Ok(Live {
         job,
         object,

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
 use super::error::{ReconcileError, unless_gone};
+use crate::client::segment;
 use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Seen, content_of, decoded};
 
 /// Asks the API server.
@@ -141,7 +142,8 @@ impl Fetcher {
         name: &str,
         kind: &Kind,
     ) -> Result<Option<Content>, kube::Error> {
-        let request = Request::new(path(namespace, resource)).get(name, &GetParams::default());
+        let objects = Request::new(path(namespace, resource));
+        let request = objects.get(&segment(name), &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
         let text = self.client.request_text(request).await?;
         let read = decoded(text, content_of(kind)).await;

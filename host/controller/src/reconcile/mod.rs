@@ -11,6 +11,7 @@ mod departed;
 mod error;
 mod inputs;
 mod job_set;
+mod listed;
 mod live;
 mod lookups;
 mod owner;
@@ -39,13 +40,14 @@ pub(crate) use error::is_not_found;
 use error::unless_gone;
 pub(crate) use inputs::INPUTS;
 pub(crate) use job_set::RECREATED;
+pub use listed::Listed;
 pub use live::{Live, LiveError, live};
-pub use snapshot::{Listed, Snapshot, SnapshotError};
+pub use snapshot::{Snapshot, SnapshotError};
 pub(crate) use wishes::Wishes;
 
 use crate::plugins::Plugins;
 use crate::queue::Key;
-use crate::rbac::Reach;
+use crate::rbac::{Emitted, Reach};
 use crate::watch::{
     Gone, Interests, JobSetObject, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
     TrainJobState, Unreadable, decoded,
@@ -90,6 +92,8 @@ pub struct Reconciler {
     /// What the TrainJobs that have not started were made of, or wait for.
     pub(crate) interests: Arc<Interests>,
     write_defaults: bool,
+    /// The kinds of objects that the plugins may emit.
+    emitted: Emitted,
     /// What all TrainJobs are rendered from.
     common: inputs::Common,
     /// The room in memory for large TrainJobs.
@@ -123,12 +127,14 @@ impl Reconciler {
         let kinds = Arc::new(Kinds::new(client.clone()));
         let lists = Arc::new(Lists::default());
         let loaded = plugins.renderer.generation().plugins();
-        let reach = Reach::of(loaded.map(|plugin| &plugin.manifest.claims));
+        let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
+        let (reach, emitted) = (Reach::of(claims.clone()), Emitted::of(claims));
         Self {
             lookups: lookups::Fetcher::new(client.clone(), kinds.clone(), lists.clone()),
             kinds,
             lists,
             interests: Arc::new(Interests::new(reach)),
+            emitted,
             common: inputs::Common::new(&plugins, write_defaults),
             room: Room::default(),
             client,

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::deadline::{Deadline, Overdue};
 use trainyard_model::lookup::Lookups;
-use trainyard_model::object::ApplyMode;
 use trainyard_model::plan::Plan;
 use trainyard_model::record::Accelerators;
 use trainyard_model::reserved;
+use trainyard_model::text::clean;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
+use super::listed::{self, Listed};
 use super::owner;
 use super::placement::{self, Entries};
 
@@ -75,36 +75,6 @@ pub enum SnapshotError {
         /// Kind and name in the TrainJob.
         wanted: String,
     },
-}
-
-/// An object beside the JobSet, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Listed {
-    /// As `v1`.
-    pub api_version: String,
-    /// As `ConfigMap`.
-    pub kind: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// How it is applied.
-    pub apply: ApplyMode,
-}
-
-impl Listed {
-    /// A rendered object by name.
-    pub fn of(object: &RenderedObject) -> Self {
-        let text = |pointer: &str| {
-            let text = object.value.pointer(pointer).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        Self {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            name: text("/metadata/name"),
-            apply: object.apply,
-        }
-    }
 }
 
 /// What a TrainJob's rendering depends on, beside the TrainJob.
@@ -270,7 +240,7 @@ impl Snapshot {
         ]);
         if let Some(plan) = &self.plan {
             data.insert(PLAN.to_owned(), json!(plan).to_string());
-            data.insert(OBJECTS.to_owned(), json!(self.objects).to_string());
+            data.insert(OBJECTS.to_owned(), listed::write(&self.objects));
         }
         if let Some(placement) = &self.placement {
             data.insert(PLACEMENT.to_owned(), json!(placement).to_string());
@@ -290,37 +260,33 @@ impl Snapshot {
         }
     }
 
-    /// The objects beside the JobSet, of the ConfigMap alone.
+    /// The objects beside the JobSet, of the ConfigMap of that TrainJob alone, whose plugins emit at most so many.
     ///
     /// # Errors
-    /// The list can't be read.
-    pub fn listed(map: &ConfigMap) -> Result<Vec<Listed>, SnapshotError> {
+    /// The list can't be read, or names what no plugin emits for the TrainJob.
+    pub fn listed(map: &ConfigMap, job: &str, most: u64) -> Result<Vec<Listed>, SnapshotError> {
         let text = map.data.as_ref().and_then(|data| data.get(OBJECTS));
         let Some(text) = text else {
             return Ok(Vec::new());
         };
-        serde_json::from_str(text).map_err(|error| SnapshotError::Unreadable {
-            name: map.metadata.name.clone().unwrap_or_default(),
-            key: OBJECTS,
-            problem: error.to_string(),
-        })
+        listed::read(text, job, most).map_err(|problem| unreadable(job, OBJECTS, &problem))
     }
 
-    /// Reads the ConfigMap of a TrainJob's snapshot.
+    /// Reads the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects.
     ///
     /// # Errors
     /// It is another owner's, can't be read, or holds another runtime.
-    pub fn from_config_map(map: &ConfigMap, job: &TrainJob) -> Result<Self, SnapshotError> {
+    pub fn from_config_map(
+        map: &ConfigMap,
+        job: &TrainJob,
+        most_objects: u64,
+    ) -> Result<Self, SnapshotError> {
         let name = Self::name(&job.metadata.name);
         if !owner::owns(job, &map.metadata) {
             let owner = owner::describe(&map.metadata);
             return Err(SnapshotError::Foreign { name, owner });
         }
-        let unreadable = |key: &'static str, problem: String| SnapshotError::Unreadable {
-            name: name.clone(),
-            key,
-            problem,
-        };
+        let unreadable = |key, problem: String| unreadable(&job.metadata.name, key, &problem);
         let data = |key: &str| map.data.as_ref()?.get(key).map(String::as_str);
         let text = data(RUNTIME).ok_or_else(|| unreadable(RUNTIME, "is missing".to_owned()))?;
         let mut documents = yaml::read(text).into_iter();
@@ -334,7 +300,7 @@ impl Snapshot {
         let wanted = (job.runtime_ref.kind, &*job.runtime_ref.name);
         if found != wanted {
             let text = |(kind, name): (trainyard_api::runtime::RuntimeKind, &str)| {
-                format!("{kind} `{name}`")
+                format!("{kind} `{}`", clean(name))
             };
             let (found, wanted) = (text(found), text(wanted));
             return Err(SnapshotError::OtherRuntime {
@@ -362,11 +328,20 @@ impl Snapshot {
                 Entries::parse(text).map_err(|error| unreadable(PLACEMENT, error.to_string()))?;
             snapshot.placement = Some(placement);
         }
-        snapshot.objects = Self::listed(map)?;
+        snapshot.objects = Self::listed(map, &job.metadata.name, most_objects)?;
         snapshot.started = is_started(&map.metadata);
         snapshot.recreate = is_to_recreate(&map.metadata);
         snapshot.written = Some(Written::of(&map.metadata));
         Ok(snapshot)
+    }
+}
+
+/// What is wrong with a key of a TrainJob's snapshot. Whoever wrote it may have made it long.
+fn unreadable(job: &str, key: &'static str, problem: &str) -> SnapshotError {
+    SnapshotError::Unreadable {
+        name: Snapshot::name(job),
+        key,
+        problem: clean(problem),
     }
 }
 
@@ -418,24 +393,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_snapshot_without_the_list_knows_of_no_objects() {
-        assert_eq!(Snapshot::listed(&map(None)).unwrap(), []);
-        assert_eq!(Snapshot::listed(&ConfigMap::default()).unwrap(), []);
+    fn listed(map: &ConfigMap) -> Result<Vec<Listed>, SnapshotError> {
+        Snapshot::listed(map, "job", 16)
     }
 
     #[test]
-    fn the_list_is_read_as_it_is_written() {
-        let listed = ApplyMode::ALL.map(|apply| Listed {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            name: format!("job-{apply}"),
-            apply,
-        });
-        let text = json!(listed).to_string();
-        assert_eq!(Snapshot::listed(&map(Some(&text))).unwrap(), listed);
-        assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""apply":"with-jobset""#));
-        let broken = Snapshot::listed(&map(Some("{}"))).unwrap_err();
-        assert!(broken.to_string().contains("key `objects`"), "{broken}");
+    fn a_snapshot_without_the_list_knows_of_no_objects() {
+        assert_eq!(listed(&map(None)).unwrap(), []);
+        assert_eq!(listed(&ConfigMap::default()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_makes_the_snapshot_one_that_cannot() {
+        let mode = format!(
+            r#"[{{"apiVersion":"v1","kind":"ConfigMap","name":"job-a","apply":"{}"}}]"#,
+            "x".repeat(900_000)
+        );
+        for text in [
+            "{}",
+            r#"[{"apiVersion":"v1","kind":"Pod","name":"job-a","apply":"once"}]"#,
+            &mode,
+        ] {
+            let broken = listed(&map(Some(text))).unwrap_err().to_string();
+            let words = "ConfigMap `job-runtime-snapshot`, key `objects`: ";
+            assert!(
+                broken.starts_with(words) && broken.len() < 1_500,
+                "{broken}"
+            );
+        }
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::kinds::waits;
-use crate::client::is_transient;
+use crate::client::{is_transient, watching};
 use crate::wire::{Identity, Malformed, Page, WatchLine};
 
 /// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
@@ -319,7 +319,7 @@ impl<T: Send + 'static> Feed<T> {
         };
         let request = self.request.watch(&params, version);
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let body = self.client.request_stream(request).await?;
+        let body = self.client.request_stream(watching(request)).await?;
         let started = Instant::now();
         Ok(Watching {
             version: version.to_owned(),

@@ -195,6 +195,11 @@ impl Cluster {
         self.list(&place, false).to_string().len() as u64
     }
 
+    /// How often each verb was asked of each kind.
+    pub(crate) fn asked_in_all(&self) -> BTreeMap<(String, String), Asked> {
+        self.state.lock().unwrap().asked.clone()
+    }
+
     /// How often a verb was asked of a kind.
     pub(crate) fn asked(&self, verb: &str, plural: &str) -> Asked {
         let state = self.state.lock().unwrap();

@@ -6,40 +6,50 @@ use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
     claims::Touch,
     contract::handle,
-    names::{NO_KIND, is_api_version, is_dns_subdomain, is_kind},
-    object::{ApplyMode, ConfigMap, Content, Object, object_name},
+    names::NO_KIND,
+    object::{
+        ApplyMode, ConfigMap, Content, Object, ObjectKind, ObjectKindError, ObjectName,
+        ObjectNameError, object_name,
+    },
     policy::Phase,
     record::Field,
-    reserved::reserved,
 };
 
 /// Members of an object that are the host's, or the cluster's.
 const HOSTS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 impl Call {
-    /// The checked name of an object.
+    /// The checked kind and name of an object.
     fn checked_name(
         &mut self,
         api_version: &str,
         kind: &str,
         suffix: &str,
         content: Option<&str>,
-    ) -> Result<String, Fault> {
+    ) -> Result<(ObjectKind, ObjectName), Fault> {
         for text in [api_version, kind, suffix, content.unwrap_or_default()] {
             self.meter.text(text)?;
         }
-        if !is_api_version(api_version) || !is_kind(kind) {
-            return wrong(NO_KIND);
-        }
+        let kind = match ObjectKind::new(api_version, kind) {
+            Ok(kind) => kind,
+            Err(ObjectKindError::Malformed) => return wrong(NO_KIND),
+            // No claim is on such objects, whatever is granted.
+            Err(ObjectKindError::Powerful | ObjectKindError::Secret) => {
+                let claim = format!("{api_version}/{kind}/{suffix}");
+                let (scope, field) = (PlaceScope::Job, Field::Objects);
+                return Err(self.not_claimed(Touch::Write, scope, field, &claim));
+            }
+        };
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
-        if !suffix.starts_with('-') || !is_dns_subdomain(&name) {
-            let problem = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
-            return wrong(problem);
+        let malformed = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
+        if !suffix.starts_with('-') {
+            return wrong(malformed);
         }
-        if let Some(reserved) = reserved(&name) {
-            return Err(Fault::Reserved { name, reserved });
+        match ObjectName::new(&self.inputs.job.name, name.clone()) {
+            Ok(name) => Ok((kind, name)),
+            Err(ObjectNameError::Reserved(reserved)) => Err(Fault::Reserved { name, reserved }),
+            Err(_) => wrong(malformed),
         }
-        Ok(name)
     }
 
     /// Checks an emission by the claims.
@@ -57,9 +67,9 @@ impl Call {
     /// The name of the ConfigMap that this plugin emits under a suffix: one that it may emit, so that no other's comes
     /// into its pods under the name of its own.
     pub(super) fn own_config_map(&mut self, suffix: &str) -> Result<String, Fault> {
-        let name = self.checked_name("v1", "ConfigMap", suffix, None)?;
+        let (_, name) = self.checked_name("v1", "ConfigMap", suffix, None)?;
         self.may_emit(&format!("v1/ConfigMap/{suffix}"))?;
-        Ok(name)
+        Ok(name.to_string())
     }
 
     /// `objects.name`
@@ -71,8 +81,8 @@ impl Call {
         suffix: &str,
         content: Option<&str>,
     ) -> Result<String, Fault> {
-        let name = self.checked_name(api_version, kind, suffix, content)?;
-        self.give(&name)
+        let (_, name) = self.checked_name(api_version, kind, suffix, content)?;
+        self.give(name.as_str())
     }
 
     /// `objects.emit`
@@ -90,8 +100,8 @@ impl Call {
                 phase: self.phase,
             });
         }
-        let name = self.checked_name(api_version, kind, suffix, content)?;
-        let claim = format!("{api_version}/{kind}/{suffix}");
+        let (kind, name) = self.checked_name(api_version, kind, suffix, content)?;
+        let claim = format!("{}/{kind}/{suffix}", kind.api_version());
         self.meter.write()?;
         self.meter.add_handles(1)?;
         self.may_emit(&claim)?;
@@ -103,14 +113,14 @@ impl Call {
             return wrong(format!("it has emitted the {kind} `{name}` already"));
         }
         self.meter.object()?;
+        let content = Content::of(kind.api_version(), kind.kind());
         self.objects.push(Object {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
+            kind,
             suffix: suffix.to_owned(),
             name,
             labels: std::collections::BTreeMap::new(),
             annotations: std::collections::BTreeMap::new(),
-            content: Content::of(api_version, kind),
+            content,
             apply: ApplyMode::default(),
         });
         let number = u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX);
@@ -133,7 +143,7 @@ impl Call {
     /// `object.name`
     pub fn object_name(&mut self, handle: handle::Object) -> Result<String, Fault> {
         let name = self.emitted(handle)?.name.clone();
-        self.give(&name)
+        self.give(name.as_str())
     }
 
     /// `object.set-label`

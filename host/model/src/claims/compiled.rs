@@ -6,40 +6,13 @@ use thiserror::Error;
 
 use super::{ClaimPath, Claims, Key, Scope, Touch};
 use crate::{
-    names::{is_api_version, is_kind},
+    object::{ObjectKind, ObjectKindError},
     record::{Field, Permission},
     reserved::reserved,
 };
 
 /// The most claims that a plugin may declare: one bit each.
 pub const MAX_CLAIMS: usize = 128;
-
-/// Kinds that no plugin emits, whatever is granted: they carry power of their own, or the host makes them.
-const POWERFUL_KINDS: &[&str] = &[
-    "Pod",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Role",
-    "RoleBinding",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ServiceAccount",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-    "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicy",
-    "CustomResourceDefinition",
-    "APIService",
-    "JobSet",
-    "TrainJob",
-    "TrainingRuntime",
-    "ClusterTrainingRuntime",
-];
 
 /// What the operator allows a plugin to write beyond the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,18 +201,16 @@ fn possible_object(path: &ClaimPath) -> Result<(), String> {
     let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
         return Err(NO_OBJECT.to_owned());
     };
-    let kind = version_and_kind.rsplit('/').next().unwrap_or_default();
-    if POWERFUL_KINDS.contains(&kind) {
-        return Err(format!("no plugin emits a {kind}, whatever is granted"));
-    }
-    let Some((api_version, _)) = version_and_kind.rsplit_once('/') else {
-        return Err(NO_OBJECT.to_owned());
-    };
-    if !is_api_version(api_version) || !is_kind(kind) {
-        return Err(NO_OBJECT.to_owned());
-    }
-    if version_and_kind == "v1/Secret" {
-        return Err("Secrets are not supported yet".to_owned());
+    let (api_version, kind) = version_and_kind
+        .rsplit_once('/')
+        .unwrap_or(("", version_and_kind));
+    match ObjectKind::new(api_version, kind) {
+        Ok(_) => {}
+        Err(ObjectKindError::Powerful) => {
+            return Err(format!("no plugin emits a {kind}, whatever is granted"));
+        }
+        Err(ObjectKindError::Malformed) => return Err(NO_OBJECT.to_owned()),
+        Err(ObjectKindError::Secret) => return Err("Secrets are not supported yet".to_owned()),
     }
     if !suffix.is_empty() && !suffix.starts_with('-') {
         return Err("the suffix after the TrainJob's name begins with `-`".to_owned());

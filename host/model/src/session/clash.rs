@@ -78,7 +78,9 @@ impl Session {
     pub fn emitted_twice(&self) -> Vec<EmittedTwice> {
         let mut by_name: BTreeMap<(&str, &str), Vec<&PluginId>> = BTreeMap::new();
         for Emitted { plugin, object } in &self.emitted {
-            let authors = by_name.entry((&object.kind, &object.name)).or_default();
+            let authors = by_name
+                .entry((object.kind.kind(), object.name.as_str()))
+                .or_default();
             if !authors.contains(&plugin) {
                 authors.push(plugin);
             }

@@ -94,8 +94,8 @@ pub(crate) fn object(object: &Object, namespace: &str) -> Value {
         }
     }
     let mut out = Map::new();
-    out.insert("apiVersion".to_owned(), object.api_version.as_str().into());
-    out.insert("kind".to_owned(), object.kind.as_str().into());
+    out.insert("apiVersion".to_owned(), object.kind.api_version().into());
+    out.insert("kind".to_owned(), object.kind.kind().into());
     out.insert("metadata".to_owned(), Value::Object(metadata));
     match &object.content {
         Content::ConfigMap(map) => config_map(&mut out, map),

@@ -8,12 +8,11 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::Request;
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
-use trainyard_model::reserved::reserved;
 use trainyard_render::RenderedObject;
 
 use super::Pass;
 use crate::reconcile::error::{ReconcileError, code};
-use crate::reconcile::snapshot::Listed;
+use crate::reconcile::listed::Listed;
 use crate::reconcile::{MANAGER, creating, owner};
 
 /// How far the JobSet is, for the objects beside it.
@@ -120,9 +119,8 @@ impl Pass<'_> {
         stage: Stage,
     ) -> Result<Held, ReconcileError> {
         let listed = Listed::of(object);
-        check_name(&listed, object)?;
         let beside = Beside {
-            api: self.reconciler.beside(self.key, &listed),
+            api: self.reconciler.beside(self.key, &listed.kind),
             rendered: &object.value,
             value: self.owned(object.value.clone()),
             listed,
@@ -174,7 +172,7 @@ impl Pass<'_> {
         let params = PatchParams::apply(MANAGER);
         let params = if there { params.force() } else { params };
         let patch = Patch::Apply(&beside.value);
-        let name = &beside.listed.name;
+        let name = beside.listed.name.as_str();
         let applied = beside.api.patch_metadata(name, &params, &patch).await;
         let applied =
             applied.map_err(|error| ReconcileError::api(beside.what("writing"), error))?;
@@ -187,58 +185,22 @@ impl Pass<'_> {
     /// Whether there is such an object already, of this TrainJob.
     async fn there(&self, beside: &Beside<'_>) -> Result<bool, ReconcileError> {
         let Listed { kind, name, .. } = &beside.listed;
-        let found = beside.api.get_metadata_opt(name).await;
+        let found = beside.api.get_metadata_opt(name.as_str()).await;
         match found.map_err(|error| ReconcileError::api(beside.what("reading"), error))? {
-            Some(found) if !owner::owns(&self.job, &found.metadata) => {
-                Err(owner::foreign(&self.key.name, kind, name, &found.metadata))
-            }
+            Some(found) if !owner::owns(&self.job, &found.metadata) => Err(owner::foreign(
+                &self.key.name,
+                kind.kind(),
+                name.as_str(),
+                &found.metadata,
+            )),
             found => Ok(found.is_some()),
         }
     }
 }
 
-/// Fails if the object would take the place of one of the host's own, whatever let the plugin emit it. It might belong to this
-/// TrainJob, so that its owner is no protection.
-fn check_name(listed: &Listed, object: &RenderedObject) -> Result<(), ReconcileError> {
-    reserved(&listed.name).map_or(Ok(()), |why| {
-        Err(ReconcileError::Reserved {
-            kind: listed.kind.clone(),
-            name: listed.name.clone(),
-            plugin: object.plugin.to_string(),
-            why,
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use trainyard_model::plugin::PluginId;
-
     use super::*;
-
-    #[test]
-    fn nothing_is_written_over_an_object_of_the_host() {
-        let check = |name: &str| {
-            let object = RenderedObject {
-                value: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}),
-                apply: ApplyMode::Live,
-                plugin: PluginId {
-                    name: "vendor".into(),
-                    version: "1.0.0".into(),
-                    digest: "native".into(),
-                },
-            };
-            check_name(&Listed::of(&object), &object)
-        };
-        assert!(check("job-hostfile").is_ok());
-        for name in ["job-runtime-snapshot", "another-runtime-snapshot"] {
-            let refused = check(name).map_err(|error| error.to_string());
-            let problem = refused.err().unwrap_or_default();
-            let words = ["ConfigMap", name, "vendor", "-runtime-snapshot"];
-            assert!(words.iter().all(|word| problem.contains(word)), "{problem}");
-        }
-    }
 
     #[test]
     fn each_mode_changes_when_it_says() {

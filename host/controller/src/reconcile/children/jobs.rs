@@ -71,7 +71,8 @@ impl Pass<'_> {
         let to_delete = old
             .iter()
             .filter(|job| !live.is_active && job.deletion_timestamp.is_none());
-        let jobs: Api<DynamicObject> = self.reconciler.dynamic(self.key, "batch/v1", "Job");
+        let kind = kind_of("batch/v1", "Job");
+        let jobs: Api<DynamicObject> = self.reconciler.dynamic(self.key, kind);
         for job in to_delete {
             let name = job.name.as_deref().unwrap_or_default();
             let params = DeleteParams {

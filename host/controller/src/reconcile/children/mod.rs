@@ -13,17 +13,18 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use trainyard_api::TrainJob;
 use trainyard_model::deadline::Deadline;
+use trainyard_model::object::ObjectKind;
 use trainyard_render::{About, Renderer, Warning};
 
 use beside::Held;
 
 use super::error::{ReconcileError, unless_gone};
 use super::inputs::Inputs;
-use super::snapshot::Listed;
 use super::{Reconciler, job_set, kind_of, merging, owner, status};
 use crate::queue::Key;
 use crate::watch::{
@@ -241,14 +242,14 @@ impl Reconciler {
         Ok(unmarked.iter().map(warning).collect())
     }
 
-    /// Where an object beside the JobSet is.
-    fn beside(&self, key: &Key, listed: &Listed) -> Api<DynamicObject> {
-        self.dynamic(key, &listed.api_version, &listed.kind)
+    /// The objects of a kind that plugins emit: a checked one, as it becomes a part of addresses.
+    fn beside(&self, key: &Key, kind: &ObjectKind) -> Api<DynamicObject> {
+        self.dynamic(key, kind_of(kind.api_version(), kind.kind()))
     }
 
-    /// The objects of a kind that plugins may emit, or JobSets; its name in addresses is made as Kubernetes' own kinds make theirs.
-    fn dynamic(&self, key: &Key, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(&kind_of(api_version, kind));
+    /// The objects of a kind; its name in addresses is made as Kubernetes' own kinds make theirs.
+    fn dynamic(&self, key: &Key, kind: GroupVersionKind) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&kind);
         Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
     }
 }

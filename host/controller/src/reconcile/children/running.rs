@@ -13,7 +13,8 @@ use super::Pass;
 use super::beside::{Held, Stage};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{Listed, Snapshot};
+use crate::reconcile::listed::Listed;
+use crate::reconcile::snapshot::Snapshot;
 use crate::reconcile::{Reconciler, owner};
 use crate::watch::{JobSetState, State as _, TrainJobState};
 use crate::workers::Worker;
@@ -123,8 +124,9 @@ impl Reconciler {
     /// The objects that the TrainJob's snapshot lists.
     async fn listed(&self, key: &Key, uid: &str) -> Result<Arc<[Held]>, ReconcileError> {
         let found: Option<ConfigMap> = self.read(key, &Snapshot::name(&key.name)).await?;
+        let most = self.plugins.renderer.most_objects();
         let listed = match found.filter(|map| owner::is_of(uid, &map.metadata)) {
-            Some(map) => Snapshot::listed(&map)?,
+            Some(map) => Snapshot::listed(&map, &key.name, most)?,
             None => Vec::new(),
         };
         Ok(Held::by_name(&listed))
@@ -143,13 +145,21 @@ impl Reconciler {
         let mut needs = Vec::with_capacity(held.len());
         for one in held.iter() {
             let Listed { kind, name, .. } = &one.listed;
-            let found = self.beside(key, &one.listed).get_metadata_opt(name).await;
+            if !self.emitted.has(kind) {
+                // No plugin that is loaded makes it again; whoever wrote the list may have made the kind up.
+                needs.push(Need::Nothing);
+                continue;
+            }
+            let objects = self.beside(key, kind);
+            let found = objects.get_metadata_opt(name.as_str()).await;
             let what = || format!("reading {kind} `{name}`");
             let found = found.map_err(|error| ReconcileError::api(what(), error))?;
             let found = found.map(|found| found.metadata);
             let foreign = found.as_ref().filter(|it| !owner::is_of(&state.uid, it));
             if let Some(foreign) = foreign {
-                refused.get_or_insert_with(|| owner::foreign(&key.name, kind, name, foreign));
+                refused.get_or_insert_with(|| {
+                    owner::foreign(&key.name, kind.kind(), name.as_str(), foreign)
+                });
                 needs.push(Need::Nothing);
                 continue;
             }
@@ -216,21 +226,24 @@ impl Pass<'_> {
 
 fn lost(listed: &Listed, why: &'static str) -> ReconcileError {
     ReconcileError::Lost {
-        kind: listed.kind.clone(),
-        name: listed.name.clone(),
+        kind: listed.kind.to_string(),
+        name: listed.name.to_string(),
         why,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use trainyard_model::object::{ObjectKind, ObjectName};
+
     use super::*;
 
     fn held(apply: ApplyMode) -> Held {
         let listed = Listed {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
-            name: "a".to_owned(),
+            kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
+            name: ObjectName::new("a", "a-b".to_owned()).unwrap(),
             apply,
         };
         Held {

@@ -175,7 +175,9 @@ impl Pass<'_> {
             ));
         }
         let job = self.job.clone();
-        let read = move |_: &Renderer, _: &Deadline| Snapshot::from_config_map(&map, &job);
+        let read = move |renderer: &Renderer, _: &Deadline| {
+            Snapshot::from_config_map(&map, &job, renderer.most_objects())
+        };
         Ok(Some(self.on_thread(read).await??))
     }
 

@@ -1,0 +1,207 @@
+//! The objects beside a JobSet by name, as a snapshot lists them.
+//!
+//! Whoever may write ConfigMaps may write such a list, and what it names is asked for by the controller's own rights: a list is read
+//! here and nowhere else, into types that hold nothing but what plugins can emit for the TrainJob.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
+use trainyard_model::text::clean;
+use trainyard_render::RenderedObject;
+
+/// The most bytes of an entry of a list: a name, an `apiVersion` and a `kind` have at most 253 each.
+const ENTRY_BYTES: u64 = 1024;
+
+/// An object beside the JobSet, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// `apiVersion` and `kind`.
+    pub kind: ObjectKind,
+    /// `metadata.name`.
+    pub name: ObjectName,
+    /// How it is applied.
+    pub apply: ApplyMode,
+}
+
+/// An entry of a list as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    api_version: String,
+    kind: String,
+    name: String,
+    apply: ApplyMode,
+}
+
+impl Listed {
+    /// A rendered object by name.
+    pub fn of(object: &RenderedObject) -> Self {
+        Self {
+            kind: object.kind.clone(),
+            name: object.name.clone(),
+            apply: object.apply,
+        }
+    }
+
+    /// An entry of the list of that TrainJob.
+    fn read(stored: Stored, job: &str) -> Result<Self, String> {
+        let kind = ObjectKind::new(&stored.api_version, &stored.kind).map_err(|problem| {
+            let kind = clean(&format!("{}/{}", stored.api_version, stored.kind));
+            format!("`{kind}` {problem}")
+        })?;
+        let shown = clean(&stored.name);
+        let name = ObjectName::new(job, stored.name);
+        Ok(Self {
+            kind,
+            name: name.map_err(|problem| format!("the name `{shown}` {problem}"))?,
+            apply: stored.apply,
+        })
+    }
+}
+
+/// The list as it is stored.
+pub(super) fn write(objects: &[Listed]) -> String {
+    let stored = |it: &Listed| Stored {
+        api_version: it.kind.api_version().to_owned(),
+        kind: it.kind.kind().to_owned(),
+        name: it.name.to_string(),
+        apply: it.apply,
+    };
+    json!(objects.iter().map(stored).collect::<Vec<_>>()).to_string()
+}
+
+/// The list of the TrainJob of that name, whose plugins emit at most so many objects.
+///
+/// # Errors
+/// It names what no plugin emits for that TrainJob, or can't be read.
+pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<Listed>, String> {
+    if text.len() as u64 > most.saturating_add(1).saturating_mul(ENTRY_BYTES) {
+        let bytes = text.len();
+        return Err(format!(
+            "it has {bytes} bytes, more than a list of {most} objects, the most that plugins emit for a TrainJob (`limits.objects`)"
+        ));
+    }
+    let stored: Vec<Stored> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if stored.len() as u64 > most {
+        let count = stored.len();
+        return Err(format!(
+            "it lists {count} objects, but plugins emit at most {most} for a TrainJob (`limits.objects`)"
+        ));
+    }
+    let mut listed = Vec::with_capacity(stored.len());
+    let mut names = BTreeSet::new();
+    for (at, stored) in stored.into_iter().enumerate() {
+        let entry = Listed::read(stored, job);
+        let entry = entry.map_err(|problem| format!("entry {at}: {problem}"))?;
+        if !names.insert((entry.kind.clone(), entry.name.clone())) {
+            let Listed { kind, name, .. } = &entry;
+            return Err(format!("entry {at}: {kind} `{name}` is listed twice"));
+        }
+        listed.push(entry);
+    }
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn entry(api_version: &str, kind: &str, name: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": kind, "name": name, "apply": "once"})
+    }
+
+    fn refused(entries: &Value) -> String {
+        read(&entries.to_string(), "job", 2).unwrap_err()
+    }
+
+    #[test]
+    fn a_list_is_read_as_it_is_written() {
+        let listed = ApplyMode::ALL.map(|apply| Listed {
+            kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
+            name: ObjectName::new("job", format!("job-{apply}")).unwrap(),
+            apply,
+        });
+        let text = write(&listed);
+        assert_eq!(read(&text, "job", 4).unwrap(), listed);
+        assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""apply":"with-jobset""#));
+    }
+
+    #[test]
+    fn a_list_names_nothing_but_what_plugins_can_emit_for_the_train_job() {
+        for (api_version, kind, name) in [
+            (
+                "jobset.x-k8s.io/v1alpha2/jobsets?watch=true&x=",
+                "JobSet",
+                "job-a",
+            ),
+            (
+                "v1%2Fnamespaces%2Fvictim%2Fconfigmaps%2Fa?x=",
+                "ConfigMap",
+                "job-a",
+            ),
+            ("v1", "Secret", "job-a"),
+            ("v1", "Pod", "job-a"),
+            ("", "", "job-a"),
+            ("v1", "ConfigMap", "another-a"),
+            ("v1", "ConfigMap", "job-a?watch=true&x="),
+            ("v1", "ConfigMap", "job-a/../../secrets"),
+            ("v1", "ConfigMap", "job-runtime-snapshot"),
+            ("v1", "ConfigMap", ""),
+        ] {
+            let problem = refused(&json!([entry(api_version, kind, name)]));
+            assert!(problem.starts_with("entry 0: "), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_as_long_as_the_plugins_may_make_it_and_names_nothing_twice() {
+        let map = |name: &str| entry("v1", "ConfigMap", name);
+        let all = json!([map("job-a"), map("job-b")]).to_string();
+        assert_eq!(read(&all, "job", 2).unwrap().len(), 2);
+        let problem = refused(&json!([map("job-a"), map("job-b"), map("job-c")]));
+        assert!(
+            problem.contains("lists 3 objects") && problem.contains("at most 2"),
+            "{problem}"
+        );
+        let problem = refused(&json!([map("job-a"), map("job-a")]));
+        assert!(problem.contains("`job-a` is listed twice"), "{problem}");
+        let many: Vec<_> = (0..14_500).map(|at| map(&format!("job-{at}"))).collect();
+        let problem = refused(&json!(many));
+        assert!(
+            problem.contains("more than a list of 2 objects"),
+            "{problem}"
+        );
+    }
+
+    #[test]
+    fn a_list_of_the_longest_names_is_read() {
+        let names = (0..20).map(|at| format!("job-{}{at:02}", "a".repeat(247)));
+        let listed: Vec<_> = names
+            .map(|name| Listed {
+                kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
+                name: ObjectName::new("job", name).unwrap(),
+                apply: ApplyMode::WhileSuspended,
+            })
+            .collect();
+        assert_eq!(read(&write(&listed), "job", 20).unwrap(), listed);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_is_said_in_few_words() {
+        let long = "x".repeat(900_000);
+        for entries in [
+            json!([entry(&long, "ConfigMap", "job-a")]),
+            json!([entry("v1", &long, "job-a")]),
+            json!([entry("v1", "ConfigMap", &long)]),
+        ] {
+            let problem = read(&entries.to_string(), "job", 1 << 20).unwrap_err();
+            assert!(problem.len() < 1_200, "{} bytes", problem.len());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Whoever may write ConfigMaps in a namespace may write a TrainJob's snapshot. What it says the controller does not ask the API
+//! server for, unless a plugin can have emitted it for that TrainJob.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_controller::metrics::Metrics;
+
+use crate::stub::cluster::Cluster;
+use crate::stub::controller::{Controller, job, runtime};
+
+const SNAPSHOT: &str = "job-runtime-snapshot";
+
+async fn started(cluster: &Cluster) -> Controller {
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    Controller::start(cluster, metrics, |_| Vec::new()).await
+}
+
+fn entry(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": api_version, "kind": kind, "name": name, "apply": "once"})
+}
+
+/// The lists, and what is said of each. A kind that no plugin claims is passed over.
+fn lists() -> [(Vec<Value>, &'static str); 7] {
+    let map = |name: &str| entry("v1", "ConfigMap", name);
+    [
+        (
+            vec![entry(
+                "jobset.x-k8s.io/v1alpha2/jobsets?watch=true&x=",
+                "JobSet",
+                "job-a",
+            )],
+            "/JobSet` is a kind that no plugin emits",
+        ),
+        (
+            vec![entry(
+                "v1%2Fnamespaces%2Fvictim%2Fconfigmaps%2Fa?x=",
+                "ConfigMap",
+                "job-a",
+            )],
+            "/ConfigMap` is not a kind",
+        ),
+        (
+            vec![entry("v1", "Secret", "job-a")],
+            "`v1/Secret` is a kind that no plugin emits",
+        ),
+        (
+            vec![map("another-a")],
+            "does not begin with the TrainJob's name",
+        ),
+        (vec![map("job-a?watch=true&x=")], "is not a DNS subdomain"),
+        (
+            (0..14_500).map(|at| map(&format!("job-{at}"))).collect(),
+            "more than a list of 16 objects",
+        ),
+        (
+            vec![entry("example.com/v1", "Widget", "job-a"), map("job-b")],
+            "ConfigMap `job-b`, which the running JobSet had beside it, is gone",
+        ),
+    ]
+}
+
+/// After a restart the list is read once the JobSet has changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_plugin_emits_is_not_asked_for_when_a_running_job_set_changes() {
+    for (list, problem) in lists() {
+        let cluster = Cluster::new();
+        cluster.put(runtime("plain", &[]));
+        cluster.put(job("a", "job", "plain", false));
+        let controller = started(&cluster).await;
+        let runs = |cluster: &Cluster| cluster.get("jobsets", "a", "job").is_some();
+        cluster.until("there is a JobSet", runs).await;
+        controller.stop().await;
+
+        let data = json!({"data": {"objects": json!(list).to_string()}});
+        cluster.merge("configmaps", "a", SNAPSHOT, &data);
+        let asked = cluster.asked_in_all();
+        let controller = started(&cluster).await;
+        // The first pass after a start notes the JobSet as it is; its changes come after that.
+        let change = |at: usize| {
+            let poke = json!({"metadata": {"annotations": {"poke": at.to_string()}}});
+            cluster.merge("jobsets", "a", "job", &poke);
+        };
+        for at in 0.. {
+            change(at);
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            if is_reported(&cluster, problem) {
+                break;
+            }
+            assert!(at < 600, "not reported: {problem}");
+        }
+        controller.stop().await;
+        for (verb, kind) in cluster.asked_in_all().keys() {
+            let is_new = !asked.contains_key(&(verb.clone(), kind.clone()));
+            let is_its_own = ["configmaps", "events", "trainjobs"].contains(&&**kind);
+            assert!(!is_new || is_its_own, "{verb} {kind} for {problem}");
+        }
+        assert!(
+            cluster.asked("get", "configmaps").calls < 1_000,
+            "{problem}"
+        );
+    }
+}
+
+fn is_reported(cluster: &Cluster, problem: &str) -> bool {
+    let message = |event: &Value| event["message"].as_str().unwrap_or_default().to_owned();
+    let mut messages = cluster
+        .all("events")
+        .into_iter()
+        .map(|event| message(&event));
+    messages.any(|text| text.contains(problem))
+}
