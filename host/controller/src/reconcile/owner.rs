@@ -3,8 +3,12 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use trainyard_api::{TrainJob, names};
+use trainyard_model::text::clean_to;
 
 use super::error::ReconcileError;
+
+/// The most characters of a name that is shown: no name of an object has more.
+const LONGEST: usize = 253;
 
 /// The reference that a TrainJob's objects carry.
 pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
@@ -35,7 +39,12 @@ pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
 /// Whose an object is, in words.
 pub(crate) fn describe(object: &ObjectMeta) -> String {
     match controller(object) {
-        Some(owner) => format!("owned by {} {} ({})", owner.kind, owner.name, owner.uid),
+        // Whoever wrote them may have made them long: an API server bounds none of them.
+        Some(owner) => {
+            let [kind, name, uid] =
+                [&owner.kind, &owner.name, &owner.uid].map(|text| clean_to(text, LONGEST));
+            format!("owned by {kind} {name} ({uid})")
+        }
         None => "nobody's".to_owned(),
     }
 }
@@ -59,5 +68,28 @@ pub(crate) fn foreign(job: &str, kind: &str, name: &str, object: &ObjectMeta) ->
             name: name.to_owned(),
             owner: describe(object),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_named_in_few_words() {
+        let long = "x".repeat(1_000_000);
+        let object = ObjectMeta {
+            owner_references: Some(vec![OwnerReference {
+                api_version: "nosuch.dev/v1".to_owned(),
+                kind: long.clone(),
+                name: long.clone(),
+                uid: long,
+                controller: Some(true),
+                block_owner_deletion: None,
+            }]),
+            ..ObjectMeta::default()
+        };
+        let error = foreign("job", "JobSet", "job", &object).to_string();
+        assert!(error.len() < 1_000, "{} bytes", error.len());
     }
 }

@@ -74,6 +74,10 @@ pub(crate) struct TrainJobObject {
     status: TrainJobStatus,
 }
 
+/// The most counts that the status of a TrainJob holds. A JobSet's status may hold any number, and with more than these no status
+/// would be written at all, not even its conditions.
+const MOST_COUNTS: usize = 100;
+
 /// A JobSet as the API server sends it.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct JobSetObject {
@@ -320,6 +324,7 @@ impl Decode for JobSetObject {
         let mut jobs = status.replicated_jobs_status;
         // JobSet builds the list from a map: its order says nothing.
         jobs.sort();
+        jobs.truncate(MOST_COUNTS);
         let owner = |owners: Vec<OwnerReference>| {
             let mut owners = owners.into_iter();
             owners

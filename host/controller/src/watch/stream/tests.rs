@@ -272,3 +272,16 @@ fn a_runtime_that_is_nested_too_deep_says_so() {
         "{problem}"
     );
 }
+
+/// The status of a TrainJob holds no more, and would otherwise not be written at all.
+#[test]
+fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
+    let count = |at| json!({"name": format!("job-{at:04}"), "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0});
+    let counts: Vec<_> = (0..9_000).map(count).collect();
+    let end = json!({"type": "Completed", "status": "True", "reason": "All", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"replicatedJobsStatus": counts, "conditions": [end]});
+    let (_, read) = read::<JobSetObject>(&object("b", 5, &json!({"status": status}))).unwrap();
+    let state = read.unwrap();
+    assert_eq!(state.jobs.len(), 100);
+    assert!(state.end.is_some());
+}
