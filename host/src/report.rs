@@ -1,6 +1,7 @@
 //! How a command ends: what it says on standard error, and its exit code.
 
 use std::{
+    borrow::Cow,
     fmt,
     io::{IsTerminal, Write},
     process::ExitCode,
@@ -9,6 +10,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use indexmap::IndexSet;
+use serde_json::Value;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -204,21 +206,50 @@ fn text_log(log: Log<format::DefaultFields>) -> Log<impl for<'w> FormatFields<'w
 
 /// Writes a field of a line or span of a text log, cleaned.
 fn write_field(out: &mut format::Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
-    let value = clean_to(&format!("{value:?}"), MAX_LINE);
+    let value = clean_to(&format!("{value:?}"), MAX_FIELD);
     match field.name() {
         "message" => out.write_str(&value),
         name => write!(out, "{name}={value}"),
     }
 }
 
-/// Writes lines of JSON with what a reader can't see in them escaped.
+/// The most characters of a text in a line of the log: what comes from objects and answers may have any length.
+const MAX_FIELD: usize = 4 * 1024;
+
+/// The line with no text longer than [`MAX_FIELD`].
+fn cut(line: &str) -> Cow<'_, str> {
+    if line.len() <= MAX_FIELD {
+        return Cow::Borrowed(line);
+    }
+    let Ok(mut value) = serde_json::from_str(line) else {
+        return Cow::Borrowed(line);
+    };
+    cut_texts(&mut value);
+    Cow::Owned(format!("{value}\n"))
+}
+
+fn cut_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some((end, _)) = text.char_indices().nth(MAX_FIELD) {
+                text.truncate(end);
+                text.push('…');
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_texts),
+        Value::Object(members) => members.values_mut().for_each(cut_texts),
+        _ => {}
+    }
+}
+
+/// Writes lines of JSON with texts cut, and with what a reader can't see in them escaped.
 struct EscapedJson<W>(W);
 
 impl<W: Write> Write for EscapedJson<W> {
     /// Takes a line, which comes in one piece.
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         match std::str::from_utf8(line) {
-            Ok(text) => self.0.write_all(json_escaped(text).as_bytes())?,
+            Ok(text) => self.0.write_all(json_escaped(&cut(text)).as_bytes())?,
             Err(_) => self.0.write_all(line)?,
         }
         Ok(line.len())
@@ -354,6 +385,36 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&text).unwrap();
         let message = line.pointer("/fields/message").unwrap();
         assert_eq!(message, &format!("it says {HIDDEN}"));
+    }
+
+    #[test]
+    fn no_text_of_a_log_is_longer_than_it_may_be() {
+        let log = || {
+            let long = "é\u{202e}".repeat(500_000);
+            let span = tracing::info_span!("reconcile", name = %long);
+            let _entered = span.entered();
+            tracing::warn!(error = %long, quoted = &*long, "it says {long}");
+        };
+        let (json, text) = (Written::default(), Written::default());
+        let into = json.clone();
+        let log_as_json = logging("info")
+            .json()
+            .with_writer(move || EscapedJson(into.clone()));
+        tracing::subscriber::with_default(log_as_json.finish(), log);
+        let into = text.clone();
+        let log_as_text =
+            text_log(logging("info").with_ansi(false)).with_writer(move || into.clone());
+        tracing::subscriber::with_default(log_as_text.finish(), log);
+        // Four texts, one of them of the span twice; a hidden character is six bytes as an escape.
+        let most = 6 * 6 * MAX_FIELD;
+        for written in [&json, &text] {
+            let written = written.text();
+            assert_eq!(written.matches('\n').count(), 1);
+            assert!(written.len() < most, "{} bytes", written.len());
+        }
+        let line: Value = serde_json::from_str(&json.text()).unwrap();
+        let error = line.pointer("/fields/error").and_then(Value::as_str);
+        assert_eq!(error.unwrap().chars().count(), MAX_FIELD + 1);
     }
 
     #[test]
