@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod a_deleted_job_set_is_made_again;
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_read_strictly;
 mod events_are_counted_and_limited;
@@ -14,4 +15,5 @@ mod probes_and_metrics_are_served;
 mod slow_plugins_delay_nobody_else;
 mod snapshots_may_be_deleted_or_marked_late;
 mod stub;
+mod suspended_means_that_no_pods_run;
 mod the_queue_is_fair;

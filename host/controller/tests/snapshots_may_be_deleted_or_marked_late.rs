@@ -84,3 +84,117 @@ async fn a_mark_that_stayed_when_a_job_set_was_made_again_goes_whether_it_runs_o
         controller.stop().await;
     }
 }
+
+/// A queued TrainJob, and what somebody does to its snapshot.
+async fn queued(harm: impl FnOnce(&Cluster)) -> (Cluster, Controller) {
+    let cluster = Cluster::new();
+    cluster.put(runtime("plain", &[]));
+    cluster.put(job("a", "job", "plain", true));
+    let controller = started(&cluster).await;
+    let is_made = |cluster: &Cluster| image(&job_set(cluster)) == "image";
+    cluster.until("there is a JobSet", is_made).await;
+    harm(&cluster);
+    (cluster, controller)
+}
+
+fn break_it(cluster: &Cluster) {
+    let broken = json!({"data": {"runtime": "kind: ["}});
+    cluster.merge("configmaps", "a", SNAPSHOT, &broken);
+}
+
+fn take_it(cluster: &Cluster) {
+    let foreign = json!({"metadata": {"ownerReferences": null}});
+    cluster.merge("configmaps", "a", SNAPSHOT, &foreign);
+}
+
+fn delete_it(cluster: &Cluster) {
+    cluster.delete("configmaps", "a", SNAPSHOT);
+}
+
+/// An edit that JobSet lets nobody make in a JobSet that has run.
+fn edit(manager: &str, suspend: bool) -> Value {
+    let pods = json!({"serviceAccountName": "new"});
+    let node = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
+    let spec = json!({"template": {"spec": {"replicatedJobs": [node]}}});
+    let patch = json!({"manager": manager, "trainingRuntimeSpec": spec});
+    json!({"spec": {"suspend": suspend, "runtimePatches": [patch]}})
+}
+
+fn account(cluster: &Cluster) -> Value {
+    let pods = "/spec/replicatedJobs/0/template/spec/template/spec";
+    let job_set = job_set(cluster);
+    let account = job_set.pointer(&format!("{pods}/serviceAccountName"));
+    account.cloned().unwrap_or_default()
+}
+
+fn is_told(cluster: &Cluster, words: &str) -> bool {
+    let has = |event: &Value| {
+        let texts = ["message", "note"].map(|key| event[key].as_str().unwrap_or_default());
+        texts.iter().any(|text| text.contains(words))
+    };
+    cluster.all("events").iter().any(has)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_a_queued_train_job_arrives_though_its_snapshot_is_broken_or_gone() {
+    for harm in [break_it, delete_it] {
+        for suspend in [true, false] {
+            let (cluster, controller) = queued(harm).await;
+            let edit = edit("example.com/queue", suspend);
+            cluster.merge("trainjobs", "a", "job", &edit);
+            let follows = |cluster: &Cluster| {
+                account(cluster) == "new" && job_set(cluster)["spec"]["suspend"] == suspend
+            };
+            cluster.until("the JobSet follows", follows).await;
+            let data = snapshot(&cluster)["data"].clone();
+            assert!(
+                data["runtime"].as_str().unwrap().contains("image: image"),
+                "{data:#}"
+            );
+            assert!(data["plan"].is_string(), "{data:#}");
+            controller.stop().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queued_train_job_waits_while_its_snapshot_is_anothers_or_it_is_refused_itself() {
+    let anothers = ("example.com/queue", "is not this TrainJob's");
+    let refused = ("me", "must be a domain and a path");
+    for (harm, (manager, words)) in [
+        (take_it as fn(&Cluster), anothers),
+        (break_it, refused),
+        (delete_it, refused),
+    ] {
+        let (cluster, controller) = queued(harm).await;
+        cluster.merge("trainjobs", "a", "job", &edit(manager, false));
+        let told = |cluster: &Cluster| is_told(cluster, words);
+        cluster.until("an Event says why it waits", told).await;
+        assert_eq!(job_set(&cluster)["spec"]["suspend"], true);
+        assert_eq!(account(&cluster), Value::Null);
+        // Once nothing is wrong any more, it goes on.
+        if words == anothers.1 {
+            delete_it(&cluster);
+        }
+        cluster.merge("trainjobs", "a", "job", &edit("example.com/queue", false));
+        let runs = |cluster: &Cluster| {
+            account(cluster) == "new" && job_set(cluster)["spec"]["suspend"] == false
+        };
+        cluster.until("it goes on", runs).await;
+        controller.stop().await;
+    }
+}
+
+/// Both marks can't be true of one JobSet. What has run is not changed, and somebody is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_that_a_forged_mark_keeps_from_arriving_is_told_of() {
+    let forge = |cluster: &Cluster| {
+        let marked = json!({"metadata": {"annotations": {STARTED: "true"}}});
+        cluster.merge("jobsets", "a", "job", &marked);
+    };
+    let (cluster, controller) = queued(forge).await;
+    cluster.merge("trainjobs", "a", "job", &edit("example.com/queue", true));
+    let told = |cluster: &Cluster| is_told(cluster, "changes of the TrainJob do not reach it");
+    cluster.until("an Event says so", told).await;
+    controller.stop().await;
+}

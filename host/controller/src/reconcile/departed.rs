@@ -30,9 +30,22 @@ impl Departed {
         self.of(key, job_uid).is_some_and(|last| last.end.is_none())
     }
 
-    /// The TrainJob says its end, has another JobSet, or is gone.
+    /// The TrainJob says its end, or is gone.
     pub(super) fn forget(&self, key: &Key) {
         self.all().remove(key);
+    }
+
+    /// The JobSet that went last.
+    pub(super) fn last(&self, key: &Key) -> Option<Arc<JobSetState>> {
+        self.all().get(key).cloned()
+    }
+
+    /// There is another JobSet in the place of that one. One that went since is not forgotten.
+    pub(super) fn replaced(&self, key: &Key, last: &Arc<JobSetState>) {
+        let mut all = self.all();
+        if all.get(key).is_some_and(|known| Arc::ptr_eq(known, last)) {
+            all.remove(key);
+        }
     }
 
     #[cfg(test)]
@@ -91,5 +104,21 @@ mod tests {
             assert!(!departed.was_deleted(&key, "another"));
             assert!(departed.ended(&key, "another").is_none());
         }
+    }
+
+    #[test]
+    fn one_that_goes_while_the_last_one_is_replaced_is_not_forgotten() {
+        let (key, departed) = (Key::new("ns", "name"), Departed::default());
+        departed.note(&key, job_set(false), true);
+        let first = departed.last(&key);
+        departed.note(&key, job_set(false), true);
+        if let Some(first) = &first {
+            departed.replaced(&key, first);
+        }
+        assert!(departed.was_deleted(&key, "job"));
+        if let Some(second) = departed.last(&key) {
+            departed.replaced(&key, &second);
+        }
+        assert_eq!(departed.len(), 0);
     }
 }

@@ -14,9 +14,10 @@ pub(crate) const TAKEN: &str = "trainyard.dev/taken-placement";
 /// The annotation of a JobSet in the place of one that was deleted: its snapshot may still say that there is none.
 pub(crate) const RECREATED: &str = "trainyard.dev/recreated";
 
-/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version.
+/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. One that somebody else let go does not
+/// say any more that it has never run.
 pub(crate) fn suspension(uid: &str) -> Value {
-    json!({"metadata": {"uid": uid}, "spec": {"suspend": true}})
+    json!({"metadata": {"uid": uid, "annotations": {INPUTS: null}}, "spec": {"suspend": true}})
 }
 
 /// The patch that places the pods of a suspended JobSet otherwise, and notes what its Jobs have to lose.

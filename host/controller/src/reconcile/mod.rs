@@ -247,7 +247,8 @@ impl Reconciler {
             // Whether its JobSet was suspended when it went tells whether it may have ended: the next pass has to know that, too.
             state.status.is_true(status::SUSPENDED).is_some()
         } else {
-            wishes.suspend
+            // One that could not be suspended, or is about to go, keeps its pods.
+            wishes.suspend && !self.may_run(key, state)
         };
         let told = self.tell(key, state, suspend, now).await;
         match made {
@@ -260,6 +261,12 @@ impl Reconciler {
     fn job_set(&self, key: &Key, job: &TrainJobState) -> Option<Arc<JobSetState>> {
         let job_set = self.stores.job_sets.get(key)?;
         (job_set.owner.as_ref() == Some(&job.uid)).then_some(job_set)
+    }
+
+    /// Whether pods of its JobSet may run.
+    fn may_run(&self, key: &Key, state: &TrainJobState) -> bool {
+        let job_set = self.job_set(key, state);
+        job_set.is_some_and(|job_set| !job_set.suspended && job_set.end.is_none())
     }
 
     /// Whether the TrainJob had a JobSet, which may have run, and has none now.

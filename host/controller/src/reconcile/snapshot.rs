@@ -164,6 +164,12 @@ impl Snapshot {
         self
     }
 
+    /// The snapshot that is to take the place of another one.
+    pub(crate) fn in_place_of(mut self, written: Written) -> Self {
+        self.written = Some(written);
+        self
+    }
+
     /// The same runtime with what a rendering was made of. Says whether that is what it had. A started TrainJob may keep a
     /// plan that pins less than one of today.
     pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {

@@ -66,10 +66,33 @@ struct State {
     asked: BTreeMap<(String, String), Asked>,
 }
 
+/// When a rule is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Nothing was done yet.
+    Before,
+    /// It was done, and is not answered yet.
+    Done,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    GoOn,
+    /// It goes on once the watches have shown all that was changed, and there was time to act on it.
+    Pause,
+    /// It is answered with 503, and nothing is done.
+    Refuse,
+}
+
+/// What becomes of a call with this verb, plural and body.
+type Rule = Arc<dyn Fn(&Cluster, When, (&str, &str), &Value) -> Act + Send + Sync>;
+
 /// The API server.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     state: Arc<Mutex<State>>,
+    rule: Arc<Mutex<Option<Rule>>>,
     changed: watch::Sender<usize>,
 }
 
@@ -129,6 +152,7 @@ impl Cluster {
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
+            rule: Arc::default(),
             changed: watch::Sender::new(0),
         }
     }
@@ -141,6 +165,29 @@ impl Cluster {
             async move { cluster.answer(request).await }.boxed()
         })
         .await
+    }
+
+    /// Has calls do as a rule says from now on.
+    pub(crate) fn set_rule(
+        &self,
+        rule: impl Fn(&Self, When, (&str, &str), &Value) -> Act + Send + Sync + 'static,
+    ) {
+        *self.rule.lock().unwrap() = Some(Arc::new(rule));
+    }
+
+    /// Has all calls be answered as they are asked.
+    pub(crate) fn forget_rule(&self) {
+        *self.rule.lock().unwrap() = None;
+    }
+
+    /// Asks the rule, and pauses where it says so. Says whether the call goes on.
+    async fn ask(&self, when: When, call: (&str, &str), body: &Value) -> bool {
+        let rule = self.rule.lock().unwrap().clone();
+        let act = rule.map_or(Act::GoOn, |rule| rule(self, when, call, body));
+        if act == Act::Pause {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        act != Act::Refuse
     }
 
     /// Creates or replaces an object.
@@ -289,6 +336,10 @@ impl Cluster {
             ("PATCH", _) => "patch",
             _ => "delete",
         };
+        if !self.ask(When::Before, (verb, &place.plural), &body).await {
+            return status(503, "ServiceUnavailable");
+        }
+        let asked = body.clone();
         let (code, value) = match verb {
             "watch" => return self.watch(place, partial),
             "list" => (200, self.list(&place, partial)),
@@ -303,6 +354,7 @@ impl Cluster {
                 false => (404, Value::Null),
             },
         };
+        self.ask(When::Done, (verb, &place.plural), &asked).await;
         let text = value.to_string();
         self.note(verb, &place.plural, text.len());
         match code {

@@ -7,7 +7,7 @@ use kube::api::{DynamicObject, GetParams, Patch, PatchParams, PostParams};
 use kube::core::response::{Status, reason};
 use serde_json::{Value, json};
 use trainyard_api::names;
-use trainyard_render::Warning;
+use trainyard_render::{About, Warning};
 
 use super::beside::{Held, Stage};
 use super::{Pass, Placed};
@@ -17,7 +17,7 @@ use crate::reconcile::inputs::{self, INPUTS};
 use crate::reconcile::job_set::RECREATED;
 use crate::reconcile::listed::Listed;
 use crate::reconcile::placement::{self, Entries, Index};
-use crate::reconcile::snapshot::{Snapshot, is_started};
+use crate::reconcile::snapshot::{STARTED, Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
 use crate::wire;
@@ -164,13 +164,16 @@ impl Pass<'_> {
         if let Some(snapshot) = &mut snapshot {
             self.take_recreate_off(snapshot).await?;
         }
-        // A JobSet without a snapshot or a plan is older than they are: nobody knows whether it has run.
-        let is_new = |snapshot: &Snapshot| !snapshot.started && snapshot.plan.is_some();
+        // Of a JobSet older than plans and digests are, nobody knows whether it has run.
+        let has_never_run = self.has_never_run(found);
+        let is_new =
+            |snapshot: &Snapshot| !snapshot.started && (snapshot.plan.is_some() || has_never_run);
         let mut placed = match snapshot {
             Some(snapshot) if is_new(&snapshot) => {
                 let live = self.suspended(found).await?;
                 if live.started {
                     // Somebody else suspended it, and nobody noted that it ran.
+                    warnings.extend(self.says_both(&live));
                     let snapshot = self.started(snapshot).await?;
                     self.resume(found, live, Some(snapshot)).await?
                 } else {
@@ -192,6 +195,19 @@ impl Pass<'_> {
         };
         placed.warnings.append(&mut warnings);
         Ok(placed)
+    }
+
+    /// The warning that a JobSet says both that it has run and what it was rendered from, as only one does that has never run.
+    fn says_both(&self, live: &Suspended) -> Option<Warning> {
+        live.inputs.as_ref().map(|_| Warning {
+            about: About::TrainJob,
+            field: None,
+            message: format!(
+                "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",
+                self.key.name
+            ),
+            plugin: None,
+        })
     }
 
     /// The JobSet as the API server has it, if it is still suspended: what is known of it may be old, and what it runs with stays
@@ -218,7 +234,7 @@ impl Pass<'_> {
     ) -> Result<Placed, ReconcileError> {
         let mut made = self.render(snapshot).await?;
         if made.renewed {
-            self.replace_snapshot(&mut made.snapshot).await?;
+            self.write_snapshot(&mut made.snapshot).await?;
         }
         let job_set = self.marked(made.rendered.job_set, &made.snapshot);
         let objects = &made.rendered.objects;

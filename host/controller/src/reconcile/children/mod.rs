@@ -96,6 +96,7 @@ impl Reconciler {
                 self.interests.begin(key);
                 // Should this pass fail, the next one has to make it anew, whatever the last one knew.
                 self.known().remove(key);
+                let last = self.departed.last(key);
                 let pass = self.pass(key, state, worker).await?;
                 let placed = match found {
                     Some(found) => pass.change(found).await?,
@@ -113,8 +114,8 @@ impl Reconciler {
                         }
                     }
                 };
-                if found.is_none() {
-                    self.departed.forget(key);
+                if let (None, Some(last)) = (found, &last) {
+                    self.departed.replaced(key, last);
                 }
                 self.remember(key, &state.uid, fingerprint, placed.objects);
                 Ok(placed.warnings)

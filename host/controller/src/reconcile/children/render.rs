@@ -13,7 +13,7 @@ use super::Pass;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::Snapshot;
-use crate::watch::{JobSetState, RuntimeKey, RuntimeState};
+use crate::watch::{RuntimeKey, RuntimeState};
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
 pub(super) struct Made {
@@ -59,20 +59,10 @@ impl Pass<'_> {
         .await
     }
 
-    /// The snapshot of a suspended JobSet, made again of the runtime as it is now.
-    pub(super) async fn snapshot_again(
-        &self,
-        found: &JobSetState,
-    ) -> Result<Snapshot, ReconcileError> {
+    /// The snapshot of a suspended JobSet that may have run, made again of the runtime as it is now.
+    pub(super) async fn snapshot_again(&self) -> Result<Snapshot, ReconcileError> {
         let snapshot = self.fresh_snapshot().await?;
-        // A JobSet that has never run says what it was rendered from. Any other may have run.
-        let has_never_run = !self.has_run && found.inputs.is_some();
-        let made = self.render(if has_never_run {
-            snapshot
-        } else {
-            snapshot.of_a_started_job()
-        });
-        let mut made = made.await?;
+        let mut made = self.render(snapshot.of_a_started_job()).await?;
         self.post_snapshot(&mut made.snapshot).await?;
         Ok(made.snapshot)
     }

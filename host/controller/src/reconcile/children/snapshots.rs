@@ -132,17 +132,29 @@ impl Pass<'_> {
         Ok(Some(snapshot))
     }
 
-    /// The snapshot of a suspended JobSet. One that is missing is made again of the runtime as it is now. One that can't be used is
-    /// left as it is, with a warning, and the runtime as it is now takes its place. `None` if there is no runtime either: the JobSet
-    /// can go on without.
+    /// The snapshot of a suspended JobSet. The runtime as it is now takes the place of one that is missing or can't be used.
+    ///
+    /// Of a JobSet that has never run, nothing is frozen: it waits for whatever it can't be rendered without. Any other can go on
+    /// without its snapshot, and without a runtime too: then there is `None`. A snapshot that can't be used is left as it is, with a
+    /// warning.
     pub(super) async fn snapshot_or_another(
         &self,
         found: &JobSetState,
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Snapshot>, ReconcileError> {
+        let has_never_run = self.has_never_run(found);
         let another = match self.snapshot().await {
             Ok(Some(snapshot)) => Ok(snapshot),
-            Ok(None) => self.snapshot_again(found).await,
+            Ok(None) if has_never_run => self.fresh_snapshot().await,
+            Ok(None) => self.snapshot_again().await,
+            Err(error @ ReconcileError::Foreign { .. }) if has_never_run => Err(error),
+            Err(error @ ReconcileError::Snapshot(_))
+                if has_never_run && let Some(written) = self.unstarted().await? =>
+            {
+                warnings.push(warning(&error));
+                let fresh = self.fresh_snapshot().await;
+                fresh.map(|snapshot| snapshot.in_place_of(written))
+            }
             Err(error @ (ReconcileError::Snapshot(_) | ReconcileError::Foreign { .. })) => {
                 warnings.push(warning(&error));
                 let fresh = self.fresh_snapshot().await;
@@ -152,11 +164,38 @@ impl Pass<'_> {
         };
         match another {
             Ok(snapshot) => Ok(Some(snapshot)),
-            Err(error) if error.is_of_input() => {
+            Err(error) if error.is_of_input() && !has_never_run => {
                 warnings.push(warning(&error));
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a suspended JobSet is known to have never run: so it says what it was rendered from. Any other may have run.
+    pub(super) fn has_never_run(&self, found: &JobSetState) -> bool {
+        !self.has_run && found.inputs.is_some()
+    }
+
+    /// Where the TrainJob's snapshot stands, unless it says that its JobSet has run.
+    async fn unstarted(&self) -> Result<Option<Written>, ReconcileError> {
+        let name = Snapshot::name(&self.key.name);
+        let found = self.config_maps().get_metadata_opt(&name).await;
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+        let found = found.map(|found| found.metadata);
+        let ours = found.filter(|it| owner::owns(&self.job, it) && !is_started(it));
+        Ok(ours.map(|found| Written::of(&found)))
+    }
+
+    /// Writes a snapshot: in the place of the one that it was made from, if there is one.
+    pub(super) async fn write_snapshot(
+        &self,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), ReconcileError> {
+        match snapshot.written {
+            Some(_) => self.replace_snapshot(snapshot).await,
+            None => self.post_snapshot(snapshot).await,
         }
     }
 
@@ -253,7 +292,10 @@ impl Pass<'_> {
         mut snapshot: Snapshot,
         job_set: &Value,
     ) -> Result<(), ReconcileError> {
-        self.take_recreate_off(&mut snapshot).await?;
+        // One that was deleted since is made again, also by a controller that starts before that.
+        if self.is_there() {
+            self.take_recreate_off(&mut snapshot).await?;
+        }
         let Some(written) = &snapshot.written else {
             return Ok(());
         };
@@ -263,6 +305,12 @@ impl Pass<'_> {
             self.reconciler.seal(self.key, written, false).await?;
         }
         Ok(())
+    }
+
+    /// Whether no watch has told that the JobSet which was just made is gone.
+    fn is_there(&self) -> bool {
+        let job_sets = &self.reconciler.stores.job_sets;
+        job_sets.get(self.key).is_some() || job_sets.unreadable(self.key).is_some()
     }
 
     /// Takes from a snapshot that its JobSet was deleted: there is another one.
