@@ -180,14 +180,15 @@ impl<'d> Seen<'d> {
             .flatten()
     }
 
-    /// The pod specs that the runtime patches hold.
+    /// The pod specs that the runtime patches hold, and what earlier releases had in their place.
     pub(super) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
-        self.patches()
-            .flat_map(|patch| {
-                let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
-                jobs.as_array().into_iter().flatten()
-            })
-            .map(pod)
+        let of_patches = self.patches().flat_map(|patch| {
+            let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
+            jobs.as_array().into_iter().flatten()
+        });
+        let overrides = self.job["spec"]["podTemplateOverrides"].as_array();
+        let of_overrides = overrides.into_iter().flatten().map(|one| &one["spec"]);
+        of_patches.map(pod).chain(of_overrides)
     }
 }
 
