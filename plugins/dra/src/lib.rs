@@ -16,7 +16,7 @@ use self::{
     config::DraConfig,
     count::Counted,
     made::{API, TEMPLATE},
-    wish::{NODE, Source, Wish, Wishes},
+    wish::{NODE, Source, Wish, Wishes, is_object_name},
 };
 
 /// The kind of claims that are there.
@@ -274,15 +274,23 @@ fn counted(
             accelerator: true,
         }];
     }
+    let place = || match made {
+        Some(wish) => wish.path.clone(),
+        None => format!(
+            "spec.template.spec.replicatedJobs[{}].template.spec.template.spec.resourceClaims[{}]",
+            set.name(),
+            claim.name
+        ),
+    };
+    if !is_object_name(name) {
+        ctx.error(&format!("`{name}` is no name of a {kind}"), Some(&place()));
+        return Vec::new();
+    }
     let Some(object) = ctx.lookups().get(API, kind, name) else {
         return Vec::new();
     };
     count::requests(&object, at, config).unwrap_or_else(|problem| {
-        let place = made.map_or_else(
-            || format!("spec.template.spec.replicatedJobs[{}].template.spec.template.spec.resourceClaims[{}]", set.name(), claim.name),
-            |wish| wish.path.clone(),
-        );
-        ctx.error(&format!("{kind} `{name}`: {problem}"), Some(&place));
+        ctx.error(&format!("{kind} `{name}`: {problem}"), Some(&place()));
         Vec::new()
     })
 }

@@ -156,6 +156,10 @@ impl Entry<'_> {
             ));
         }
         let name = self.text("name")?;
+        if let Some(name) = name.as_deref().filter(|name| !is_label(name)) {
+            let message = format!("`{name}` is no DNS label: at most 63 of a-z, 0-9 and `-`");
+            return Err(self.problem("name", &message));
+        }
         let name = name.ok_or_else(|| {
             self.problem(
                 "name",
@@ -176,9 +180,9 @@ impl Entry<'_> {
     }
 
     fn source(&self, name: &str) -> Result<Source, Failure> {
-        let claim = self.text("resourceClaimName")?;
-        let template = self.text("resourceClaimTemplateName")?;
-        let class = self.text("deviceClassName")?;
+        let claim = self.object_name("resourceClaimName")?;
+        let template = self.object_name("resourceClaimTemplateName")?;
+        let class = self.object_name("deviceClassName")?;
         let source = match (claim, template, class) {
             (Some(claim), None, None) => Source::Claim(claim),
             (None, Some(template), None) => Source::Template(template),
@@ -229,6 +233,15 @@ impl Entry<'_> {
         }
     }
 
+    /// The name of an object; none where it is absent.
+    fn object_name(&self, member: &str) -> Result<Option<String>, Failure> {
+        let text = self.text(member)?;
+        match text.as_deref().filter(|name| !is_object_name(name)) {
+            Some(name) => Err(self.problem(member, &format!("`{name}` is no name of an object"))),
+            None => Ok(text),
+        }
+    }
+
     /// A list of texts; empty where it is absent.
     fn texts(&self, member: &str) -> Result<Vec<String>, Failure> {
         let at = self.pointer(member);
@@ -254,4 +267,18 @@ impl Entry<'_> {
         );
         Failure::from(message).at(&*self.path)
     }
+}
+
+/// Whether a text is a DNS label (RFC 1123), as names of claims in pods are.
+fn is_label(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|b| is_inner(b) || b == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// Whether a text is a DNS subdomain, as names of claims, their templates and device classes are.
+pub(crate) fn is_object_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(|part| is_label(part))
 }

@@ -23,6 +23,18 @@ fn wishes() {
     let at = "spec.trainer.resourceClaimsPerNode";
     for (wishes, expected) in [
         (json!([{"resourceClaimName": "a"}]), "[0].name: is required"),
+        (
+            json!([{"name": "A_b", "resourceClaimName": "b"}]),
+            "[0].name: `A_b` is no DNS label",
+        ),
+        (
+            json!([{"name": "a", "resourceClaimName": "../b"}]),
+            "[0].resourceClaimName: `../b` is no name of an object",
+        ),
+        (
+            json!([{"name": "a", "deviceClassName": "gpu/example"}]),
+            "[0].deviceClassName: `gpu/example` is no name of an object",
+        ),
         (json!([{"name": "a"}]), "[0]: has no source"),
         (
             json!([{"name": "a", "resourceClaimName": "b", "resourceClaimTemplateName": "c"}]),
@@ -152,5 +164,16 @@ fn a_wish_on_a_server_without_the_api() {
     assert!(
         error.contains("does not serve resource.k8s.io/v1"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_claim_of_the_runtime_whose_template_has_no_name() {
+    let claim = json!({"resourceClaimTemplateName": "four gpus"});
+    let outcome = job(|set| set.resource_claim("gpu", claim)).all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    assert!(
+        errors.contains("resourceClaims[gpu]: `four gpus` is no name of a ResourceClaimTemplate"),
+        "{errors}"
     );
 }
