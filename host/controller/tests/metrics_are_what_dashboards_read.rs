@@ -235,16 +235,11 @@ fn the_process_is_measured_under_the_usual_names() {
     const SIZE: f64 = 64.0 * 1024.0 * 1024.0;
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let before = metrics.text().unwrap();
-    let rise = |name: &str, after: &str| value(after, name) - value(&before, name);
-
-    let memory = std::hint::black_box(vec![1_u8; SIZE as usize]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(50) {
-        std::hint::black_box(memory.iter().copied().map(u64::from).sum::<u64>());
+        std::hint::black_box((0_u64..1_000_000).sum::<u64>());
     }
     let after = metrics.text().unwrap();
-    drop(memory);
-
     for (name, kind) in [
         ("process_cpu_seconds", "counter"),
         ("process_resident_memory_bytes", "gauge"),
@@ -255,15 +250,26 @@ fn the_process_is_measured_under_the_usual_names() {
     ] {
         has(&after, &format!("# TYPE {name} {kind}"));
     }
-    let cpu = rise("process_cpu_seconds_total", &after);
+    let cpu = "process_cpu_seconds_total";
+    let cpu = value(&after, cpu) - value(&before, cpu);
     assert!((0.01..600.0).contains(&cpu), "{cpu}");
-    // Other tests of this process take memory and files, and give them back, meanwhile.
+    // Other tests of this process take memory and give it back, some of them a gigabyte, but not at every moment.
     for memory in [
         "process_resident_memory_bytes",
         "process_virtual_memory_bytes",
     ] {
-        let rise = rise(memory, &after);
-        assert!((SIZE * 0.7..SIZE * 16.0).contains(&rise), "{memory} {rise}");
+        let rise = |_| {
+            let before = value(&metrics.text().unwrap(), memory);
+            let taken = std::hint::black_box(vec![1_u8; SIZE as usize]);
+            let after = value(&metrics.text().unwrap(), memory);
+            drop(taken);
+            after - before
+        };
+        let mut rises = (0..50).map(rise);
+        assert!(
+            rises.any(|rise| (SIZE * 0.9..SIZE * 1.5).contains(&rise)),
+            "{memory}"
+        );
     }
     // Files are opened and closed by the hundred, but not at every moment.
     let opened = || {
