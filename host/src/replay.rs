@@ -256,7 +256,7 @@ fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, F
 fn object(bundle: &mut Bundle, name: &str) -> Result<Object, Failure> {
     let value = bundle.take_json(name);
     let value = value.map_err(|error| Failure::from_iter([error]))?;
-    let source = Source::new(&format!("{}:{}", bundle.file, clean(name)), 1);
+    let source = Source::new(format!("{}:{}", bundle.file, clean(name)), 1);
     Object::read(source, value).map_err(|errors| Failure::from_iter(errors.0))
 }
 

@@ -280,5 +280,5 @@ fn is_label(text: &str) -> bool {
 
 /// Whether a text is a DNS subdomain, as names of claims, their templates and device classes are.
 pub(crate) fn is_object_name(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(|part| is_label(part))
+    text.len() <= 253 && text.split('.').all(is_label)
 }
