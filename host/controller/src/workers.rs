@@ -9,36 +9,51 @@ use tokio::time::timeout;
 /// What takes longer is slow.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The text of a large TrainJob has more bytes.
-const LARGE: usize = 64 << 10;
-
-/// The most bytes of text, in KiB, of the large TrainJobs that are read and rendered at once. In memory each is dozens of times as large,
-/// and so is what is made of it.
-const LARGE_AT_ONCE: u32 = 4 << 10;
-
-/// The room for large TrainJobs. Small ones need none.
+/// The room in memory for what is large. What is small needs none.
 #[derive(Debug)]
-pub(crate) struct Room(Arc<Semaphore>);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LARGE_AT_ONCE as usize)))
-    }
+pub(crate) struct Room {
+    free: Arc<Semaphore>,
+    /// What is larger needs room.
+    small: usize,
+    /// In so many parts it is given out.
+    parts: u32,
+    /// The size of a part.
+    part: usize,
 }
 
 impl Room {
-    /// Waits until there is room for a TrainJob with so many bytes of text. The worker is lent to others meanwhile.
-    pub(crate) async fn of(&self, bytes: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
-        if bytes <= LARGE {
+    /// For TrainJobs that are read and worked on, by the bytes of their texts. In memory each is dozens of times as large, and so is
+    /// what is made of it.
+    pub(crate) fn of_texts() -> Self {
+        Self::new(64 << 10, 4 << 10, 1 << 10)
+    }
+
+    /// For renderings, by the values of the runtime's template: for each, a rendering takes some 500 bytes, however short the value. A
+    /// rendering that waits has its TrainJob's room, and one that has that never waits for it again, so that none waits for the other.
+    pub(crate) fn of_renderings() -> Self {
+        Self::new(16 << 10, 512, 1 << 10)
+    }
+
+    fn new(small: usize, parts: u32, part: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(parts as usize)),
+            small,
+            parts,
+            part,
+        }
+    }
+
+    /// Waits until there is room for so much. The worker is lent to others meanwhile.
+    pub(crate) async fn of(&self, size: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
+        if size <= self.small {
             return None;
         }
-        let size = u32::try_from(bytes >> 10).unwrap_or(LARGE_AT_ONCE);
-        let room = self.0.clone();
-        if let Ok(permit) = room.clone().try_acquire_many_owned(size.min(LARGE_AT_ONCE)) {
+        let parts = u32::try_from(size / self.part).unwrap_or(self.parts);
+        let (free, parts) = (self.free.clone(), parts.min(self.parts));
+        if let Ok(permit) = free.clone().try_acquire_many_owned(parts) {
             return Some(permit);
         }
-        let wait = room.acquire_many_owned(size.min(LARGE_AT_ONCE));
-        worker.lend_while(wait).await.ok()
+        worker.lend_while(free.acquire_many_owned(parts)).await.ok()
     }
 }
 
@@ -123,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn few_large_train_jobs_are_in_memory_at_once_and_hold_up_no_small_one() {
-        let (workers, room) = (Workers::new(1), Room::default());
+        let (workers, room) = (Workers::new(1), Room::of_texts());
         let worker = workers.free().await;
         let large = 1 << 20;
         let mut held = Vec::new();
@@ -135,12 +150,29 @@ mod tests {
         assert!(waits.as_mut().now_or_never().is_none());
         // It has lent its worker, and a small one needs no room.
         let other = workers.free().now_or_never().unwrap();
-        assert!(room.of(LARGE, &other).await.is_none());
+        assert!(room.of(64 << 10, &other).await.is_none());
         drop((other, held.pop()));
         assert!(waits.await.is_some());
         // One that is larger than all of it waits until it is alone.
         drop(held);
         assert!(room.of(1 << 30, &worker).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn few_large_runtimes_are_rendered_at_once_and_hold_up_no_small_one() {
+        let (workers, room) = (Workers::new(1), Room::of_renderings());
+        let worker = workers.free().await;
+        let held = [
+            room.of(230_000, &worker).await.unwrap(),
+            room.of(230_000, &worker).await.unwrap(),
+        ];
+        let waits = room.of(230_000, &worker);
+        tokio::pin!(waits);
+        assert!(waits.as_mut().now_or_never().is_none());
+        let other = workers.free().now_or_never().unwrap();
+        assert!(room.of(10_000, &other).await.is_none());
+        drop((other, held));
+        assert!(waits.await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

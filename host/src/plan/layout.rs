@@ -118,6 +118,22 @@ struct Page {
     layers: Vec<Vec<usize>>,
 }
 
+/// Neighbors that stand as close to each other as they can.
+struct Group {
+    /// The sum of where the members want to stand, less their distances from the first.
+    wanted: f64,
+    count: f64,
+    /// The items, each with its distance from the first.
+    members: Vec<(usize, f64)>,
+}
+
+impl Group {
+    /// Where the first of them stands.
+    fn mean(&self) -> f64 {
+        self.wanted / self.count
+    }
+}
+
 impl Page {
     fn new(blocks: &[Block], linked: &[usize], ranks: &BTreeMap<usize, usize>) -> Self {
         let mut page = Self {
@@ -227,24 +243,32 @@ impl Page {
     /// Places the items of a layer in that order, as near as they can be to where they want to stand: neighbors that would overlap
     /// form a group that stands at the mean of what they want.
     fn place(&mut self, items: &[usize]) {
-        // The sum of what the members want, less their distances from the first; how many; and the items with those distances.
-        let mut groups: Vec<(f64, f64, Vec<(usize, f64)>)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         let mut before: Option<(f64, f64)> = None;
         for item in items {
             let half = self.items.get(*item).map_or(0.0, |item| item.half);
             let distance = before.map_or(0.0, |(distance, other)| distance + other + GAP + half);
             before = Some((distance, half));
-            let mut group = (self.wanted(*item) - distance, 1.0, vec![(*item, distance)]);
-            while let Some(last) = groups.pop_if(|last| last.0 / last.1 > group.0 / group.1) {
-                let members = last.2.into_iter().chain(group.2);
-                group = (last.0 + group.0, last.1 + group.1, members.collect());
+            let mut group = Group {
+                wanted: self.wanted(*item) - distance,
+                count: 1.0,
+                members: vec![(*item, distance)],
+            };
+            while let Some(last) = groups.pop_if(|last| last.mean() > group.mean()) {
+                let members = last.members.into_iter().chain(group.members);
+                group = Group {
+                    wanted: last.wanted + group.wanted,
+                    count: last.count + group.count,
+                    members: members.collect(),
+                };
             }
             groups.push(group);
         }
-        for (sum, count, members) in groups {
-            for (item, distance) in members {
+        for group in groups {
+            let mean = group.mean();
+            for (item, distance) in group.members {
                 if let Some(item) = self.items.get_mut(item) {
-                    item.x = sum / count + distance;
+                    item.x = mean + distance;
                 }
             }
         }

@@ -96,8 +96,9 @@ pub struct Reconciler {
     emitted: Emitted,
     /// What all TrainJobs are rendered from.
     common: inputs::Common,
-    /// The room in memory for large TrainJobs.
+    /// The room in memory for large TrainJobs, and for renderings on large runtimes.
     room: Room,
+    rendering_room: Room,
     /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
     known: Mutex<HashMap<Key, children::Known>>,
     /// JobSets that are gone. One that ended would be made again, and run again, where its TrainJob does not say so yet.
@@ -136,7 +137,8 @@ impl Reconciler {
             interests: Arc::new(Interests::new(reach)),
             emitted,
             common: inputs::Common::new(&plugins, write_defaults),
-            room: Room::default(),
+            room: Room::of_texts(),
+            rendering_room: Room::of_renderings(),
             client,
             stores,
             plugins,

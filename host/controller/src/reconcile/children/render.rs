@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use trainyard_api::TrainJob;
 use trainyard_api::runtime::RuntimeKind;
 use trainyard_model::deadline::Deadline;
@@ -134,7 +135,9 @@ impl Pass<'_> {
         } else {
             Arc::new(Lookups::default())
         };
+        let size = values(&snapshot.runtime.template.spec);
         loop {
+            let room = self.reconciler.rendering_room.of(size, self.worker).await;
             let rendering = Rendering {
                 job: self.job.clone(),
                 namespace: self.key.namespace.clone(),
@@ -143,7 +146,11 @@ impl Pass<'_> {
                 lookups: lookups.clone(),
                 write_defaults: self.reconciler.write_defaults,
             };
-            let made = self.on_thread(move |renderer, deadline| rendering.run(renderer, deadline));
+            let made = self.on_thread(move |renderer, deadline| {
+                let made = rendering.run(renderer, deadline);
+                drop(room);
+                made
+            });
             match made.await? {
                 // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too
                 // large for a snapshot only a digest is: it is looked up again, and has to be what it was.
@@ -265,6 +272,16 @@ impl Rendering {
             renewed,
         })
     }
+}
+
+/// How many values there are in JSON, lists and objects among them.
+fn values(json: &Value) -> usize {
+    let below = match json {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    };
+    below + 1
 }
 
 /// Whether plugins ask for nothing but what a snapshot holds digests of.
