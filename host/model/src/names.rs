@@ -93,15 +93,9 @@ pub(crate) const NO_KIND: &str =
 /// the API server.
 #[must_use]
 pub fn is_api_version(text: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'-'))
-    };
     match text.split_once('/') {
-        Some((group, version)) => part(group) && part(version),
-        None => part(text),
+        Some((group, version)) => is_dns_subdomain(group) && is_dns_label(version),
+        None => is_dns_label(text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every field of every JobSet of tests/cases has an answer: who set it, or the runtime's field that it was taken from,
 //! with the value that the runtime really has there. The TrainJobs come in as an API server lets them in, and run through
-//! the real Torch.
+//! the real plugins.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,17 +12,43 @@
 use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, path::Segment};
-use trainyard_model::{plugin::Settings, policy::Policy};
-use trainyard_render::{Catalog, ClusterFacts, Provenance, Rendered, Renderer, Setter};
+use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
+use trainyard_model::{lookup::Lookups, plugin::Settings, policy::Policy};
+use trainyard_render::{
+    Catalog, ClusterFacts, Job, Problem, Provenance, Rendered, Renderer, Setter,
+};
 use trainyard_schema::Admission;
 use trainyard_sdk::native::NativePolicy;
 
-/// Torch as it is, with no sandbox around it.
+/// The built-in plugins as they are, with no sandbox around them.
 fn renderer() -> Renderer {
-    let torch = NativePolicy::new(&trainyard_plugin_torch::PLUGIN, Settings::built_in()).unwrap();
-    let torch: Arc<dyn Policy> = Arc::new(torch);
-    Renderer::new([torch], ClusterFacts::default()).unwrap()
+    let built_ins = [trainyard_plugin_dra::PLUGIN, trainyard_plugin_torch::PLUGIN];
+    let policies = built_ins.map(|parts| -> Arc<dyn Policy> {
+        Arc::new(NativePolicy::new(&parts, Settings::built_in()).unwrap())
+    });
+    Renderer::new(policies, ClusterFacts::default()).unwrap()
+}
+
+/// Renders a TrainJob with what its plugins look up.
+fn rendered(renderer: &Renderer, catalog: &Catalog, job: &Job) -> Result<Rendered, Vec<Problem>> {
+    let mut lookups = Arc::new(Lookups::default());
+    loop {
+        let problems = match renderer.render(&job.job, &job.runtime, "default", &lookups) {
+            Ok(rendered) => return Ok(rendered),
+            Err(problems) => problems,
+        };
+        let missing = problems.iter().filter_map(Problem::missing);
+        let answers: Vec<_> = missing
+            .filter_map(|key| Some((key.clone(), catalog.answer(job, key)?)))
+            .collect();
+        if answers.is_empty() {
+            return Err(problems);
+        }
+        let known = Arc::make_mut(&mut lookups);
+        for (key, answer) in answers {
+            known.insert(key, answer);
+        }
+    }
 }
 
 /// What becomes of the TrainJobs of all cases, each with its runtime. A case that says what its objects are has no TrainJob
@@ -43,8 +69,10 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         let errors = errors.iter().map(ToString::to_string);
         let mut failed: Vec<String> = inputs.errors.iter().map(ToString::to_string).collect();
         failed.extend(errors);
-        for job in &catalog.jobs {
-            match renderer.render(&job.job, &job.runtime, "default", &Arc::default()) {
+        // Those of another controller are printed by none of the commands.
+        let is_mine = |job: &&Job| job.job.managed_by == names::MANAGED_BY_TRAINER;
+        for job in catalog.jobs.iter().filter(is_mine) {
+            match rendered(&renderer, &catalog, job) {
                 Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),
                 Err(problems) => failed.extend(problems.iter().map(ToString::to_string)),
             }
