@@ -28,9 +28,10 @@ impl Room {
         Self::new(64 << 10, 4 << 10, 1 << 10)
     }
 
-    /// For renderings, by the values of the runtime's template: for each, a rendering takes some 500 bytes, however short the value. A
-    /// rendering that waits has its TrainJob's room, and one that has that never waits for it again, so that none waits for the other.
-    pub(crate) fn of_renderings() -> Self {
+    /// For TrainJobs of large runtimes, by the values of the runtime: for each, what is made of it takes some 500 bytes until it is
+    /// applied, however short the value. A TrainJob that waits for it has its room by text already, and one that has both waits for
+    /// neither again, so that none waits for another that waits for it.
+    pub(crate) fn of_runtimes() -> Self {
         Self::new(16 << 10, 512, 1 << 10)
     }
 
@@ -43,9 +44,14 @@ impl Room {
         }
     }
 
+    /// Whether so much needs room.
+    pub(crate) const fn is_for(&self, size: usize) -> bool {
+        size > self.small
+    }
+
     /// Waits until there is room for so much. The worker is lent to others meanwhile.
     pub(crate) async fn of(&self, size: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
-        if size <= self.small {
+        if !self.is_for(size) {
             return None;
         }
         let parts = u32::try_from(size / self.part).unwrap_or(self.parts);
@@ -159,8 +165,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_large_runtimes_are_rendered_at_once_and_hold_up_no_small_one() {
-        let (workers, room) = (Workers::new(1), Room::of_renderings());
+    async fn few_train_jobs_of_large_runtimes_are_in_memory_at_once_and_hold_up_no_small_one() {
+        let (workers, room) = (Workers::new(1), Room::of_runtimes());
         let worker = workers.free().await;
         let held = [
             room.of(230_000, &worker).await.unwrap(),

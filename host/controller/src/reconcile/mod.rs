@@ -96,9 +96,9 @@ pub struct Reconciler {
     emitted: Emitted,
     /// What all TrainJobs are rendered from.
     common: inputs::Common,
-    /// The room in memory for large TrainJobs, and for renderings on large runtimes.
+    /// The room in memory for large TrainJobs, and for those of large runtimes.
     room: Room,
-    rendering_room: Room,
+    runtime_room: Room,
     /// What was seen of each TrainJob's JobSet and what stands beside it, when it was as its TrainJob wants it.
     known: Mutex<HashMap<Key, children::Known>>,
     /// JobSets that are gone. One that ended would be made again, and run again, where its TrainJob does not say so yet.
@@ -138,7 +138,7 @@ impl Reconciler {
             emitted,
             common: inputs::Common::new(&plugins, write_defaults),
             room: Room::of_texts(),
-            rendering_room: Room::of_renderings(),
+            runtime_room: Room::of_runtimes(),
             client,
             stores,
             plugins,

@@ -15,7 +15,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GetParams, Patch};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit};
 use trainyard_api::TrainJob;
 use trainyard_model::deadline::Deadline;
 use trainyard_model::object::ObjectKind;
@@ -51,6 +51,8 @@ struct Pass<'a> {
     inputs: Inputs,
     /// Its room in memory, if it is large.
     _room: Option<OwnedSemaphorePermit>,
+    /// The same of its runtime, once that is known.
+    runtime_room: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
 /// What was done for a TrainJob.
@@ -196,6 +198,7 @@ impl Reconciler {
             was_deleted: self.departed.was_deleted(key, &state.uid),
             inputs: Inputs::of(&self.common, state),
             _room: room,
+            runtime_room: OnceCell::new(),
         })
     }
 
@@ -266,6 +269,16 @@ fn warning(error: &ReconcileError) -> Warning {
 }
 
 impl Pass<'_> {
+    /// Waits until there is room in memory for a runtime of so many values. Once for the pass: a pass that has room never waits for
+    /// more of it.
+    async fn make_room(&self, values: usize) {
+        let room = &self.reconciler.runtime_room;
+        if room.is_for(values) {
+            let room = || room.of(values, self.worker);
+            self.runtime_room.get_or_init(room).await;
+        }
+    }
+
     /// Does something on a thread that may be blocked: reading, rendering and writing may take long.
     async fn on_thread<T: Send + 'static>(
         &self,

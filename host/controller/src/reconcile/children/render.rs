@@ -135,9 +135,9 @@ impl Pass<'_> {
         } else {
             Arc::new(Lookups::default())
         };
-        let size = values(&snapshot.runtime.template.spec);
+        self.make_room(values(&snapshot.runtime.template.spec))
+            .await;
         loop {
-            let room = self.reconciler.rendering_room.of(size, self.worker).await;
             let rendering = Rendering {
                 job: self.job.clone(),
                 namespace: self.key.namespace.clone(),
@@ -146,11 +146,7 @@ impl Pass<'_> {
                 lookups: lookups.clone(),
                 write_defaults: self.reconciler.write_defaults,
             };
-            let made = self.on_thread(move |renderer, deadline| {
-                let made = rendering.run(renderer, deadline);
-                drop(room);
-                made
-            });
+            let made = self.on_thread(move |renderer, deadline| rendering.run(renderer, deadline));
             match made.await? {
                 // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too
                 // large for a snapshot only a digest is: it is looked up again, and has to be what it was.

@@ -1,5 +1,7 @@
 //! The snapshot of a TrainJob in the cluster.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::Patch;
@@ -213,6 +215,9 @@ impl Pass<'_> {
                 &map.metadata,
             ));
         }
+        let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
+        // A value takes four bytes or more, but for empty lists.
+        self.make_room(texts.sum::<usize>() / 4).await;
         let job = self.job.clone();
         let read = move |renderer: &Renderer, _: &Deadline| {
             Snapshot::from_config_map(&map, &job, renderer.most_objects())
