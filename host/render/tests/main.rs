@@ -6,6 +6,7 @@ mod every_field_of_a_job_set_is_explained;
 mod every_legal_order_gives_the_same_bytes;
 mod missing_runtimes_take_little;
 mod no_plugin_overwrites_another;
+mod overrides_reach_their_containers;
 mod patches_say_who_set_what;
 mod rendering_ends_in_time;
 mod what_is_gone_or_new_is_explained;

@@ -36,6 +36,7 @@ pub struct Scripted {
     pub limits: Limits,
     pub active_when: String,
     pub node_sets: Value,
+    pub config_schema: Value,
     script: Script,
 }
 
@@ -56,6 +57,7 @@ impl Scripted {
             limits: Limits::default(),
             active_when: "plugins".to_owned(),
             node_sets: json!([]),
+            config_schema: Value::Null,
             script: Arc::new(script),
         }
     }
@@ -65,12 +67,15 @@ impl Scripted {
             let of_list = self.claims.iter().filter(|(list, _)| *list == wanted);
             of_list.map(|(_, path)| path).collect()
         };
-        let manifest = json!({
+        let mut manifest = json!({
             "name": self.name, "version": "1.0.0", "contract": VERSION,
             "activeWhen": self.active_when, "nodeSets": self.node_sets,
             "phases": ["transform", "build", "check"], "reservedEnv": self.reserved_env,
             "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
         });
+        if !self.config_schema.is_null() {
+            manifest["configSchema"] = self.config_schema.clone();
+        }
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let settings = Settings {
             after: self.after.clone(),

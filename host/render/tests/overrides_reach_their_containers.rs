@@ -1,0 +1,147 @@
+//! A TrainJob's overrides reach the containers that they are for: the command the trainer, resources the nodes, image and env both.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use serde_json::{Value, json};
+use trainyard_model::{call::Call, policy::Phase};
+use trainyard_render::Rendered;
+
+use crate::common::{Scripted, render_edited, texts};
+
+/// A launcher of its own, as MPI has it: the trainer is the launcher, and `numNodes` counts the pods of `node`.
+const RUNTIME: &str = r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: runtime}
+spec:
+  mlPolicy: {mpi: {numProcPerNode: 1}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: launcher
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, image: base:1, command: [mpirun], resources: {limits: {cpu: 1}}}]}}}
+      - name: node
+        template: {spec: {template: {spec: {containers: [{name: node, image: base:1, command: [sshd]}]}}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: job}
+spec:
+  runtimeRef: {name: runtime}
+  trainer:
+    numNodes: 4
+    image: mine:2
+    command: [mpirun, train]
+    args: [--fast]
+    env: [{name: A, value: b}]
+    resourcesPerNode: {requests: {cpu: 8}, limits: {nvidia.com/gpu: 4}}
+"#;
+
+/// The policy whose `nodeSets` name these pod sets.
+fn mpi(node_sets: Value) -> Scripted {
+    let mut mpi = Scripted::new("mpi", &[], |_: Phase, _: &mut Call| Ok(()));
+    mpi.active_when = "mlPolicy.mpi".to_owned();
+    mpi.node_sets = node_sets;
+    mpi.config_schema = schema();
+    mpi
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"numProcPerNode": {"type": "integer"}}})
+}
+
+/// The container `node` of a replicated job.
+fn container(rendered: &Rendered, replicated_job: usize) -> Value {
+    let job = &rendered.job_set["spec"]["replicatedJobs"][replicated_job];
+    job["template"]["spec"]["template"]["spec"]["containers"][0].clone()
+}
+
+#[test]
+fn a_launcher_keeps_its_resources_and_runs_the_command() {
+    let mpi = mpi(json!([{"podSet": "node"}]));
+    let rendered = render_edited(&[mpi], |_| RUNTIME.to_owned()).unwrap();
+    let (launcher, node) = (container(&rendered, 0), container(&rendered, 1));
+    let env = json!([{"name": "A", "value": "b"}]);
+    assert_eq!(
+        launcher,
+        json!({
+            "name": "node", "image": "mine:2", "command": ["mpirun", "train"], "args": ["--fast"],
+            "resources": {"limits": {"cpu": 1}}, "env": env,
+        })
+    );
+    assert_eq!(
+        node,
+        json!({
+            "name": "node", "image": "mine:2", "command": ["sshd"], "env": env,
+            "resources": {"requests": {"cpu": "8"}, "limits": {"nvidia.com/gpu": "4"}},
+        })
+    );
+}
+
+#[test]
+fn a_launcher_that_is_a_node_gets_the_resources_of_one() {
+    let mpi = mpi(json!([{"podSet": "node"}, {"podSet": "launcher"}]));
+    let edit = |_| RUNTIME.replace("limits: {cpu: 1}", "requests: {cpu: 1}");
+    let rendered = render_edited(&[mpi], edit).unwrap();
+    for replicated_job in [0, 1] {
+        let container = container(&rendered, replicated_job);
+        assert_eq!(container["resources"]["requests"]["cpu"], "8");
+        assert_eq!(container["image"], "mine:2");
+    }
+    assert_eq!(container(&rendered, 1)["command"], json!(["sshd"]));
+    let counts = rendered.job_set["spec"]["replicatedJobs"]
+        .as_array()
+        .unwrap();
+    let counts: Vec<_> = counts
+        .iter()
+        .map(|job| job["template"]["spec"]["parallelism"].as_u64())
+        .collect();
+    assert_eq!(counts, [Some(1), Some(3)]);
+}
+
+#[test]
+fn a_node_without_its_container_is_named() {
+    let mpi = mpi(json!([{"podSet": "node"}]));
+    let edit = |_| {
+        RUNTIME.replace(
+            "[{name: node, image: base:1, command: [sshd]}]",
+            "[{name: worker, image: base:1}]",
+        )
+    };
+    let problems = render_edited(&[mpi], edit).unwrap_err();
+    assert_eq!(
+        texts(&problems),
+        [
+            "spec.trainer: has nowhere to go: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
+        ]
+    );
+}
+
+/// What an API server writes where nothing was written is no one's wish.
+#[test]
+fn a_number_of_processes_is_explicit_where_a_person_gave_it() {
+    let explicit = |text: &str| {
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let told = seen.clone();
+        let mut mpi = Scripted::new("mpi", &[], move |_: Phase, call: &mut Call| {
+            let job = call.context_job(Call::CONTEXT)?;
+            *told.lock().unwrap() = Some(call.job_processes_per_node(job)?);
+            Ok(())
+        });
+        mpi.active_when = "mlPolicy.mpi".to_owned();
+        mpi.config_schema = schema();
+        mpi.node_sets = json!([{"podSet": "node"}]);
+        let edit = |_| RUNTIME.replace("numProcPerNode: 1", text);
+        render_edited(&[mpi], edit).unwrap();
+        seen.lock().unwrap().unwrap()
+    };
+    assert_eq!(explicit("numProcPerNode: 1"), None);
+    assert_eq!(explicit("numProcPerNode: 2"), Some(2));
+}
