@@ -72,7 +72,7 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 .PHONY: growth
 growth: setup ## Count how the cost of a rendering grows with what a TrainJob has much of; needs valgrind, takes minutes.
 	@if command -v valgrind >/dev/null; then \
-	  $(CARGO) build --locked -p trainyard-render --example growth && tools/growth.sh; \
+	  $(CARGO) build --locked $(FEATURES) -p trainyard-render --example growth && tools/growth.sh; \
 	else \
 	  echo "skipped: growth needs valgrind"; \
 	fi
