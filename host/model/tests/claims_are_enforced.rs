@@ -615,6 +615,23 @@ fn a_host_port_needs_a_grant() {
         free.container_put_port(node, &zero),
         Err(Fault::Argument("the host port is 0".to_owned()))
     );
+    let at = |address: &str| Port {
+        host_ip: Some(address.to_owned()),
+        ..plain.clone()
+    };
+    assert_eq!(
+        free.container_put_port(node, &at("node-1")),
+        Err(Fault::Argument("`node-1` is no IP address".to_owned()))
+    );
+    free.container_put_port(node, &at("192.0.2.1")).unwrap();
+    assert_eq!(
+        free.container_port(node, 80, "TCP"),
+        Ok(Some(at("192.0.2.1")))
+    );
+    assert!(matches!(
+        own.container_put_port(node, &at("192.0.2.1")),
+        Err(Fault::NotGranted { .. })
+    ));
 }
 
 #[test]
@@ -659,7 +676,21 @@ fn a_mount_is_one_that_kubernetes_takes() {
                 mount_propagation: text("Both"),
                 ..plain.clone()
             },
-            "the mount propagation `Both` is none of None, HostToContainer, Bidirectional",
+            "`mount-propagation` is `Both`, which is none of None, HostToContainer, Bidirectional",
+        ),
+        (
+            Mount {
+                recursive_read_only: text("Always"),
+                ..plain.clone()
+            },
+            "`recursive-read-only` is `Always`, which is none of Disabled, IfPossible, Enabled",
+        ),
+        (
+            Mount {
+                recursive_read_only: text("Enabled"),
+                ..plain.clone()
+            },
+            "a recursive read-only mount is not read-only, or has a mount propagation",
         ),
     ] {
         let fault = call.container_put_mount(node, &wrong).unwrap_err();

@@ -60,9 +60,18 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::ResourceClaimUses => (&["resources", "claims"], List(By("name"))),
         Field::Count => (&["template", "spec", "parallelism"], Job),
         Field::Replicas => (&["replicas"], Job),
-        Field::Objects | Field::JobSpec | Field::Lookups | Field::Devices | Field::Placement => {
-            (&[], Elsewhere)
-        }
+        Field::SchedulingGates
+        | Field::Tolerations
+        | Field::AffinityTerms
+        | Field::DnsSearches
+        | Field::FsGroup
+        | Field::PodRaw
+        | Field::ContainerRaw
+        | Field::Objects
+        | Field::JobSpec
+        | Field::Lookups
+        | Field::Devices
+        | Field::Placement => (&[], Elsewhere),
     }
 }
 

@@ -53,14 +53,14 @@ macro_rules! handles {
             /// What another method borrows of it.
             #[cfg(target_family = "wasm")]
             #[allow(dead_code)]
-            pub(crate) fn raw(&self) -> &crate::contract::raw::$handle {
+            pub(crate) fn lend(&self) -> &crate::contract::raw::$handle {
                 &self.0
             }
 
             /// What another method borrows of it.
             #[cfg(not(target_family = "wasm"))]
             #[allow(dead_code)]
-            pub(crate) fn raw(&self) -> crate::contract::raw::$handle {
+            pub(crate) fn lend(&self) -> crate::contract::raw::$handle {
                 *self.0
             }
         }

@@ -26,6 +26,13 @@ impl Port {
         self.host_port = Some(number);
         self
     }
+
+    /// The same port, whose port of the machine listens at one address of it.
+    #[must_use]
+    pub fn host_ip(mut self, address: impl Into<String>) -> Self {
+        self.host_ip = Some(address.into());
+        self
+    }
 }
 
 impl Mount {
@@ -64,6 +71,14 @@ impl Mount {
     #[must_use]
     pub fn mount_propagation(mut self, propagation: impl Into<String>) -> Self {
         self.mount_propagation = Some(propagation.into());
+        self
+    }
+
+    /// The same mount, read-only with all that is mounted below it: `IfPossible` or `Enabled`.
+    #[must_use]
+    pub fn recursive_read_only(mut self, how: impl Into<String>) -> Self {
+        self.read_only = true;
+        self.recursive_read_only = Some(how.into());
         self
     }
 }

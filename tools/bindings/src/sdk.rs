@@ -227,7 +227,7 @@ fn params(method: &Method) -> anyhow::Result<(String, String)> {
         params.push(format!("{name}: {}", borrowed(ty)?));
         args.push(match ty {
             Type::Record(_) => format!("&{name}.clone().into()"),
-            Type::Borrow(_) => format!("{name}.raw()"),
+            Type::Borrow(_) => format!("{name}.lend()"),
             Type::List(inner) if matches!(**inner, Type::Record(_)) => {
                 format!("&{name}.iter().cloned().map(Into::into).collect::<Vec<_>>()")
             }

@@ -9,6 +9,10 @@ handles! {
     Job,
     /// A handle to a `lookups.lookups`.
     Lookups,
+    /// A handle to a `objects.secret-text`.
+    SecretText,
+    /// A handle to a `objects.key-pair`.
+    KeyPair,
     /// A handle to a `objects.object`.
     Object,
     /// A handle to a `objects.objects`.

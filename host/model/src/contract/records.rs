@@ -24,6 +24,8 @@ pub struct Port {
     pub protocol: String,
     /// The port of the machine that leads to it, from 1; none where no port of the machine does.
     pub host_port: Option<u16>,
+    /// The address of the machine at which that port listens; none where it listens at all of them.
+    pub host_ip: Option<String>,
 }
 
 /// A volume mount. Two mounts are the same when their paths are.
@@ -42,6 +44,9 @@ pub struct Mount {
     /// Which mounts that are made later the container and its machine share there: `None`, `HostToContainer` or
     /// `Bidirectional`; none is as `None`.
     pub mount_propagation: Option<String>,
+    /// Whether what is mounted below a read-only mount is read-only, too: `Disabled`, `IfPossible` or `Enabled`; none
+    /// is as `Disabled`.
+    pub recursive_read_only: Option<String>,
 }
 
 /// One key of a ConfigMap or Secret as a file of a volume.

@@ -110,6 +110,18 @@ fields! {
     PriorityClass PodSet "priority-class" scalar Grant,
     /// Scheduler name.
     SchedulerName PodSet "scheduler-name" scalar Grant,
+    /// Scheduling gates.
+    SchedulingGates PodSet "scheduling-gates" keyed Grant,
+    /// Tolerations that plugins add, by id.
+    Tolerations PodSet "tolerations" keyed Grant,
+    /// Affinity terms that plugins add, by id.
+    AffinityTerms PodSet "affinity-terms" keyed Grant,
+    /// DNS search domains.
+    DnsSearches PodSet "dns-searches" keyed Grant,
+    /// Group of the volumes' files.
+    FsGroup PodSet "fs-group" scalar Grant,
+    /// Members of the pod spec without a field of their own: `raw[hostNetwork]`, `raw[securityContext/runAsUser]`.
+    PodRaw PodSet "raw" keyed Grant,
 
     /// Image.
     Image Container "image" scalar Grant,
@@ -137,6 +149,8 @@ fields! {
     Limits Container "limits" keyed Grant,
     /// Uses of the pod's resource claims.
     ResourceClaimUses Container "resource-claims" keyed Grant,
+    /// Members of the container without a field of their own: `raw[readinessProbe]`, `raw[securityContext/privileged]`.
+    ContainerRaw Container "raw" keyed Grant,
     /// Where a new init container goes: `first`, `before/NAME`, `after/NAME`.
     Placement Container "placement" keyed Host,
 }

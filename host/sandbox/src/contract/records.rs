@@ -15,6 +15,8 @@ records! {
         protocol: String,
         #[component(name = "host-port")]
         host_port: Option<u16>,
+        #[component(name = "host-ip")]
+        host_ip: Option<String>,
     }
     /// `types.mount`
     Mount {
@@ -28,6 +30,8 @@ records! {
         read_only: bool,
         #[component(name = "mount-propagation")]
         mount_propagation: Option<String>,
+        #[component(name = "recursive-read-only")]
+        recursive_read_only: Option<String>,
     }
     /// `types.key-file`
     KeyFile {

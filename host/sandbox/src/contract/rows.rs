@@ -71,16 +71,24 @@ pub(super) const INTERFACES: &[Interface] = &[
     Interface {
         name: "objects",
         members: &[
+            "[method]key-pair.private",
+            "[method]key-pair.public",
             "[method]object.name",
             "[method]object.set-label",
             "[method]object.set-annotation",
             "[method]object.set-body",
             "[method]object.append",
+            "[method]object.append-secret",
             "[method]object.set-binary",
+            "[method]object.set-type",
             "[method]object.set-immutable",
             "[method]object.set-apply",
             "[method]objects.name",
             "[method]objects.emit",
+            "[method]objects.key-pair",
+            "[method]objects.random",
+            "secret-text",
+            "key-pair",
             "object",
             "objects",
         ],
@@ -99,6 +107,8 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]info.set-annotation",
             "[method]info.subdomain",
             "[method]info.cluster-domain",
+            "[method]info.gang-members",
+            "[method]info.gang-requests",
             "[method]pod-set.name",
             "[method]pod-set.ancestor",
             "[method]pod-set.depends-on",
@@ -108,6 +118,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.address-count",
             "[method]pod-set.addresses",
             "[method]pod-set.joined-addresses",
+            "[method]pod-set.hostlist",
             "[method]pod-set.containers",
             "[method]pod-set.init-containers",
             "[method]pod-set.container",
@@ -118,6 +129,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.remove-volume",
             "[method]pod-set.put-empty-dir",
             "[method]pod-set.put-own-config-map",
+            "[method]pod-set.put-own-secret",
             "[method]pod-set.put-raw-volume",
             "[method]pod-set.resource-claims",
             "[method]pod-set.put-resource-claim",
@@ -138,6 +150,16 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.set-priority-class",
             "[method]pod-set.scheduler-name",
             "[method]pod-set.set-scheduler-name",
+            "[method]pod-set.add-scheduling-gate",
+            "[method]pod-set.add-toleration",
+            "[method]pod-set.add-affinity-term",
+            "[method]pod-set.dns-searches",
+            "[method]pod-set.add-dns-search",
+            "[method]pod-set.fs-group",
+            "[method]pod-set.set-fs-group",
+            "[method]pod-set.pod-requests",
+            "[method]pod-set.raw",
+            "[method]pod-set.set-raw",
             "[method]container.name",
             "[method]container.is-init",
             "[method]container.is-sidecar",
@@ -167,6 +189,8 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]container.put-env-field",
             "[method]container.put-env-resource",
             "[method]container.put-env-own-config-map",
+            "[method]container.put-env-own-secret",
+            "[method]container.put-env-raw",
             "[method]container.remove-env",
             "[method]container.ports",
             "[method]container.port",
@@ -183,6 +207,8 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]container.resource-claim-uses",
             "[method]container.put-resource-claim-use",
             "[method]container.remove-resource-claim-use",
+            "[method]container.raw",
+            "[method]container.set-raw",
             "quantity",
             "port",
             "mount",
@@ -210,6 +236,9 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]context.warn",
             "[method]context.error",
             "[method]context.log",
+            "[method]context.keep",
+            "[method]context.kept",
+            "[method]context.fact",
             "[method]context.supports",
             "[method]context.parse-json",
             "[method]context.quantity-ceil",
@@ -277,19 +306,29 @@ fn lookups(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
 }
 
 fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
+    methods!(instance, "secret-text", handle::SecretText {
+    });
+    methods!(instance, "key-pair", handle::KeyPair {
+        "key-pair.private" (encoding: String) -> Resource<handle::SecretText> = key_pair_private(&encoding);
+        "key-pair.public" (encoding: String) -> Resource<handle::SecretText> = key_pair_public(&encoding);
+    });
     methods!(instance, "object", handle::Object {
         "object.name" () -> String = object_name();
         "object.set-label" (key: String, value: String) = object_set_label(&key, &value);
         "object.set-annotation" (key: String, value: String) = object_set_annotation(&key, &value);
         "object.set-body" (json: String) = object_set_body(&json);
         "object.append" (key: String, text: String) = object_append(&key, &text);
+        "object.append-secret" (key: String, text: Resource<handle::SecretText>) = object_append_secret(&key, super::lent(text));
         "object.set-binary" (key: String, value: Vec<u8>) = object_set_binary(&key, &value);
+        "object.set-type" (r#type: String) = object_set_type(&r#type);
         "object.set-immutable" () = object_set_immutable();
         "object.set-apply" (mode: String) = object_set_apply(&mode);
     });
     methods!(instance, "objects", handle::Objects {
         "objects.name" (api_version: String, kind: String, suffix: String, content: Option<String>) -> String = objects_name(&api_version, &kind, &suffix, content.as_deref());
         "objects.emit" (api_version: String, kind: String, suffix: String, content: Option<String>) -> Resource<handle::Object> = objects_emit(&api_version, &kind, &suffix, content.as_deref());
+        "objects.key-pair" (id: String, algorithm: String) -> Resource<handle::KeyPair> = objects_key_pair(&id, &algorithm);
+        "objects.random" (id: String, bytes: u32, encoding: String) -> Resource<handle::SecretText> = objects_random(&id, bytes, &encoding);
     });
     Ok(())
 }
@@ -306,6 +345,8 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "info.set-annotation" (key: String, value: String) = info_set_annotation(&key, &value);
         "info.subdomain" () -> String = info_subdomain();
         "info.cluster-domain" () -> String = info_cluster_domain();
+        "info.gang-members" (pod_sets: Vec<String>) -> u32 = info_gang_members(&pod_sets);
+        "info.gang-requests" (pod_sets: Vec<String>) -> Vec<Quantity> = info_gang_requests(&pod_sets);
     });
     methods!(instance, "pod-set", handle::PodSet {
         "pod-set.name" () -> String = pod_set_name();
@@ -317,6 +358,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.address-count" () -> u32 = pod_set_address_count();
         "pod-set.addresses" (start: u32, max: u32) -> Vec<String> = pod_set_addresses(start, max);
         "pod-set.joined-addresses" (start: u32, max: u32, separator: String) -> String = pod_set_joined_addresses(start, max, &separator);
+        "pod-set.hostlist" () -> String = pod_set_hostlist();
         "pod-set.containers" () -> Vec<Resource<handle::Container>> = pod_set_containers();
         "pod-set.init-containers" () -> Vec<Resource<handle::Container>> = pod_set_init_containers();
         "pod-set.container" (name: String) -> Option<Resource<handle::Container>> = pod_set_container(&name);
@@ -327,6 +369,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.remove-volume" (name: String) = pod_set_remove_volume(&name);
         "pod-set.put-empty-dir" (name: String, medium: Option<String>, size_limit: Option<String>) = pod_set_put_empty_dir(&name, medium.as_deref(), size_limit.as_deref());
         "pod-set.put-own-config-map" (name: String, suffix: String, default_mode: Option<u32>, items: Vec<KeyFile>) = pod_set_put_own_config_map(&name, &suffix, default_mode, &items.into_iter().map(Into::into).collect::<Vec<_>>());
+        "pod-set.put-own-secret" (name: String, suffix: String, default_mode: Option<u32>, items: Vec<KeyFile>) = pod_set_put_own_secret(&name, &suffix, default_mode, &items.into_iter().map(Into::into).collect::<Vec<_>>());
         "pod-set.put-raw-volume" (name: String, source: String) = pod_set_put_raw_volume(&name, &source);
         "pod-set.resource-claims" () -> Vec<PodResourceClaim> = pod_set_resource_claims();
         "pod-set.put-resource-claim" (claim: PodResourceClaim) = pod_set_put_resource_claim(&claim.into());
@@ -347,6 +390,16 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.set-priority-class" (name: String) = pod_set_set_priority_class(&name);
         "pod-set.scheduler-name" () -> Option<String> = pod_set_scheduler_name();
         "pod-set.set-scheduler-name" (name: String) = pod_set_set_scheduler_name(&name);
+        "pod-set.add-scheduling-gate" (name: String) = pod_set_add_scheduling_gate(&name);
+        "pod-set.add-toleration" (id: String, json: String) = pod_set_add_toleration(&id, &json);
+        "pod-set.add-affinity-term" (id: String, at: String, json: String) = pod_set_add_affinity_term(&id, &at, &json);
+        "pod-set.dns-searches" () -> Vec<String> = pod_set_dns_searches();
+        "pod-set.add-dns-search" (domain: String) = pod_set_add_dns_search(&domain);
+        "pod-set.fs-group" () -> Option<i64> = pod_set_fs_group();
+        "pod-set.set-fs-group" (gid: i64) = pod_set_set_fs_group(gid);
+        "pod-set.pod-requests" () -> Vec<Quantity> = pod_set_pod_requests();
+        "pod-set.raw" (member: String) -> Option<Resource<handle::Document>> = pod_set_raw(&member);
+        "pod-set.set-raw" (member: String, json: String) = pod_set_set_raw(&member, &json);
     });
     methods!(instance, "container", handle::Container {
         "container.name" () -> String = container_name();
@@ -378,6 +431,8 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "container.put-env-field" (name: String, path: String) = container_put_env_field(&name, &path);
         "container.put-env-resource" (name: String, container: Option<String>, resource: String, divisor: Option<String>) = container_put_env_resource(&name, container.as_deref(), &resource, divisor.as_deref());
         "container.put-env-own-config-map" (name: String, suffix: String, key: String) = container_put_env_own_config_map(&name, &suffix, &key);
+        "container.put-env-own-secret" (name: String, suffix: String, key: String) = container_put_env_own_secret(&name, &suffix, &key);
+        "container.put-env-raw" (name: String, source: String) = container_put_env_raw(&name, &source);
         "container.remove-env" (name: String) = container_remove_env(&name);
         "container.ports" () -> Vec<Port> = container_ports();
         "container.port" (number: u16, protocol: String) -> Option<Port> = container_port(number, &protocol);
@@ -394,6 +449,8 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "container.resource-claim-uses" () -> Vec<ResourceClaimUse> = container_resource_claim_uses();
         "container.put-resource-claim-use" (r#use: ResourceClaimUse) = container_put_resource_claim_use(&r#use.into());
         "container.remove-resource-claim-use" (name: String) = container_remove_resource_claim_use(&name);
+        "container.raw" (member: String) -> Option<Resource<handle::Document>> = container_raw(&member);
+        "container.set-raw" (member: String, json: String) = container_set_raw(&member, &json);
     });
     Ok(())
 }
@@ -409,6 +466,9 @@ fn context(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         "context.warn" (message: String, field: Option<String>) = context_warn(&message, field.as_deref());
         "context.error" (message: String, field: Option<String>) = context_error(&message, field.as_deref());
         "context.log" (level: String, line: String) = context_log(&level, &line);
+        "context.keep" (key: String, text: String) = context_keep(&key, &text);
+        "context.kept" (key: String) -> Option<String> = context_kept(&key);
+        "context.fact" (name: String) -> Option<String> = context_fact(&name);
         "context.supports" (feature: String) -> bool = context_supports(&feature);
         "context.parse-json" (json: String) -> Option<Resource<handle::Document>> = context_parse_json(&json);
         "context.quantity-ceil" (amount: String) -> Option<i64> = context_quantity_ceil(&amount);

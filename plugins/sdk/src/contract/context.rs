@@ -33,6 +33,14 @@ handles! {
         /// A line for the host's log; the level is `error`, `warn`, `info`, `debug` or `trace`, and any other ends the
         /// call.
         fn log(level: &str, line: &str) = "context.log" context_log(level, line);
+        /// Keeps a text for the later phases of this plugin and TrainJob, under a key, in place of the one that was
+        /// kept there. In transform only.
+        fn keep(key: &str, text: &str) = "context.keep" context_keep(key, text);
+        /// What was kept under the key, in this call or in transform; none where nothing was.
+        fn kept(key: &str) -> Option<String> = "context.kept" context_kept(key);
+        /// A fact that the host knows: `host/version`, or one of those under `facts` in the operator's policy file.
+        /// None where it knows none of that name.
+        fn fact(name: &str) -> Option<String> = "context.fact" context_fact(name);
         /// Whether the host has a feature that came after 1.0.0. Unknown names are false.
         fn supports(feature: &str) -> bool = "context.supports" context_supports(feature);
         /// A JSON text as a document, as annotations hold them; none where it is no JSON. A text of more than 262,144

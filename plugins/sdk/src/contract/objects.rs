@@ -3,6 +3,25 @@
 //! Objects that go to the cluster beside the JobSet. Namespace and owner are the host's.
 
 handles! {
+    /// Text that the host makes when it applies the object in which it stands. No plugin reads it, and neither does
+    /// anything that explains, records or replays: until then a placeholder names its id and its algorithm.
+    SecretText {
+    }
+}
+
+handles! {
+    /// A key pair that the host makes when it applies the object in which it stands.
+    KeyPair {
+        /// The private key: of `ecdsa-p521` as `sec1-pem` or `pkcs8-pem`, of `curve25519` as `z85`. Another encoding
+        /// ends the call.
+        fn private(encoding: &str) -> SecretText = "key-pair.private" key_pair_private(encoding);
+        /// The public key: of `ecdsa-p521` as `openssh` (a line of authorized_keys) or `spki-pem`, of `curve25519` as
+        /// `z85`. Another encoding ends the call.
+        fn public(encoding: &str) -> SecretText = "key-pair.public" key_pair_public(encoding);
+    }
+}
+
+handles! {
     /// One object to emit.
     Object {
         /// Its name, as `objects.name` gives it in every phase.
@@ -15,13 +34,19 @@ handles! {
         /// place of what was set so before. For every kind but ConfigMaps and Secrets; on these, and with `status`,
         /// `metadata` or anything that is no object, it ends the call.
         fn set_body(json: &str) = "object.set-body" object_set_body(json);
-        /// Appends to the text of a key of `data`, which begins empty. For ConfigMaps; a key that holds bytes, or that
-        /// no ConfigMap takes, ends the call.
+        /// Appends to the text of a key, which begins empty. For ConfigMaps and Secrets; a key that holds bytes, or
+        /// that neither takes, ends the call.
         fn append(key: &str, text: &str) = "object.append" object_append(key, text);
-        /// Sets the bytes of a key of `binaryData`. For ConfigMaps; a key that holds text, or that no ConfigMap takes,
-        /// ends the call.
+        /// Appends text that no plugin reads to a key of a Secret. The Secret is then made once and never changed,
+        /// whatever `set_apply` says, since what the host makes is made anew for each. A key pair or random text has
+        /// its place in one object: a second one ends the call.
+        fn append_secret(key: &str, text: &SecretText) = "object.append-secret" object_append_secret(key, text.lend());
+        /// Sets the bytes of a key. For ConfigMaps (`binaryData`) and Secrets; a key that holds text, or that neither
+        /// takes, ends the call.
         fn set_binary(key: &str, value: &[u8]) = "object.set-binary" object_set_binary(key, value);
-        /// Nobody can change its content once it is applied. For ConfigMaps.
+        /// Sets the type of a Secret, as `kubernetes.io/ssh-auth`; `Opaque` where it is not called.
+        fn set_type(r#type: &str) = "object.set-type" object_set_type(r#type);
+        /// Nobody can change its content once it is applied. For ConfigMaps and Secrets.
         fn set_immutable() = "object.set-immutable" object_set_immutable();
         /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing. It is
         /// changed, with `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is
@@ -45,5 +70,11 @@ handles! {
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = "objects.emit" objects_emit(api_version, kind, suffix, content);
+        /// The key pair of that id, in build only: `ecdsa-p521` for SSH, or `curve25519` for CURVE. The same id is the
+        /// same pair, in this plugin and TrainJob; with another algorithm it ends the call.
+        fn key_pair(id: &str, algorithm: &str) -> KeyPair = "objects.key-pair" objects_key_pair(id, algorithm);
+        /// Random bytes of that id as text, in build only, 16 to 1,024 of them, as `hex` or `base64`. The same id is
+        /// the same text; with another length or encoding it ends the call.
+        fn random(id: &str, bytes: u32, encoding: &str) -> SecretText = "objects.random" objects_random(id, bytes, encoding);
     }
 }

@@ -48,6 +48,18 @@ handles! {
         fn subdomain() -> String = "info.subdomain" info_subdomain();
         /// The cluster's DNS domain, as `cluster.local`.
         fn cluster_domain() -> String = "info.cluster-domain" info_cluster_domain();
+        /// How many pods the pod sets of those names have together: the members of a gang. A name that no pod set has
+        /// ends the call, and so does one that is given twice.
+        fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
+        /// What the scheduler counts for all these pods together, sorted by resource; see `pod_requests`.
+        ///
+        /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
+        /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+        /// Needs the claim to read `lookups[v1/LimitRange/*]`.
+        fn gang_requests(pod_sets: &[String]) -> Vec<Quantity> = "info.gang-requests" info_gang_requests(pod_sets);
     }
 }
 
@@ -75,6 +87,9 @@ handles! {
         fn addresses(start: u32, max: u32) -> Vec<String> = "pod-set.addresses" pod_set_addresses(start, max);
         /// The same as one text, which costs half as much on long lists.
         fn joined_addresses(start: u32, max: u32, separator: &str) -> String = "pod-set.joined-addresses" pod_set_joined_addresses(start, max, separator);
+        /// The host names of all pods as one hostlist, the form of Flux and Slurm: `JOB-PODSET-0-[0-3]`, with a comma
+        /// between the jobs.
+        fn hostlist() -> String = "pod-set.hostlist" pod_set_hostlist();
         /// All containers, in the order of the pod's list. Where the name is known, `container` needs no claim.
         ///
         /// Needs the claim to read `pod-sets[P].containers[#]`.
@@ -122,6 +137,12 @@ handles! {
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         /// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
         fn put_own_config_map(name: &str, suffix: &str, default_mode: Option<u32>, items: &[KeyFile]) = "pod-set.put-own-config-map" pod_set_put_own_config_map(name, suffix, default_mode, &items.iter().cloned().map(Into::into).collect::<Vec<_>>());
+        /// A volume over a Secret that this plugin emits in build under the same suffix; the rest is as with
+        /// `put_own_config_map`.
+        ///
+        /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+        /// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
+        fn put_own_secret(name: &str, suffix: &str, default_mode: Option<u32>, items: &[KeyFile]) = "pod-set.put-own-secret" pod_set_put_own_secret(name, suffix, default_mode, &items.iter().cloned().map(Into::into).collect::<Vec<_>>());
         /// Any other volume, as the JSON of its source, an object with one member: `{"persistentVolumeClaim": {...}}`.
         /// Needs a grant of its own.
         ///
@@ -217,6 +238,60 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].scheduler-name`.
         fn set_scheduler_name(name: &str) = "pod-set.set-scheduler-name" pod_set_set_scheduler_name(name);
+        /// The pods begin to be scheduled only once that gate is taken off them; nothing happens where they have it.
+        ///
+        /// Needs the claim to write `pod-sets[P].scheduling-gates[NAME]`.
+        fn add_scheduling_gate(name: &str) = "pod-set.add-scheduling-gate" pod_set_add_scheduling_gate(name);
+        /// A toleration beside those of the runtime, as the JSON of one in a pod spec. The id tells additions of
+        /// plugins apart: the same id once more replaces the first.
+        ///
+        /// Needs the claim to write `pod-sets[P].tolerations[ID]`.
+        fn add_toleration(id: &str, json: &str) = "pod-set.add-toleration" pod_set_add_toleration(id, json);
+        /// An affinity term beside those of the runtime, as the JSON of one in a pod spec. `at` is its list:
+        /// `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`. Alternatives of a
+        /// required node affinity all get the term's expressions, so that it narrows what the runtime asks for, and
+        /// never widens it. The id is as with `add_toleration`.
+        ///
+        /// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
+        fn add_affinity_term(id: &str, at: &str, json: &str) = "pod-set.add-affinity-term" pod_set_add_affinity_term(id, at, json);
+        /// The DNS domains in which the pods look up short names, beside those of the cluster.
+        ///
+        /// Needs the claim to read `pod-sets[P].dns-searches[#]`.
+        fn dns_searches() -> Vec<String> = "pod-set.dns-searches" pod_set_dns_searches();
+        /// One more DNS domain, last; nothing happens where it is there.
+        ///
+        /// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
+        fn add_dns_search(domain: &str) = "pod-set.add-dns-search" pod_set_add_dns_search(domain);
+        /// The group that owns the files of the pods' volumes; none where nobody set one.
+        ///
+        /// Needs the claim to read `pod-sets[P].fs-group`.
+        fn fs_group() -> Option<i64> = "pod-set.fs-group" pod_set_fs_group();
+        /// Sets the group that owns the files of the pods' volumes, from 0 to 2147483647.
+        ///
+        /// Needs the claim to write `pod-sets[P].fs-group`.
+        fn set_fs_group(gid: i64) = "pod-set.set-fs-group" pod_set_set_fs_group(gid);
+        /// What the scheduler counts for one of the pods, sorted by resource: the containers and sidecars together, or
+        /// the largest init container with the sidecars before it, and the overhead. A limit without a request counts
+        /// as one. What the namespace's LimitRanges give by default is in it; so is the overhead of the pod's
+        /// RuntimeClass, for which the plugin claims `lookups[node.k8s.io/v1/RuntimeClass/*]` as well.
+        ///
+        /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
+        /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
+        /// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+        /// Needs the claim to read `lookups[v1/LimitRange/*]`.
+        fn pod_requests() -> Vec<Quantity> = "pod-set.pod-requests" pod_set_pod_requests();
+        /// A member of the pod spec that has no method of its own, as `hostNetwork`; none where it is absent. Of
+        /// `securityContext` and `dnsConfig` it is a member below, as `securityContext/runAsUser`.
+        ///
+        /// Needs the claim to read `pod-sets[P].raw[MEMBER]`.
+        fn raw(member: &str) -> Option<Document> = "pod-set.raw" pod_set_raw(member);
+        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. One that has a method
+        /// of its own ends the call.
+        ///
+        /// Needs the claim to write `pod-sets[P].raw[MEMBER]`.
+        fn set_raw(member: &str, json: &str) = "pod-set.set-raw" pod_set_set_raw(member, json);
     }
 }
 
@@ -335,6 +410,17 @@ handles! {
         /// Needs the claim to write `C.env[NAME]`.
         /// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
         fn put_env_own_config_map(name: &str, suffix: &str, key: &str) = "container.put-env-own-config-map" container_put_env_own_config_map(name, suffix, key);
+        /// Its value is a key of a Secret that this plugin emits in build under the same suffix; the rest is as with
+        /// `put_env`.
+        ///
+        /// Needs the claim to write `C.env[NAME]`.
+        /// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
+        fn put_env_own_secret(name: &str, suffix: &str, key: &str) = "container.put-env-own-secret" container_put_env_own_secret(name, suffix, key);
+        /// Any other source of its value, as `valueFrom` in a pod spec, an object with one member: `{"secretKeyRef":
+        /// {...}}`. Needs a grant of its own; the rest is as with `put-env`.
+        ///
+        /// Needs the claim to write `C.env[NAME]`.
+        fn put_env_raw(name: &str, source: &str) = "container.put-env-raw" container_put_env_raw(name, source);
         /// Takes it out; nothing happens where there is no such env var. What the runtime, a patch or the TrainJob set
         /// is taken out only where the manifest reserves the name, as with `put_env`.
         ///
@@ -348,9 +434,10 @@ handles! {
         ///
         /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
         fn port(number: u16, protocol: &str) -> Option<Port> = "container.port" container_port(number, protocol);
-        /// Adds a port, or replaces the one of the same number and protocol. A host port needs a grant. A name that
-        /// another port of the container has refuses the TrainJob, and so does a host port that another port of the pod
-        /// has; the number 0, also of the host port, or another protocol ends the call.
+        /// Adds a port, or replaces the one of the same number and protocol. A host port or host address needs a grant.
+        /// A name that another port of the container has refuses the TrainJob, and so does a host port that another
+        /// port of the pod has; the number 0, also of the host port, another protocol, or what is no IP address ends
+        /// the call.
         ///
         /// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
         fn put_port(port: &Port) = "container.put-port" container_put_port(&port.clone().into());
@@ -361,7 +448,8 @@ handles! {
         /// Adds a mount, or replaces the one at the same path: `/data/`, `//data` and `/x/../data` are all `/data`.
         /// Without a grant, of volumes that this plugin put, and not over another's mount. A path that is not absolute
         /// or holds `:` ends the call; so do both `sub_path` and `sub_path_expr`, one of them that is not relative or
-        /// holds `..`, and an unknown mount propagation.
+        /// holds `..`, an unknown mount propagation or recursive read-only, and a recursive read-only mount that can be
+        /// written to or has a mount propagation.
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
         fn put_mount(mount: &Mount) = "container.put-mount" container_put_mount(&mount.clone().into());
@@ -410,5 +498,15 @@ handles! {
         ///
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn remove_resource_claim_use(name: &str) = "container.remove-resource-claim-use" container_remove_resource_claim_use(name);
+        /// A member of the container that has no method of its own, as `readinessProbe`; none where it is absent. Of
+        /// `securityContext` it is a member below, as `securityContext/privileged`.
+        ///
+        /// Needs the claim to read `C.raw[MEMBER]`.
+        fn raw(member: &str) -> Option<Document> = "container.raw" container_raw(member);
+        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. One that has a method
+        /// of its own ends the call.
+        ///
+        /// Needs the claim to write `C.raw[MEMBER]`.
+        fn set_raw(member: &str, json: &str) = "container.set-raw" container_set_raw(member, json);
     }
 }

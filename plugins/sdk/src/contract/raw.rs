@@ -7,8 +7,10 @@ mod target {
     pub(crate) use crate::guest::transformer::trainyard::policy::context::Context;
     pub(crate) use crate::guest::transformer::trainyard::policy::job::Job;
     pub(crate) use crate::guest::transformer::trainyard::policy::lookups::Lookups;
+    pub(crate) use crate::guest::transformer::trainyard::policy::objects::KeyPair;
     pub(crate) use crate::guest::transformer::trainyard::policy::objects::Object;
     pub(crate) use crate::guest::transformer::trainyard::policy::objects::Objects;
+    pub(crate) use crate::guest::transformer::trainyard::policy::objects::SecretText;
     pub(crate) use crate::guest::transformer::trainyard::policy::pod_set_info::Container;
     pub(crate) use crate::guest::transformer::trainyard::policy::pod_set_info::Info;
     pub(crate) use crate::guest::transformer::trainyard::policy::pod_set_info::PodSet;
@@ -31,10 +33,12 @@ mod target {
     pub(crate) use trainyard_model::contract::handle::Document;
     pub(crate) use trainyard_model::contract::handle::Info;
     pub(crate) use trainyard_model::contract::handle::Job;
+    pub(crate) use trainyard_model::contract::handle::KeyPair;
     pub(crate) use trainyard_model::contract::handle::Lookups;
     pub(crate) use trainyard_model::contract::handle::Object;
     pub(crate) use trainyard_model::contract::handle::Objects;
     pub(crate) use trainyard_model::contract::handle::PodSet;
+    pub(crate) use trainyard_model::contract::handle::SecretText;
     pub(crate) use trainyard_model::value::Dependency;
     pub(crate) use trainyard_model::value::Devices;
     pub(crate) use trainyard_model::value::Failure;

@@ -23,6 +23,8 @@ records! {
         protocol: String,
         /// The port of the machine that leads to it, from 1; none where no port of the machine does.
         host_port: Option<u16>,
+        /// The address of the machine at which that port listens; none where it listens at all of them.
+        host_ip: Option<String>,
     }
     /// A volume mount. Two mounts are the same when their paths are.
     Mount {
@@ -39,6 +41,9 @@ records! {
         /// Which mounts that are made later the container and its machine share there: `None`, `HostToContainer` or
         /// `Bidirectional`; none is as `None`.
         mount_propagation: Option<String>,
+        /// Whether what is mounted below a read-only mount is read-only, too: `Disabled`, `IfPossible` or `Enabled`;
+        /// none is as `Disabled`.
+        recursive_read_only: Option<String>,
     }
     /// One key of a ConfigMap or Secret as a file of a volume.
     KeyFile {

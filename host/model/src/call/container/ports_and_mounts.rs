@@ -9,6 +9,9 @@ const OWN_MOUNTS: &str = "mounts of the plugin's own volumes";
 /// What the default grant of ports allows.
 const OWN_PORTS: &str = "ports of the container alone";
 
+/// How far what is read-only reaches, as Kubernetes knows it.
+const RECURSIVE_READ_ONLY: [&str; 3] = ["Disabled", "IfPossible", "Enabled"];
+
 /// How mounts spread, as Kubernetes knows it.
 const PROPAGATIONS: [&str; 3] = ["None", "HostToContainer", "Bidirectional"];
 
@@ -23,7 +26,10 @@ impl Call {
         self.meter.add_bytes(
             ports
                 .iter()
-                .map(|p| p.protocol.len() + 16 + p.name.as_ref().map_or(0, String::len))
+                .map(|p| {
+                    let texts = [&p.name, &p.host_ip].into_iter().flatten();
+                    p.protocol.len() + 16 + texts.map(String::len).sum::<usize>()
+                })
                 .sum(),
         )?;
         Ok(ports)
@@ -62,10 +68,16 @@ impl Call {
         if port.host_port == Some(0) {
             return wrong("the host port is 0");
         }
+        if let Some(address) = &port.host_ip {
+            self.meter.text(address)?;
+            if address.parse::<std::net::IpAddr>().is_err() {
+                return wrong(format!("`{}` is no IP address", clean(address)));
+            }
+        }
         let key = format!("{}/{}", port.number, port.protocol);
         self.meter.text(&key)?;
         let grant = self.may_write(target, Touch::Write, Field::Ports, &key)?;
-        if grant == Grant::OwnOnly && port.host_port.is_some() {
+        if grant == Grant::OwnOnly && (port.host_port.is_some() || port.host_ip.is_some()) {
             return Err(self.not_granted(target, Field::Ports, &key, "a host port", OWN_PORTS));
         }
         let json = port_json(port);
@@ -84,7 +96,12 @@ impl Call {
             mounts
                 .iter()
                 .map(|m| {
-                    let texts = [&m.sub_path, &m.sub_path_expr, &m.mount_propagation];
+                    let texts = [
+                        &m.sub_path,
+                        &m.sub_path_expr,
+                        &m.mount_propagation,
+                        &m.recursive_read_only,
+                    ];
                     let more = texts.into_iter().flatten().map(String::len);
                     m.volume.len() + m.path.len() + more.sum::<usize>() + 24
                 })
@@ -104,7 +121,8 @@ impl Call {
         self.meter.text(&mount.path)?;
         let (part, expr) = (mount.sub_path.as_deref(), mount.sub_path_expr.as_deref());
         let propagation = mount.mount_propagation.as_deref();
-        for text in [part, expr, propagation].into_iter().flatten() {
+        let recursive = mount.recursive_read_only.as_deref();
+        for text in [part, expr, propagation, recursive].into_iter().flatten() {
             self.meter.text(text)?;
         }
         if let Some(problem) = mount_problem(mount) {
@@ -200,13 +218,29 @@ fn mount_problem(mount: &Mount) -> Option<String> {
             ));
         }
     }
-    let is_unknown = |propagation: &&str| !PROPAGATIONS.contains(propagation);
-    let unknown = mount.mount_propagation.as_deref().filter(is_unknown)?;
-    Some(format!(
-        "the mount propagation `{}` is none of {}",
-        clean(unknown),
-        PROPAGATIONS.join(", ")
-    ))
+    let choices = [
+        ("mount-propagation", &mount.mount_propagation, PROPAGATIONS),
+        (
+            "recursive-read-only",
+            &mount.recursive_read_only,
+            RECURSIVE_READ_ONLY,
+        ),
+    ];
+    for (name, chosen, known) in choices {
+        let is_unknown = |chosen: &&str| !known.contains(chosen);
+        if let Some(unknown) = chosen.as_deref().filter(is_unknown) {
+            let (unknown, known) = (clean(unknown), known.join(", "));
+            return Some(format!("`{name}` is `{unknown}`, which is none of {known}"));
+        }
+    }
+    let is_recursive = matches!(
+        mount.recursive_read_only.as_deref(),
+        Some("IfPossible" | "Enabled")
+    );
+    let spreads = !matches!(mount.mount_propagation.as_deref(), None | Some("None"));
+    (is_recursive && (!mount.read_only || spreads)).then(|| {
+        "a recursive read-only mount is not read-only, or has a mount propagation".to_owned()
+    })
 }
 
 /// As in a pod spec, where TCP is the default.
@@ -220,6 +254,8 @@ fn port_json(port: &Port) -> Value {
     }
     let host_port = port.host_port;
     object.extend(host_port.map(|number| ("hostPort".to_owned(), Value::from(number))));
+    let host_ip = port.host_ip.as_deref();
+    object.extend(host_ip.map(|address| ("hostIP".to_owned(), Value::from(address))));
     Value::Object(object)
 }
 
@@ -232,6 +268,7 @@ fn mount_json(mount: &Mount, path: &str) -> Value {
         ("subPath", &mount.sub_path),
         ("subPathExpr", &mount.sub_path_expr),
         ("mountPropagation", &mount.mount_propagation),
+        ("recursiveReadOnly", &mount.recursive_read_only),
     ] {
         let text = text.as_deref();
         object.extend(text.map(|text| (name.to_owned(), Value::from(text))));
@@ -243,14 +280,14 @@ fn mount_json(mount: &Mount, path: &str) -> Value {
 }
 
 fn port(value: &Value) -> Option<Port> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
     Some(Port {
-        name: value.get("name").and_then(Value::as_str).map(str::to_owned),
+        name: text("name").map(str::to_owned),
+        host_ip: text("hostIP")
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned),
         number: u16::try_from(value.get("containerPort")?.as_u64()?).ok()?,
-        protocol: value
-            .get("protocol")
-            .and_then(Value::as_str)
-            .unwrap_or("TCP")
-            .to_owned(),
+        protocol: text("protocol").unwrap_or("TCP").to_owned(),
         host_port: value
             .get("hostPort")
             .and_then(Value::as_u64)
@@ -270,6 +307,7 @@ fn mount(value: &Value) -> Option<Mount> {
         sub_path: text("subPath"),
         sub_path_expr: text("subPathExpr"),
         mount_propagation: text("mountPropagation"),
+        recursive_read_only: text("recursiveReadOnly"),
         read_only: value
             .get("readOnly")
             .and_then(Value::as_bool)

@@ -4,6 +4,7 @@ mod addresses;
 mod claims;
 mod devices;
 mod pods;
+mod spec;
 mod volumes;
 
 use serde_json::{Map, Value, json};
