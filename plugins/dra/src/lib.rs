@@ -9,14 +9,14 @@ mod wish;
 
 use trainyard_sdk::{
     Build, Check, Container, Context, Devices, Failure, PodResourceClaim, PodSet, ResourceClaimUse,
-    Transform,
+    Transform, names::is_dns_subdomain,
 };
 
 use self::{
     config::DraConfig,
     count::Counted,
     made::{API, TEMPLATE},
-    wish::{NODE, Source, Wish, Wishes, is_object_name},
+    wish::{NODE, Source, Wish, Wishes},
 };
 
 /// The kind of claims that are there.
@@ -147,12 +147,14 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
 
 /// Claims that no container uses are for the container that trains.
 fn wire(ctx: &Context, set: &PodSet) {
-    let containers = containers(ctx, set);
+    let containers: Vec<_> = containers(ctx, set)
+        .into_iter()
+        .map(|container| (container.resource_claim_uses(), container))
+        .collect();
     let claims = set.resource_claims();
     for claim in &claims {
-        let is_used = containers
-            .iter()
-            .any(|container| uses(container, &claim.name).is_some());
+        let mut uses = containers.iter().flat_map(|(uses, _)| uses);
+        let is_used = uses.any(|one| one.name == claim.name);
         if let (false, Some(node)) = (is_used, set.container(NODE)) {
             ctx.because("no container says that it uses this claim of the pods");
             node.put_resource_claim_use(&ResourceClaimUse {
@@ -161,8 +163,8 @@ fn wire(ctx: &Context, set: &PodSet) {
             });
         }
     }
-    for container in &containers {
-        for one in container.resource_claim_uses() {
+    for (uses, container) in &containers {
+        for one in uses {
             if !claims.iter().any(|claim| claim.name == one.name) {
                 let message = format!(
                     "container `{}` of replicated job `{}` uses the resource claim `{}`, which its pods do not have",
@@ -224,14 +226,20 @@ fn count_devices(ctx: &Context, set: &PodSet, wishes: &[Wish], config: &DraConfi
             continue;
         };
         let source = format!("resource-claim/{}", claim.name);
-        for counted in counted(ctx, set, claim, wishes, config) {
-            if is_used(&one, &counted) {
-                set.put_devices(&Devices {
-                    source: format!("{source}/{}", counted.request),
-                    count: counted.count,
-                    accelerator: counted.accelerator,
-                });
-            }
+        let Some(requests) = counted(ctx, set, claim, wishes, config) else {
+            set.put_devices(&Devices {
+                source,
+                count: None,
+                accelerator: true,
+            });
+            continue;
+        };
+        for counted in requests.iter().filter(|counted| is_used(&one, counted)) {
+            set.put_devices(&Devices {
+                source: format!("{source}/{}", counted.request),
+                count: counted.count,
+                accelerator: counted.accelerator,
+            });
         }
     }
 }
@@ -245,34 +253,30 @@ fn is_used(one: &ResourceClaimUse, counted: &Counted) -> bool {
     request.is_none_or(|request| request == counted.request)
 }
 
-/// What the requests of a claim give.
+/// What the requests of a claim give; none where the number of processes is given, so that no TrainJob waits for the object that
+/// says it.
 fn counted(
     ctx: &Context,
     set: &PodSet,
     claim: &PodResourceClaim,
     wishes: &[Wish],
     config: &DraConfig,
-) -> Vec<Counted> {
+) -> Option<Vec<Counted>> {
     let made = wishes.iter().find(|wish| wish.name == claim.name);
     if let Some(Source::Made(policy)) = made.map(|wish| &wish.source) {
-        return vec![Counted {
+        return Some(vec![Counted {
             request: policy.request.clone(),
             count: Some(policy.count),
             accelerator: config.is_accelerator(&policy.class),
-        }];
+        }]);
     }
     let (kind, name, at) = match (&claim.resource_claim_template, &claim.resource_claim) {
         (Some(name), _) => (TEMPLATE, name, "/spec/spec"),
         (None, Some(name)) => (CLAIM, name, "/spec"),
-        (None, None) => return Vec::new(),
+        (None, None) => return Some(Vec::new()),
     };
     if ctx.job().processes_per_node().is_some() {
-        // Nobody asks for the number, so that nobody waits for the object that says it.
-        return vec![Counted {
-            request: String::new(),
-            count: None,
-            accelerator: true,
-        }];
+        return None;
     }
     let place = || match made {
         Some(wish) => wish.path.clone(),
@@ -282,15 +286,17 @@ fn counted(
             claim.name
         ),
     };
-    if !is_object_name(name) {
+    if !is_dns_subdomain(name) {
         ctx.error(&format!("`{name}` is no name of a {kind}"), Some(&place()));
-        return Vec::new();
+        return Some(Vec::new());
     }
     let Some(object) = ctx.lookups().get(API, kind, name) else {
-        return Vec::new();
+        return Some(Vec::new());
     };
-    count::requests(&object, at, config).unwrap_or_else(|problem| {
-        ctx.error(&format!("{kind} `{name}`: {problem}"), Some(&place()));
-        Vec::new()
-    })
+    Some(
+        count::requests(&object, at, config).unwrap_or_else(|problem| {
+            ctx.error(&format!("{kind} `{name}`: {problem}"), Some(&place()));
+            Vec::new()
+        }),
+    )
 }

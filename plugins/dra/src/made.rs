@@ -1,6 +1,6 @@
 //! ResourceClaimTemplates that are made of a few words, so that a runtime for all namespaces needs none to be there.
 
-use trainyard_sdk::Context;
+use trainyard_sdk::{Context, json::quoted};
 
 /// The API of Dynamic Resource Allocation.
 pub(crate) const API: &str = "resource.k8s.io/v1";
@@ -57,18 +57,4 @@ impl Policy {
             .emit(API, TEMPLATE, &self.suffix(), Some(&content));
         object.set_body(&content);
     }
-}
-
-/// A text as JSON has it.
-fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out += &format!("\\u{:04x}", u32::from(c)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

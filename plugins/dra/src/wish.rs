@@ -1,7 +1,10 @@
 //! What a TrainJob and its runtime ask for beside the claims of the pods: `spec.trainer.resourceClaimsPerNode`, and annotations that
 //! say the same.
 
-use trainyard_sdk::{Context, Document, Failure};
+use trainyard_sdk::{
+    Context, Document, Failure,
+    names::{is_dns_label, is_dns_subdomain},
+};
 
 use crate::made::Policy;
 
@@ -156,7 +159,7 @@ impl Entry<'_> {
             ));
         }
         let name = self.text("name")?;
-        if let Some(name) = name.as_deref().filter(|name| !is_label(name)) {
+        if let Some(name) = name.as_deref().filter(|name| !is_dns_label(name)) {
             let message = format!("`{name}` is no DNS label: at most 63 of a-z, 0-9 and `-`");
             return Err(self.problem("name", &message));
         }
@@ -236,7 +239,7 @@ impl Entry<'_> {
     /// The name of an object; none where it is absent.
     fn object_name(&self, member: &str) -> Result<Option<String>, Failure> {
         let text = self.text(member)?;
-        match text.as_deref().filter(|name| !is_object_name(name)) {
+        match text.as_deref().filter(|name| !is_dns_subdomain(name)) {
             Some(name) => Err(self.problem(member, &format!("`{name}` is no name of an object"))),
             None => Ok(text),
         }
@@ -267,18 +270,4 @@ impl Entry<'_> {
         );
         Failure::from(message).at(&*self.path)
     }
-}
-
-/// Whether a text is a DNS label (RFC 1123), as names of claims in pods are.
-fn is_label(text: &str) -> bool {
-    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=63).contains(&text.len())
-        && text.bytes().all(|b| is_inner(b) || b == b'-')
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
-/// Whether a text is a DNS subdomain, as names of claims, their templates and device classes are.
-pub(crate) fn is_object_name(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_label)
 }

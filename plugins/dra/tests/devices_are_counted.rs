@@ -181,10 +181,21 @@ fn the_operator_says_which_classes_are_accelerators() {
 fn a_template_that_is_not_there_is_waited_for_unless_the_number_is_given() {
     let missing = claimed().all_phases(&PLUGIN).unwrap_err().to_string();
     assert!(missing.contains("ResourceClaimTemplate"), "{missing}");
-    let outcome = claimed().processes_per_node(4).all_phases(&PLUGIN).unwrap();
     let unknown = json!({"count": null, "accelerator": true});
-    assert_eq!(devices(&outcome, ""), Some(unknown));
-    assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
+    for request in [None, Some("a")] {
+        let outcome = mock()
+            .pod_set("node", |set| {
+                set.ancestor("trainer")
+                    .container("node", |c| c.uses_resource_claim("gpu", request))
+                    .resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
+            })
+            .processes_per_node(4)
+            .all_phases(&PLUGIN)
+            .unwrap();
+        let devices = outcome.value("pod-sets[node].devices[resource-claim/gpu]");
+        assert_eq!(devices, Some(unknown.clone()), "{request:?}");
+        assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
+    }
 }
 
 #[test]

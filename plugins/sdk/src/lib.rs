@@ -35,8 +35,10 @@ mod contract;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod guest;
+pub mod json;
 #[cfg(not(target_family = "wasm"))]
 pub mod mock;
+pub mod names;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
 mod parts;
