@@ -1,0 +1,20 @@
+//! Which texts Kubernetes takes as names.
+
+/// Whether the text is a DNS label (RFC 1123), as the name of a container, volume or resource claim of a pod: at most 63 of `a-z`,
+/// `0-9` and `-`, which neither begins nor ends it.
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_part(text)
+}
+
+/// Whether the text is a DNS subdomain (RFC 1123), as the name of most objects: at most 253 characters, of which each part between
+/// dots is like a DNS label of any length.
+#[must_use]
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+fn is_part(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
+}

@@ -1,0 +1,21 @@
+//! What the SDK takes for a name, or writes as JSON, is what the host takes for it: a component can't call the host's own code.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use trainyard_sdk::{json, names};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn names(text in prop_oneof!["[a-z0-9.A_-]{0,8}", "[a-z0-9-]{60,66}", "[a-z0-9.]{250,256}"]) {
+        prop_assert_eq!(names::is_dns_label(&text), trainyard_model::names::is_dns_label(&text));
+        prop_assert_eq!(names::is_dns_subdomain(&text), trainyard_model::names::is_dns_subdomain(&text));
+    }
+
+    #[test]
+    fn quoted_texts(text in any::<String>()) {
+        prop_assert_eq!(serde_json::from_str::<String>(&json::quoted(&text)).unwrap(), text);
+    }
+}
