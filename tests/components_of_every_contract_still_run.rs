@@ -12,11 +12,10 @@ use std::{
 use trainyard_api::{Admitted, Inputs, yaml};
 use trainyard_model::{
     contract::{Age, VERSION, age},
-    lookup::Lookups,
     plugin::Settings,
     policy::Policy,
 };
-use trainyard_render::{Catalog, ClusterFacts, Job, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, ClusterFacts, Renderer};
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen_here};
 
 fn folder() -> PathBuf {
@@ -58,7 +57,8 @@ fn rendered(fixture: &Path) -> (String, String) {
     assert!(errors.is_empty(), "{}", errors[0]);
     let (mut objects, mut warnings) = (Vec::new(), String::new());
     for job in &catalog.jobs {
-        let rendered = render(&renderer, job, &catalog);
+        let rendered = catalog.render(job, &renderer);
+        let rendered = rendered.unwrap_or_else(|problems| panic!("{}", problems[0]));
         objects.extend(rendered.objects.into_iter().map(|object| object.value));
         objects.push(rendered.job_set);
         for warning in rendered.warnings {
@@ -66,24 +66,6 @@ fn rendered(fixture: &Path) -> (String, String) {
         }
     }
     (yaml::write_documents(&objects), warnings)
-}
-
-/// Renders with what the plugins look up in the catalog.
-fn render(renderer: &Renderer, job: &Job, catalog: &Catalog) -> Rendered {
-    let mut lookups = Arc::new(Lookups::default());
-    loop {
-        let result = renderer.render(&job.job, &job.runtime, &job.namespace, &lookups);
-        let problems = match result {
-            Ok(rendered) => return rendered,
-            Err(problems) => problems,
-        };
-        let missing: Vec<_> = problems.iter().filter_map(Problem::missing).collect();
-        assert!(!missing.is_empty(), "{}", problems[0]);
-        let known = Arc::make_mut(&mut lookups);
-        for key in missing {
-            known.insert(key.clone(), catalog.answer(job, key).unwrap());
-        }
-    }
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Files and plugins of one run, and what becomes of each TrainJob.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
-use trainyard_model::lookup::Lookups;
-use trainyard_render::{Catalog, Job, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, Job, Problem, Rendered};
 use trainyard_schema::Admission;
 
 use crate::{
@@ -167,7 +166,7 @@ fn render_run<T: Send>(
     } = run;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &Job| {
-        let rendered = render(&loaded.renderer, job, &catalog);
+        let rendered = catalog.render(job, &loaded.renderer);
         let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
         made
@@ -198,29 +197,6 @@ fn render_run<T: Send>(
     progress.finish();
     done?;
     failure.or_ok((catalog.jobs, loaded))
-}
-
-/// Renders a TrainJob with what its plugins look up in the input.
-fn render(renderer: &Renderer, job: &Job, catalog: &Catalog) -> Result<Rendered, Vec<Problem>> {
-    let mut lookups = Arc::new(Lookups::default());
-    loop {
-        let problems = match renderer.render(&job.job, &job.runtime, &job.namespace, &lookups) {
-            Ok(rendered) => return Ok(rendered),
-            Err(problems) => problems,
-        };
-        let answers: Vec<_> = problems
-            .iter()
-            .filter_map(Problem::missing)
-            .filter_map(|key| Some((key.clone(), catalog.answer(job, key)?)))
-            .collect();
-        if answers.is_empty() {
-            return Err(problems);
-        }
-        let known = Arc::make_mut(&mut lookups);
-        answers
-            .into_iter()
-            .for_each(|(key, answer)| known.insert(key, answer));
-    }
 }
 
 /// The problem with its place in the input, and what helps without a cluster.

@@ -10,9 +10,12 @@ use trainyard_api::{
     Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob, path::PathError,
     runtime::RuntimeKind,
 };
-use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
+use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey, Lookups};
 
-use crate::problem::{About, Problem, Warning};
+use crate::{
+    Rendered, Renderer,
+    problem::{About, Problem, Warning},
+};
 
 /// A TrainJob with its namespace and runtime.
 pub struct Job {
@@ -99,6 +102,33 @@ impl Catalog {
             reader.add(object);
         }
         reader.finish()
+    }
+
+    /// Renders one of the TrainJobs, with what its plugins look up in the input.
+    ///
+    /// # Errors
+    /// All that is wrong with it; a lookup that the input has no answer to is among them ([`Problem::missing`]).
+    pub fn render(&self, job: &Job, renderer: &Renderer) -> Result<Rendered, Vec<Problem>> {
+        let mut lookups = Arc::new(Lookups::default());
+        loop {
+            let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &lookups);
+            let problems = match rendered {
+                Ok(rendered) => return Ok(rendered),
+                Err(problems) => problems,
+            };
+            let answers: Vec<_> = problems
+                .iter()
+                .filter_map(Problem::missing)
+                .filter_map(|key| Some((key.clone(), self.answer(job, key)?)))
+                .collect();
+            if answers.is_empty() {
+                return Err(problems);
+            }
+            let known = Arc::make_mut(&mut lookups);
+            for (key, answer) in answers {
+                known.insert(key, answer);
+            }
+        }
     }
 
     /// The answer to what a plugin asks for; none where the object was not given. Offline, the objects of the input are all

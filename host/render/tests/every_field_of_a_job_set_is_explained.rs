@@ -13,10 +13,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
-use trainyard_model::{lookup::Lookups, plugin::Settings, policy::Policy};
-use trainyard_render::{
-    Catalog, ClusterFacts, Job, Problem, Provenance, Rendered, Renderer, Setter,
-};
+use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_render::{Catalog, ClusterFacts, Job, Provenance, Rendered, Renderer, Setter};
 use trainyard_schema::Admission;
 use trainyard_sdk::native::NativePolicy;
 
@@ -27,28 +25,6 @@ fn renderer() -> Renderer {
         Arc::new(NativePolicy::new(&parts, Settings::built_in()).unwrap())
     });
     Renderer::new(policies, ClusterFacts::default()).unwrap()
-}
-
-/// Renders a TrainJob with what its plugins look up.
-fn rendered(renderer: &Renderer, catalog: &Catalog, job: &Job) -> Result<Rendered, Vec<Problem>> {
-    let mut lookups = Arc::new(Lookups::default());
-    loop {
-        let problems = match renderer.render(&job.job, &job.runtime, "default", &lookups) {
-            Ok(rendered) => return Ok(rendered),
-            Err(problems) => problems,
-        };
-        let missing = problems.iter().filter_map(Problem::missing);
-        let answers: Vec<_> = missing
-            .filter_map(|key| Some((key.clone(), catalog.answer(job, key)?)))
-            .collect();
-        if answers.is_empty() {
-            return Err(problems);
-        }
-        let known = Arc::make_mut(&mut lookups);
-        for (key, answer) in answers {
-            known.insert(key, answer);
-        }
-    }
 }
 
 /// What becomes of the TrainJobs of all cases, each with its runtime. A case that says what its objects are has no TrainJob
@@ -72,7 +48,7 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         // Those of another controller are printed by none of the commands.
         let is_mine = |job: &&Job| job.job.managed_by == names::MANAGED_BY_TRAINER;
         for job in catalog.jobs.iter().filter(is_mine) {
-            match rendered(&renderer, &catalog, job) {
+            match catalog.render(job, &renderer) {
                 Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),
                 Err(problems) => failed.extend(problems.iter().map(ToString::to_string)),
             }
