@@ -688,6 +688,7 @@ fn a_mount_is_one_that_kubernetes_takes() {
         (
             Mount {
                 recursive_read_only: text("Enabled"),
+                read_only: false,
                 ..plain.clone()
             },
             "a recursive read-only mount is not read-only, or has a mount propagation",

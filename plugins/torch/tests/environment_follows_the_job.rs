@@ -3,17 +3,21 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use trainyard_model::plugin::Settings;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};
 
 const NODE: &str = "pod-sets[node].containers[node]";
 
 fn job(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
-    MockJob::new("bert").nodes(4).pod_set("node", |set| {
-        set.ancestor("trainer")
-            .count(4)
-            .container("node", container)
-    })
+    MockJob::new("bert")
+        .settings(Settings::built_in())
+        .nodes(4)
+        .pod_set("node", |set| {
+            set.ancestor("trainer")
+                .count(4)
+                .container("node", container)
+        })
 }
 
 fn env(outcome: &Outcome, name: &str) -> Option<Value> {
@@ -63,11 +67,13 @@ fn processes() {
 #[test]
 fn claimed_devices_are_counted() {
     let with = |count| {
-        let job = MockJob::new("dra").pod_set("node", |set| {
-            set.ancestor("trainer")
-                .container("node", |c| c.request("cpu", "8"))
-                .claimed_devices("gpu", count)
-        });
+        let job = MockJob::new("dra")
+            .settings(Settings::built_in())
+            .pod_set("node", |set| {
+                set.ancestor("trainer")
+                    .container("node", |c| c.request("cpu", "8"))
+                    .claimed_devices("gpu", count)
+            });
         env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap()
     };
     assert_eq!(with(Some(4)), "4");

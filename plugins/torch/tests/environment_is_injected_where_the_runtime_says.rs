@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use trainyard_model::plugin::Settings;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockJob, Outcome};
 
@@ -17,6 +18,7 @@ const VARIABLES: [&str; 5] = [
 
 fn job(targets: Value) -> MockJob {
     MockJob::new("bert")
+        .settings(Settings::built_in())
         .nodes(2)
         .subdomain("ring")
         .config(json!({"envInjection": {"targets": targets}}))
