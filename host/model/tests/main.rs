@@ -1,9 +1,11 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod arguments_are_checked;
 mod claims_are_enforced;
 mod common;
 mod configuration_schemas_are_bounded;
 mod contract_is_documented;
+mod grants_are_enforced;
 mod limits_end_a_call;
 mod manifests_are_checked;
 mod order_is_declared_and_checked;

@@ -27,9 +27,10 @@ use trainyard_model::{
     limits::Limits,
     lookup::{Asker, LookupAnswer, LookupKey, Lookups},
     manifest::Manifest,
-    plugin::{Plugin, Settings},
+    plugin::{Plugin, PluginError, Settings},
     policy::{Ended, Finished, Phase, Policy},
     record::{Field, Fields, PodSet, Record},
+    value::Mount,
 };
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
@@ -72,6 +73,11 @@ pub fn granted(paths: &[&str]) -> Settings {
         grants: Grants::Paths(paths.iter().map(|path| path.parse().unwrap()).collect()),
         ..Settings::default()
     }
+}
+
+/// Loads a plugin with those claims under the default grants and those paths.
+pub fn load(claims: &[(&str, &str)], grants: &[&str]) -> Result<Plugin, PluginError> {
+    Plugin::new(parsed(&manifest("p", claims)), "native", granted(grants))
 }
 
 pub fn limited(limits: Limits) -> Settings {
@@ -198,6 +204,16 @@ pub fn pod_set(call: &mut Call, name: &str) -> handle::PodSet {
 pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> handle::Container {
     let set = pod_set(call, pod_set_name);
     call.pod_set_container(set, name).unwrap().unwrap()
+}
+
+/// A read-only mount of a volume.
+pub fn mount(volume: &str, path: &str) -> Mount {
+    Mount {
+        volume: volume.to_owned(),
+        path: path.to_owned(),
+        read_only: true,
+        ..Mount::default()
+    }
 }
 
 type Script = Box<dyn Fn(Phase, &mut Call) -> Result<(), Ended> + Send + Sync>;

@@ -1,0 +1,410 @@
+//! What a plugin hands over is checked before it reaches the record: names, paths, handles and values that Kubernetes takes.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trainyard_model::{
+    call::{Call, CallInputs, Fault},
+    claims::{ClaimError, Touch},
+    contract::handle,
+    job::Job,
+    object::Content,
+    plugin::{PluginError, Settings},
+    policy::Phase,
+    record::{Field, Owner, Place, PlaceScope},
+    value::{Devices, Mount, PodResourceClaim},
+};
+
+use crate::common::{
+    self, call, call_over, container, load, manifest, mount, plugin, plugin_under, pod_set, record,
+};
+
+#[test]
+fn a_handle_to_nothing_ends_the_call() {
+    let mut call = call(
+        Phase::Transform,
+        &plugin(&manifest(
+            "p",
+            &[("reads", "pod-sets[*].containers[*].image")],
+        )),
+    );
+    for rep in [77, u32::MAX, 1 << 31 | 77] {
+        for (result, what) in [
+            (
+                call.container_image(handle::Container(rep)).map(drop),
+                "container",
+            ),
+            (call.pod_set_name(handle::PodSet(rep)).map(drop), "pod set"),
+            (
+                call.document_kind(handle::Document(rep), "").map(drop),
+                "document",
+            ),
+            (
+                call.object_set_label(handle::Object(rep), "a", "b"),
+                "object",
+            ),
+        ] {
+            assert_eq!(result, Err(Fault::DeadHandle { what }));
+        }
+    }
+}
+
+#[test]
+fn a_mount_is_one_that_kubernetes_takes() {
+    let claims = [("writes", "pod-sets[node].containers[node].mounts[*]")];
+    let mut call = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    let node = container(&mut call, "node", "node");
+    let text = |text: &str| Some(text.to_owned());
+    let expr = Mount {
+        sub_path_expr: text("$(NODE)/a..b"),
+        mount_propagation: text("HostToContainer"),
+        ..mount("data", "/x")
+    };
+    call.container_put_mount(node, &expr).unwrap();
+    assert_eq!(call.container_mounts(node).unwrap().last(), Some(&expr));
+    let plain = mount("data", "/y");
+    for (wrong, told) in [
+        (
+            Mount {
+                sub_path: text("a"),
+                sub_path_expr: text("b"),
+                ..plain.clone()
+            },
+            "there is both a `sub-path` and a `sub-path-expr`; leave out one",
+        ),
+        (
+            Mount {
+                sub_path: text("/a"),
+                ..plain.clone()
+            },
+            "`sub-path` is `/a`, and no relative path without `..`",
+        ),
+        (
+            Mount {
+                sub_path_expr: text("a/../b"),
+                ..plain.clone()
+            },
+            "`sub-path-expr` is `a/../b`, and no relative path without `..`",
+        ),
+        (
+            Mount {
+                mount_propagation: text("Both"),
+                ..plain.clone()
+            },
+            "`mount-propagation` is `Both`, which is none of None, HostToContainer, Bidirectional",
+        ),
+        (
+            Mount {
+                recursive_read_only: text("Always"),
+                ..plain.clone()
+            },
+            "`recursive-read-only` is `Always`, which is none of Disabled, IfPossible, Enabled",
+        ),
+        (
+            Mount {
+                read_only: false,
+                recursive_read_only: text("Enabled"),
+                ..plain.clone()
+            },
+            "a recursive read-only mount is not read-only, or has a mount propagation",
+        ),
+    ] {
+        let fault = call.container_put_mount(node, &wrong).unwrap_err();
+        assert_eq!(fault, Fault::Argument(told.to_owned()));
+    }
+}
+
+/// TrainJob `a` with the suffix `-b-runtime-snapshot` would have the name of TrainJob `a-b`'s snapshot.
+#[test]
+fn names_that_the_host_keeps_are_refused_as_claims_and_as_names() {
+    for suffix in [
+        "-runtime-snapshot",
+        "-b-runtime-snapshot",
+        "-x-trainyard",
+        "\"-q-trainyard\"",
+    ] {
+        let key = suffix.trim_matches('"');
+        let claim = format!("objects[\"v1/ConfigMap/{key}\"]");
+        let error = load(&[("writes", &claim)], &[&claim]).unwrap_err();
+        let PluginError::Claims { errors, .. } = &error else {
+            panic!("{error}")
+        };
+        assert!(
+            matches!(errors[..], [ClaimError::Impossible { list: "writes", .. }]),
+            "{error}"
+        );
+        assert!(error.to_string().contains("are reserved for"), "{error}");
+    }
+
+    // A prefix means other names too; a TrainJob's own name may complete an ending.
+    for claim in ["*", "-*", "-b-runtime-snapshot*", "-snapshot"] {
+        let claim = format!("objects[v1/ConfigMap/{claim}]");
+        let claims = [
+            ("writes", claim.as_str()),
+            ("writes", "pod-sets[*].volumes[v]"),
+            ("writes", "pod-sets[*].containers[*].env[E]"),
+        ];
+        let plugin = plugin(&manifest("p", &claims));
+        for (job, suffix) in [
+            ("llama", "-b-runtime-snapshot"),
+            ("llama", "-runtime-snapshot"),
+            ("llama", "-x-trainyard"),
+            ("llama-runtime", "-snapshot"),
+        ] {
+            let call = |phase| {
+                let job = Job {
+                    name: job.into(),
+                    ..(*common::job()).clone()
+                };
+                let inputs = CallInputs {
+                    plugin: plugin.clone(),
+                    rank: 1,
+                    config: Arc::new(json!({})),
+                    job: Arc::new(job),
+                    base: Arc::new(record()),
+                    lookups: common::lookups(),
+                };
+                Call::new(phase, record(), inputs)
+            };
+            let mut transform = call(Phase::Transform);
+            let (set, node) = (
+                pod_set(&mut transform, "node"),
+                container(&mut transform, "node", "node"),
+            );
+            let mut build = call(Phase::Build);
+            for refused in [
+                build
+                    .objects_emit(handle::Objects(0), "v1", "ConfigMap", suffix, None)
+                    .map(drop),
+                build
+                    .objects_name(handle::Objects(0), "v1", "ConfigMap", suffix, None)
+                    .map(drop),
+                transform.pod_set_put_own_config_map(set, "v", suffix, None, &[]),
+                transform.container_put_env_own_config_map(node, "E", suffix, "key"),
+            ] {
+                let fault = refused.unwrap_err();
+                let Fault::Reserved { name, .. } = &fault else {
+                    panic!("{job} {suffix}: {fault}")
+                };
+                assert_eq!(*name, format!("{job}{suffix}"));
+            }
+            assert!(build.finish().objects.is_empty());
+            assert!(transform.changes().is_empty());
+        }
+    }
+}
+
+/// Whoever may write below `/data` may not write beside it by another spelling.
+#[test]
+fn mount_paths_are_compared_as_paths() {
+    let claims = [
+        ("writes", "pod-sets[*].volumes[v]"),
+        ("writes", "pod-sets[*].containers[node].mounts[/data/*]"),
+        ("writes", "pod-sets[*].containers[node].mounts[//dev/shm/]"),
+        (
+            "writes",
+            "pod-sets[*].containers[node].mounts[$config./path]",
+        ),
+    ];
+    let guest = |settings| {
+        let plugin = plugin_under(&manifest("p", &claims), settings);
+        let config = json!({"path": "/of/config/"});
+        let mut record = record();
+        let id = record.node_container(0).unwrap();
+        let written = json!({"name": "data", "mountPath": "/data//sub/"});
+        let place = Place {
+            scope: PlaceScope::Container(id),
+            field: Field::Mounts,
+            key: "/data//sub/".into(),
+        };
+        record.write(place, Some(written.into()), Owner::Patch, None);
+        let mut call = call_over(Phase::Transform, &plugin, record, 1, config);
+        let (set, node) = (
+            pod_set(&mut call, "node"),
+            container(&mut call, "node", "node"),
+        );
+        call.pod_set_put_empty_dir(set, "v", None, None).unwrap();
+        (call, node)
+    };
+    let (mut call, node) = guest(Settings::default());
+    for (path, at) in [
+        ("/dev/shm", "/dev/shm"),
+        ("/dev/./shm/", "/dev/shm"),
+        ("/data/x/", "/data/x"),
+        ("/of//config", "/of/config"),
+    ] {
+        call.container_put_mount(node, &mount("v", path)).unwrap();
+        let change = call.changes().last().unwrap();
+        assert_eq!(&*change.place.key, at, "{path}");
+        let json = change.new.as_ref().unwrap().as_json().unwrap();
+        assert_eq!(json["mountPath"], *at, "{path}");
+    }
+    for path in ["/data/../etc", "/data/..", "/dev/shm/..", "/data/"] {
+        let fault = call
+            .container_put_mount(node, &mount("v", path))
+            .unwrap_err();
+        assert!(matches!(fault, Fault::NotClaimed { .. }), "{path}: {fault}");
+    }
+    // What is mounted there already is another's, however its author wrote it.
+    for path in ["/data/sub", "/data/sub/", "/data//sub/"] {
+        for written in [
+            call.container_put_mount(node, &mount("v", path)),
+            call.container_remove_mount(node, path),
+        ] {
+            let fault = written.unwrap_err();
+            assert!(matches!(fault, Fault::NotGranted { .. }), "{path}: {fault}");
+        }
+        let (mut free, node) = guest(Settings::built_in());
+        free.container_put_mount(node, &mount("v", path)).unwrap();
+        let change = free.changes().last().unwrap();
+        assert_eq!(&*change.place.key, "/data//sub/", "it takes its place");
+        assert_eq!(change.old.as_ref().unwrap().owner, Owner::Patch);
+    }
+}
+
+#[test]
+fn objects_are_of_the_kind_that_is_claimed() {
+    let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/*]")]));
+    let mut call = call(Phase::Build, &plugin);
+    let other = call.objects_emit(handle::Objects(0), "apps/v1", "Widget", "-a", None);
+    assert!(matches!(other, Err(Fault::NotClaimed { .. })), "{other:?}");
+    for (version, kind) in [
+        ("v1/ConfigMap", "Pod"),
+        ("v1/ConfigMap/", "-a"),
+        ("", "ConfigMap"),
+    ] {
+        let fault = call
+            .objects_emit(handle::Objects(0), version, kind, "-a", None)
+            .unwrap_err();
+        assert!(
+            matches!(fault, Fault::Argument(_) | Fault::NotClaimed { .. }),
+            "{version} {kind}: {fault}"
+        );
+    }
+    let object = call
+        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
+        .unwrap();
+    let again = call
+        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
+        .unwrap_err();
+    assert!(again.to_string().contains("already"), "{again}");
+    call.object_append(object, "a.sh", "echo ").unwrap();
+    call.object_append(object, "a.sh", "hi").unwrap();
+    call.object_set_binary(object, "b", &[0xff]).unwrap();
+    for fault in [
+        call.object_append(object, "b", "x"),
+        call.object_set_binary(object, "a.sh", b"x"),
+        call.object_append(object, "../x", "y"),
+    ] {
+        assert!(matches!(fault, Err(Fault::Argument(_))));
+    }
+    let body = call.object_set_body(object, "{}");
+    assert!(matches!(body, Err(Fault::Argument(_))), "{body:?}");
+    let objects = call.finish().objects;
+    let Content::ConfigMap(map) = &objects[0].content else {
+        panic!("{objects:?}")
+    };
+    assert_eq!(
+        (objects.len(), objects[0].name.as_str(), &*map.data["a.sh"]),
+        (1, "llama-a", "echo hi")
+    );
+}
+
+#[test]
+fn devices_are_put_for_sources_that_are_not_the_hosts() {
+    let plugin = plugin(&manifest("p", &[("writes", "pod-sets[*].devices[*]")]));
+    let mut call = call(Phase::Transform, &plugin);
+    let set = pod_set(&mut call, "node");
+    let devices = |source: &str| Devices {
+        source: source.to_owned(),
+        count: Some(4),
+        accelerator: true,
+    };
+    for source in ["", "resource/nvidia.com/gpu"] {
+        let fault = call.pod_set_put_devices(set, &devices(source)).unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    }
+    call.pod_set_put_devices(set, &devices("resource-claim/gpu/a"))
+        .unwrap();
+}
+
+#[test]
+fn a_resource_claim_has_one_source() {
+    let claims = [("writes", "pod-sets[*].resource-claims[*]")];
+    let plugin = plugin(&manifest("p", &claims));
+    let mut call = call(Phase::Transform, &plugin);
+    let set = pod_set(&mut call, "node");
+    let claim = |claim: Option<&str>, template: Option<&str>| PodResourceClaim {
+        name: "gpu".to_owned(),
+        resource_claim: claim.map(str::to_owned),
+        resource_claim_template: template.map(str::to_owned),
+    };
+    for (one, other) in [(None, None), (Some("a"), Some("b"))] {
+        let fault = call
+            .pod_set_put_resource_claim(set, &claim(one, other))
+            .unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    }
+    let made = claim(Some("a"), None);
+    call.pod_set_put_resource_claim(set, &made).unwrap();
+    let other = claim(None, Some("b"));
+    call.pod_set_put_resource_claim(set, &other).unwrap();
+    assert_eq!(call.pod_set_resource_claims(set).unwrap(), [other]);
+    call.pod_set_remove_resource_claim(set, "gpu").unwrap();
+    assert!(call.pod_set_resource_claims(set).unwrap().is_empty());
+}
+
+#[test]
+fn json_is_parsed_within_the_meter() {
+    let plugin = plugin(&manifest("p", &[]));
+    let mut call = call(Phase::Transform, &plugin);
+    let context = handle::Context(0);
+    assert_eq!(call.context_parse_json(context, "{"), Ok(None));
+    let list = call.context_parse_json(context, r#"[{"name": "a"}]"#);
+    let list = list.unwrap().unwrap();
+    assert_eq!(
+        call.document_text(list, "/0/name"),
+        Ok(Some("a".to_owned()))
+    );
+    let long = "1".repeat((256 << 10) + 1);
+    let fault = call.context_parse_json(context, &long).unwrap_err();
+    assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+    let before = call.meter().bytes();
+    call.context_parse_json(context, &format!("[{}[]]", "[],".repeat(1_000)))
+        .unwrap();
+    assert!(call.meter().bytes() - before > 30_000);
+}
+
+#[test]
+fn a_fault_can_not_steer_a_terminal() {
+    let mut call = call(Phase::Transform, &plugin(&manifest("p", &[])));
+    let node = container(&mut call, "node", "node");
+    let name = format!("A\u{1b}[31m\u{202e}{}", "x".repeat(5000));
+    let fault = call.container_put_env(node, &name, "1").unwrap_err();
+    assert!(
+        matches!(
+            &fault,
+            Fault::NotClaimed {
+                touch: Touch::Write,
+                ..
+            }
+        ),
+        "{fault}"
+    );
+    let message = fault.to_string();
+    assert!(
+        !message.contains(['\u{1b}', '\u{202e}']) && message.len() < 4096,
+        "{message}"
+    );
+    assert_eq!(call.finish().changes.len(), 0);
+}

@@ -1,0 +1,436 @@
+//! What a plugin may claim is bounded by the operator's grants, and some of it is never granted.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
+use serde_json::json;
+use trainyard_model::{
+    call::{Call, Fault},
+    claims::ClaimError,
+    contract::handle,
+    object::Content,
+    plugin::{Plugin, PluginError, Settings},
+    policy::Phase,
+    record::Field,
+    value::Port,
+};
+
+use crate::common::{
+    self, call, container, granted, load, manifest, missing_claim, mount, plugin, plugin_under,
+    pod_set, with,
+};
+
+#[test]
+fn what_the_default_does_not_name_needs_a_grant() {
+    for field in Field::ALL {
+        let path = match field {
+            Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
+            field if field.is_keyed() => format!("{}{field}[k]", scope(*field)),
+            field => format!("{}{field}", scope(*field)),
+        };
+        let list = if field.holds_containers() {
+            "creates"
+        } else {
+            "writes"
+        };
+        let by_default = matches!(
+            field,
+            Field::Env
+                | Field::Ports
+                | Field::Labels
+                | Field::Annotations
+                | Field::PodLabels
+                | Field::PodAnnotations
+                | Field::Volumes
+                | Field::Mounts
+                | Field::Objects
+        );
+        let never = matches!(
+            field,
+            Field::JobSpec
+                | Field::Lookups
+                | Field::Count
+                | Field::Replicas
+                | Field::EnvFrom
+                | Field::Placement
+        );
+        let plain = load(&[(list, &path)], &[]);
+        assert_eq!(plain.is_ok(), by_default, "{path}");
+        assert_eq!(load(&[(list, &path)], &[&path]).is_ok(), !never, "{path}");
+        if let (Err(error), false) = (plain, never) {
+            assert!(
+                error.to_string().contains(&format!("grants: [\"{path}\"]")),
+                "{error}"
+            );
+        }
+    }
+}
+
+fn scope(field: Field) -> &'static str {
+    match field.level() {
+        trainyard_model::record::Level::Job => "",
+        trainyard_model::record::Level::PodSet => "pod-sets[*].",
+        trainyard_model::record::Level::Container => "pod-sets[*].containers[*].",
+    }
+}
+
+#[test]
+fn a_grant_allows_what_it_covers() {
+    let claim = [("writes", "pod-sets[@trainer].containers[node].image")];
+    for (grant, covers) in [
+        ("pod-sets[*].containers[*].image", true),
+        ("pod-sets[@trainer].containers[no*].image", true),
+        ("pod-sets[node].containers[node].image", false),
+        ("pod-sets[@trainer].containers[other].image", false),
+        ("pod-sets[*].containers[*].command", false),
+    ] {
+        assert_eq!(load(&claim, &[grant]).is_ok(), covers, "{grant}");
+    }
+}
+
+#[test]
+fn claims_that_no_plugin_can_have_are_refused_whatever_is_granted() {
+    let impossible = [
+        ("reads", "objects[v1/ConfigMap/-a]", "not read"),
+        ("creates", "pod-sets[*].volumes[a]", "only containers"),
+        ("writes", "pod-sets[*].containers[a]", "`creates`"),
+        ("writes", "labels[#]", "can't be written"),
+        ("creates", "pod-sets[*].containers[#]", "can't be written"),
+        ("writes", "job[/trainer]", "the host's"),
+        ("writes", "objects[*]", "name version, kind"),
+        ("writes", "objects[v1/ConfigMap/a]", "begins with `-`"),
+        ("writes", "objects[v1/Pod/-a]", "no plugin emits a Pod"),
+        (
+            "writes",
+            "objects[rbac.authorization.k8s.io/v1/RoleBinding/-a]",
+            "no plugin emits a RoleBinding",
+        ),
+        ("writes", "objects[v1/ServiceAccount/-a]", "no plugin emits"),
+        ("writes", "objects[v1/Secret/-a]", "not supported yet"),
+    ];
+    for (list, path, problem) in impossible {
+        let manifest = common::parsed(&manifest("p", &[(list, path)]));
+        let error = Plugin::new(manifest, "native", Settings::built_in()).unwrap_err();
+        assert!(error.to_string().contains(problem), "{path}: {error}");
+    }
+    let all: Vec<_> = impossible
+        .iter()
+        .map(|(list, path, _)| (*list, *path))
+        .collect();
+    let error = Plugin::new(
+        common::parsed(&manifest("p", &all)),
+        "native",
+        Settings::built_in(),
+    )
+    .unwrap_err();
+    let PluginError::Claims { errors, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(errors.len(), impossible.len(), "all are told at once");
+}
+
+#[test]
+fn as_many_claims_as_bits_count_and_no_more() {
+    let paths: Vec<_> = (0..129).map(|n| format!("labels[{n}]")).collect();
+    let claims = |n: usize| {
+        paths
+            .iter()
+            .take(n)
+            .map(|path| ("writes", path.as_str()))
+            .collect::<Vec<_>>()
+    };
+    let plugin = plugin(&manifest("p", &claims(128)));
+    let mut call = call(Phase::Transform, &plugin);
+    call.info_set_label(handle::Info(0), "127", "x").unwrap();
+    let error = Plugin::new(
+        common::parsed(&manifest("p", &claims(129))),
+        "native",
+        Settings::built_in(),
+    )
+    .unwrap_err();
+    let PluginError::Claims { errors, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(errors, [ClaimError::TooMany(129)]);
+}
+
+#[test]
+fn no_plugin_emits_what_carries_power() {
+    for claim in [
+        "objects[v1/Pod/-a]",
+        "objects[apps/v1/Deployment/-*]",
+        "objects[batch/v1/Job/-a]",
+        "objects[rbac.authorization.k8s.io/v1/Role/-a]",
+        "objects[jobset.x-k8s.io/v1alpha2/JobSet/-a]",
+        "objects[*]",
+        "objects[apps/v1/*]",
+        "objects[apps/v1/Depl*]",
+        "objects[v1/*]",
+    ] {
+        let manifest = manifest("p", &[("writes", claim)]);
+        let built_in = Plugin::new(common::parsed(&manifest), "native", Settings::built_in());
+        assert!(built_in.is_err(), "{claim}");
+    }
+}
+
+#[test]
+fn lookups_beyond_a_config_map_by_its_name_need_a_grant() {
+    for (claim, by_default) in [
+        ("lookups[v1/ConfigMap/tracing]", true),
+        ("lookups[v1/ConfigMap/*]", false),
+        ("lookups[v1/ConfigMap/a*]", false),
+        ("lookups[\"v1/ConfigMap/*\"]", false),
+        ("lookups[v1/ConfigMap/#]", false),
+        ("lookups[v1/ConfigMap/]", false),
+        ("lookups[$config./key]", false),
+        ("lookups[*]", false),
+        ("lookups[v1/Node/gpu-1]", false),
+        ("lookups[scheduling.k8s.io/v1/PriorityClass/high]", false),
+    ] {
+        let without = load(&[("reads", claim)], &[]);
+        assert_eq!(without.is_ok(), by_default, "{claim}");
+        load(&[("reads", claim)], &[claim]).unwrap();
+        load(&[("reads", claim)], &["lookups[*]"]).unwrap();
+        if let Err(error) = without {
+            let message = error.to_string();
+            let grants = message.split_once("`grants: [").unwrap().1;
+            let grant = grants.split_once("]` in the policy file").unwrap().0;
+            let grant = grant.trim_matches(['\'']).trim_start_matches('"');
+            assert!(
+                grant
+                    .trim_end_matches('"')
+                    .starts_with(&claim[..claim.len() - 2]),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn node_sets_need_a_grant_of_the_counts_that_they_set() {
+    let sets = json!([{"podSet": "node"}, {"podSet": "launcher", "when": "/on"}]);
+    let manifest = with(manifest("p", &[]), json!({"nodeSets": sets}));
+    let load = |grants: &[&str]| Plugin::new(common::parsed(&manifest), "native", granted(grants));
+    let (node, launcher) = ("pod-sets[node].count", "pod-sets[launcher].count");
+    let error = load(&[node]).unwrap_err().to_string();
+    assert!(
+        error.ends_with(&format!(
+            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; the operator allows it by `grants: [\"{launcher}\"]` in the policy file"
+        )),
+        "{error}"
+    );
+    let PluginError::Claims { errors, .. } = load(&[]).unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(errors.len(), 2);
+    load(&[node, launcher]).unwrap();
+    load(&["pod-sets[*].count"]).unwrap();
+    Plugin::new(common::parsed(&manifest), "native", Settings::built_in()).unwrap();
+}
+
+#[test]
+fn objects_of_other_kinds_need_a_grant_and_have_a_body() {
+    let claim = "objects[resource.k8s.io/v1/ResourceClaimTemplate/-*]";
+    let manifest = manifest("p", &[("writes", claim)]);
+    let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
+    assert!(error.to_string().contains("is not granted"), "{error}");
+    let plugin = plugin_under(&manifest, granted(&[claim]));
+    let mut call = call(Phase::Build, &plugin);
+    let (api, kind) = ("resource.k8s.io/v1", "ResourceClaimTemplate");
+    let object = call
+        .objects_emit(handle::Objects(0), api, kind, "-gpu", None)
+        .unwrap();
+    call.object_set_body(object, r#"{"spec": {"a": 1}}"#)
+        .unwrap();
+    call.object_set_body(object, r#"{"spec": {"b": 2}}"#)
+        .unwrap();
+    for fault in [
+        call.object_set_body(object, r#"{"metadata": {"name": "other"}}"#),
+        call.object_set_body(object, r#"{"status": {}}"#),
+        call.object_set_body(object, r#"{"kind": "Pod"}"#),
+        call.object_set_body(object, "[]"),
+        call.object_append(object, "a", "b"),
+        call.object_set_immutable(object),
+    ] {
+        assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
+    }
+    let objects = call.finish().objects;
+    let Content::Body(body) = &objects[0].content else {
+        panic!("{objects:?}")
+    };
+    assert_eq!(
+        serde_json::to_value(body).unwrap(),
+        json!({"spec": {"b": 2}})
+    );
+}
+
+#[test]
+fn a_host_port_needs_a_grant() {
+    let claims = [("writes", "pod-sets[node].containers[node].ports[*]")];
+    let plain = Port {
+        number: 80,
+        protocol: "TCP".to_owned(),
+        ..Port::default()
+    };
+    let open = Port {
+        host_port: Some(8080),
+        ..plain.clone()
+    };
+    let mut own = common::call(
+        Phase::Transform,
+        &plugin_under(&manifest("p", &claims), Settings::default()),
+    );
+    let node = container(&mut own, "node", "node");
+    own.container_put_port(node, &plain).unwrap();
+    let fault = own.container_put_port(node, &open).unwrap_err();
+    let place = "pod-sets[node].containers[node].ports[80/TCP]";
+    assert!(
+        matches!(&fault, Fault::NotGranted { path, what: "a host port", .. } if path == place),
+        "{fault}"
+    );
+    let mut free = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    free.container_put_port(node, &open).unwrap();
+    assert_eq!(free.container_port(node, 80, "TCP"), Ok(Some(open.clone())));
+    let zero = Port {
+        host_port: Some(0),
+        ..open
+    };
+    assert_eq!(
+        free.container_put_port(node, &zero),
+        Err(Fault::Argument("the host port is 0".to_owned()))
+    );
+    let at = |address: &str| Port {
+        host_ip: Some(address.to_owned()),
+        ..plain.clone()
+    };
+    assert_eq!(
+        free.container_put_port(node, &at("node-1")),
+        Err(Fault::Argument("`node-1` is no IP address".to_owned()))
+    );
+    free.container_put_port(node, &at("192.0.2.1")).unwrap();
+    assert_eq!(
+        free.container_port(node, 80, "TCP"),
+        Ok(Some(at("192.0.2.1")))
+    );
+    assert!(matches!(
+        own.container_put_port(node, &at("192.0.2.1")),
+        Err(Fault::NotGranted { .. })
+    ));
+}
+
+/// A plugin under the default grants, with claims on all volumes and mounts.
+fn guest() -> Call {
+    let claims = [
+        ("writes", "pod-sets[*].volumes[*]"),
+        ("writes", "pod-sets[*].containers[*].mounts[*]"),
+        ("writes", "objects[v1/ConfigMap/-a]"),
+    ];
+    call(
+        Phase::Transform,
+        &plugin_under(&manifest("p", &claims), Settings::default()),
+    )
+}
+
+#[test]
+fn without_a_grant_volumes_and_mounts_are_the_plugins_own() {
+    let mut own = guest();
+    let (set, node) = (
+        pod_set(&mut own, "node"),
+        container(&mut own, "node", "node"),
+    );
+    own.pod_set_put_empty_dir(set, "cache", Some("Memory"), None)
+        .unwrap();
+    own.pod_set_put_own_config_map(set, "scripts", "-a", Some(0o440), &[])
+        .unwrap();
+    own.container_put_mount(node, &mount("cache", "/cache"))
+        .unwrap();
+    own.container_put_mount(node, &mount("scripts", "/scripts"))
+        .unwrap();
+    own.container_remove_mount(node, "/cache").unwrap();
+    own.pod_set_remove_volume(set, "cache").unwrap();
+
+    type Foreign = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
+    let table: &[(Foreign, &str)] = &[
+        (
+            |c, set, _| c.pod_set_put_raw_volume(set, "x", r#"{"hostPath": {"path": "/"}}"#),
+            "pod-sets[node].volumes[x]",
+        ),
+        (
+            |c, set, _| c.pod_set_put_empty_dir(set, "data", None, None),
+            "pod-sets[node].volumes[data]",
+        ),
+        (
+            |c, set, _| c.pod_set_remove_volume(set, "data"),
+            "pod-sets[node].volumes[data]",
+        ),
+        (
+            |c, _, node| c.container_put_mount(node, &mount("data", "/x")),
+            "pod-sets[node].containers[node].mounts[/x]",
+        ),
+        (
+            |c, _, node| c.container_put_mount(node, &mount("none", "/x")),
+            "pod-sets[node].containers[node].mounts[/x]",
+        ),
+        (
+            |c, _, node| c.container_remove_mount(node, "/data"),
+            "pod-sets[node].containers[node].mounts[/data]",
+        ),
+        (
+            |c, set, node| {
+                c.pod_set_put_empty_dir(set, "own", None, None)?;
+                c.container_put_mount(node, &mount("own", "/data"))
+            },
+            "pod-sets[node].containers[node].mounts[/data]",
+        ),
+    ];
+    for (write, place) in table {
+        let mut call = guest();
+        let (set, node) = (
+            pod_set(&mut call, "node"),
+            container(&mut call, "node", "node"),
+        );
+        let fault = write(&mut call, set, node).unwrap_err();
+        assert!(
+            matches!(&fault, Fault::NotGranted { path, .. } if path == place),
+            "{fault}"
+        );
+        assert!(
+            fault
+                .to_string()
+                .contains(&format!("grants: [\"{place}\"]")),
+            "{fault}"
+        );
+        let claims = [
+            ("writes", "pod-sets[*].volumes[*]"),
+            ("writes", "pod-sets[*].containers[*].mounts[*]"),
+        ];
+        let mut free = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
+        write(&mut free, set, node).unwrap();
+    }
+}
+
+#[test]
+fn a_config_map_of_its_own_is_one_that_the_plugin_may_emit() {
+    let mut call = guest();
+    let set = pod_set(&mut call, "node");
+    let fault = call
+        .pod_set_put_own_config_map(set, "x", "-other", None, &[])
+        .unwrap_err();
+    assert_eq!(
+        missing_claim(&fault),
+        ("writes", "objects[v1/ConfigMap/-other]".to_owned())
+    );
+    for suffix in ["", "other-job", "-A", "-a/b"] {
+        let fault = call
+            .pod_set_put_own_config_map(set, "x", suffix, None, &[])
+            .unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{suffix}: {fault}");
+    }
+}
