@@ -3,17 +3,37 @@
 //! The grammar is that of `k8s.io/apimachinery/pkg/api/resource`. The crates that do this arithmetic pull in the whole
 //! of k8s-openapi, which this crate and every plugin author's tests would then build.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, fmt};
 
-/// An exact amount: `mantissa` times 10^`tens` times 2^`twos`.
+/// Billionths in a unit.
+const NANOS: i128 = 1_000_000_000;
+
+/// The largest amount that the API server keeps: what is above becomes this.
+const MOST: i128 = i64::MAX as i128 * NANOS;
+
+/// An exact amount, in billionths of a unit: Kubernetes keeps nothing finer, and rounds up what is written so.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    mantissa: i128,
-    tens: i32,
-    twos: u32,
+    nanos: i128,
+    form: Form,
+}
+
+/// The suffixes that an amount is written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Powers of 1000: `m`, `k`, `G`.
+    Decimal,
+    /// Powers of 1024: `Ki`, `Gi`.
+    Binary,
 }
 
 impl Quantity {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        nanos: 0,
+        form: Form::Decimal,
+    };
+
     /// Reads a quantity; none where the text is none, or holds more digits than 128 bits do.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -32,53 +52,112 @@ impl Quantity {
             mantissa = mantissa.checked_neg()?;
         }
         let (tens, twos) = scale(suffix)?;
+        let tens = tens.checked_sub(i32::try_from(fraction.len()).ok()?)?;
         Some(Self {
-            mantissa,
-            tens: tens.checked_sub(i32::try_from(fraction.len()).ok()?)?,
-            twos,
+            nanos: in_nanos(mantissa, tens, twos),
+            form: if twos == 0 {
+                Form::Decimal
+            } else {
+                Form::Binary
+            },
         })
     }
 
     /// In whole units, rounded up; none where that is out of range.
     #[must_use]
     pub fn ceil(self) -> Option<i64> {
-        self.ceil_at(0)
+        i64::try_from(div_ceil(self.nanos, NANOS)).ok()
     }
 
     /// In thousandths, rounded up; none where that is out of range.
     #[must_use]
     pub fn milli(self) -> Option<i64> {
-        self.ceil_at(3)
+        i64::try_from(div_ceil(self.nanos, NANOS / 1000)).ok()
     }
 
-    fn ceil_at(self, more_tens: i32) -> Option<i64> {
-        let scaled = self.mantissa.checked_mul(1i128.checked_shl(self.twos)?)?;
-        let tens = self.tens.checked_add(more_tens)?;
-        let power = 10i128.checked_pow(tens.unsigned_abs());
-        let value = if tens >= 0 {
-            scaled.checked_mul(power?)?
-        } else {
-            match power {
-                Some(power) => scaled.div_euclid(power) + i128::from(scaled.rem_euclid(power) != 0),
-                None => i128::from(scaled > 0),
-            }
-        };
-        i64::try_from(value).ok()
-    }
-
-    /// The order of two amounts, whatever their spelling; none where they differ by more than 128 bits can hold.
+    /// The order of two amounts, whatever their spelling.
     #[must_use]
-    pub fn compare(self, other: Self) -> Option<Ordering> {
-        let tens = self.tens.min(other.tens);
-        let common = |q: Self| {
-            let above = u32::try_from(q.tens.checked_sub(tens)?).ok()?;
-            let power = 10i128.checked_pow(above)?;
-            q.mantissa
-                .checked_mul(1i128.checked_shl(q.twos)?)?
-                .checked_mul(power)
-        };
-        Some(common(self)?.cmp(&common(other)?))
+    pub fn compare(self, other: Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
     }
+
+    /// The larger of the two.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        if other.compare(self).is_gt() {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// The two together, written as the first is, unless that is nothing. What is out of range stays at its end.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            form: if self.nanos == 0 {
+                other.form
+            } else {
+                self.form
+            },
+        }
+    }
+
+    /// The amount so many times. What is out of range stays at its end.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        Self {
+            nanos: self.nanos.saturating_mul(times.into()),
+            ..self
+        }
+    }
+}
+
+/// As the API server writes it: exact, without a fraction, with the largest suffix that allows it. Amounts with binary suffixes
+/// are rounded up to whole units from 1024 on, and written with decimal ones below.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.nanos.clamp(-MOST, MOST);
+        let is_binary = self.form == Form::Binary && nanos.abs() >= 1024 * NANOS;
+        let (mut amount, step, suffixes): (_, _, &[_]) = if is_binary {
+            let units = div_ceil(nanos, NANOS);
+            (units, 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+        } else {
+            let suffixes = &["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+            (nanos, 1000, suffixes)
+        };
+        if amount == 0 {
+            return f.write_str("0");
+        }
+        let mut last = "";
+        for suffix in suffixes {
+            last = suffix;
+            if amount % step != 0 {
+                break;
+            }
+            amount /= step;
+        }
+        write!(f, "{amount}{last}")
+    }
+}
+
+/// `mantissa` times 10^`tens` times 2^`twos`, in billionths, rounded up. What is out of range stays at its end.
+fn in_nanos(mantissa: i128, tens: i32, twos: u32) -> i128 {
+    let power = 1i128.checked_shl(twos).unwrap_or(i128::MAX);
+    let scaled = mantissa.saturating_mul(power);
+    let tens = tens.saturating_add(9);
+    match 10i128.checked_pow(tens.unsigned_abs()) {
+        Some(power) if tens >= 0 => scaled.saturating_mul(power),
+        Some(power) => div_ceil(scaled, power),
+        None if tens >= 0 => scaled.saturating_mul(i128::MAX),
+        None => i128::from(scaled > 0),
+    }
+}
+
+/// Rounds up, also below 0.
+const fn div_ceil(amount: i128, by: i128) -> i128 {
+    amount.div_euclid(by) + (amount.rem_euclid(by) != 0) as i128
 }
 
 /// The powers of ten and two of a suffix.
@@ -166,12 +245,49 @@ mod tests {
             Quantity::parse(a)
                 .unwrap()
                 .compare(Quantity::parse(b).unwrap())
-                .unwrap()
         };
         assert_eq!(compare("2048Gi", "2Ti"), Ordering::Equal);
         assert_eq!(compare("1000m", "1"), Ordering::Equal);
         assert_eq!(compare("1G", "1Gi"), Ordering::Less);
         assert_eq!(compare("96", "95999m"), Ordering::Greater);
+    }
+
+    /// As `String()` of k8s.io/apimachinery writes what `Add` and `Mul` made.
+    #[test]
+    fn is_written_as_kubernetes_writes_it() {
+        let read = |text: &str| Quantity::parse(text).unwrap();
+        for (text, written) in [
+            ("0", "0"),
+            ("0Gi", "0"),
+            ("1.5", "1500m"),
+            ("2000m", "2"),
+            ("2000", "2k"),
+            ("1024", "1024"),
+            ("1e3", "1k"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Ki", "512"),
+            ("-2Ki", "-2Ki"),
+            ("1024.5Mi", "1049088Ki"),
+            ("0.1n", "1n"),
+            ("1E", "1E"),
+            ("1e30", "9223372036854775807"),
+            ("9Ei", "9223372036854775807"),
+        ] {
+            assert_eq!(read(text).to_string(), written, "{text}");
+        }
+        for (sum, written) in [
+            (read("1Gi").plus(read("1000")), "1073742824"),
+            (read("1000").plus(read("1Gi")), "1073742824"),
+            (Quantity::ZERO.plus(read("1Gi")), "1Gi"),
+            (read("0").plus(read("1Gi")).times(3), "3Gi"),
+            (read("100m").times(10), "1"),
+            (read("1G").max(read("1Gi")), "1Gi"),
+            (read("7Ei").times(u32::MAX), "9223372036854775807"),
+            (read("1e30").plus(read("-1e30")), "0"),
+        ] {
+            assert_eq!(sum.to_string(), written);
+        }
     }
 
     fn quantity() -> impl Strategy<Value = String> {
@@ -207,11 +323,16 @@ mod tests {
                 let rounded = thousandths.div_euclid(1000) + i64::from(thousandths.rem_euclid(1000) != 0);
                 prop_assert_eq!(units, rounded);
             }
-            if let Some(order) = one.compare(one) {
-                prop_assert_eq!(order, Ordering::Equal);
-            }
+            prop_assert_eq!(one.compare(one), Ordering::Equal);
+            // What is written is read, and is written so again.
+            let written = one.to_string();
+            let read = Quantity::parse(&written).unwrap();
+            prop_assert_eq!(read.to_string(), written);
             if let Some(other) = Quantity::parse(&other) {
-                prop_assert_eq!(one.compare(other), other.compare(one).map(Ordering::reverse));
+                prop_assert_eq!(one.compare(other), other.compare(one).reverse());
+                prop_assert_eq!(one.max(other).compare(other.max(one)), Ordering::Equal);
+                prop_assert_eq!(one.plus(other).compare(other.plus(one)), Ordering::Equal);
+                prop_assert_eq!(one.times(2).compare(one.plus(one)), Ordering::Equal);
             }
         }
     }

@@ -207,7 +207,7 @@ impl Overrides<'_> {
         let amount = |datum: &Datum| datum.as_text().and_then(Quantity::parse);
         let above = fields.all(Field::Requests).iter().filter_map(|request| {
             let limit = fields.get(Field::Limits, &request.key)?;
-            let is_above = amount(&request.datum)?.compare(amount(&limit.datum)?)?.is_gt();
+            let is_above = amount(&request.datum)?.compare(amount(&limit.datum)?).is_gt();
             let both = (request.datum.as_text()?, limit.datum.as_text()?);
             is_above.then(|| {
                 Problem::job(
