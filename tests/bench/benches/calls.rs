@@ -5,7 +5,9 @@
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use trainyard_bench::{Chain, Job, LARGE, SMALL, loader, native, sandboxed};
+use trainyard_bench::{
+    BUILT_INS, CHAIN, Chain, Job, LARGE, SMALL, Size, loader, native, sandboxed,
+};
 use trainyard_model::session::Session;
 
 /// Calls of one thread between two looks at the clock.
@@ -13,12 +15,19 @@ const ROUND: usize = 64;
 
 fn calls(c: &mut Criterion) {
     let loader = loader(2).unwrap();
-    let chains = [
-        ("sandboxed", sandboxed(&loader).unwrap()),
-        ("native", native().unwrap()),
-    ];
-    for (what, count) in [("torch", 1), ("chain of four", 4)] {
-        for size in [SMALL, LARGE] {
+    let chained = |size: Size| size.chained();
+    let claimed = |size: Size| size.claimed();
+    for (what, count, plugins, sized) in [
+        ("torch", 1, CHAIN, chained as fn(Size) -> Size),
+        ("chain of four", 4, CHAIN, chained),
+        ("dra", 1, BUILT_INS, claimed),
+        ("dra and torch", 2, BUILT_INS, claimed),
+    ] {
+        let chains = [
+            ("sandboxed", sandboxed(&loader, plugins).unwrap()),
+            ("native", native(plugins).unwrap()),
+        ];
+        for size in [SMALL, LARGE].map(sized) {
             let mut group = c.benchmark_group(format!("{what}, {}", size.name));
             for (kind, chain) in &chains {
                 let session = Job::read(size)
@@ -44,10 +53,10 @@ fn threads(c: &mut Criterion) {
         for threads in [1, 2] {
             let loader = loader(threads).unwrap();
             for (kind, chain) in [
-                ("sandboxed", sandboxed(&loader).unwrap()),
-                ("native", native().unwrap()),
+                ("sandboxed", sandboxed(&loader, CHAIN).unwrap()),
+                ("native", native(CHAIN).unwrap()),
             ] {
-                let session = Job::read(size)
+                let session = Job::read(size.chained())
                     .unwrap()
                     .session(&chain.renderer().unwrap())
                     .unwrap();

@@ -1,27 +1,49 @@
-//! A whole rendering in process: from what was read to the JobSet, with four policies.
+//! A whole rendering in process, from what was read to the JobSet: with the built-in plugins beside the reference, and with a chain of
+//! four.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use trainyard_api::Inputs;
-use trainyard_bench::{Job, LARGE, SMALL, loader, native, sandboxed};
+use trainyard_bench::{
+    BUILT_INS, CHAIN, Job, LARGE, Plugins, Reference, SMALL, Size, loader, native, sandboxed,
+};
 
 fn renders(c: &mut Criterion) {
-    let loader = loader(1).unwrap();
+    let mut reference = Reference::start().unwrap();
+    if reference.is_none() {
+        eprintln!("skipped: the reference needs Go (https://go.dev/dl)");
+    }
     for size in [SMALL, LARGE] {
-        let mut group = c.benchmark_group(format!("render, {}", size.name));
         let text = size.input();
-        group.bench_function("read the input", |b| {
-            b.iter(|| Inputs::read_text(size.name, &text))
+        let name = size.name;
+        c.bench_function(&format!("read the input, {name}"), |b| {
+            b.iter(|| Inputs::read_text(name, &text))
         });
-        let job = Job::read(size).unwrap();
-        for (kind, chain) in [
-            ("sandboxed", sandboxed(&loader).unwrap()),
-            ("native", native().unwrap()),
-        ] {
-            let renderer = chain.renderer().unwrap();
-            group.bench_function(kind, |b| b.iter(|| job.render(&renderer).unwrap()));
+        ours(c, &format!("render with torch, {name}"), size, BUILT_INS);
+        if let Some(reference) = &mut reference {
+            let mut group = c.benchmark_group(format!("render with torch, {name}"));
+            group.bench_function("the reference", |b| {
+                b.iter_custom(|times| reference.time(&text, times).unwrap())
+            });
         }
+        let claimed = format!("render with dra and torch, {name}");
+        ours(c, &claimed, size.claimed(), BUILT_INS);
+        let chain = format!("render with a chain of four, {name}");
+        ours(c, &chain, size.chained(), CHAIN);
+    }
+}
+
+fn ours(c: &mut Criterion, name: &str, size: Size, plugins: Plugins) {
+    let mut group = c.benchmark_group(name);
+    let loader = loader(1).unwrap();
+    let job = Job::read(size).unwrap();
+    for (kind, chain) in [
+        ("sandboxed", sandboxed(&loader, plugins).unwrap()),
+        ("native", native(plugins).unwrap()),
+    ] {
+        let renderer = chain.renderer().unwrap();
+        group.bench_function(kind, |b| b.iter(|| job.render(&renderer).unwrap()));
     }
 }
 

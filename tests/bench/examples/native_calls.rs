@@ -1,11 +1,11 @@
 //! A thousand native calls of Torch on the small TrainJob, for a tool that counts instructions: wall time flips between
 //! machines' speeds, instructions do not.
 
-use trainyard_bench::{Job, SMALL, native};
+use trainyard_bench::{CHAIN, Job, SMALL, native};
 
 fn main() -> anyhow::Result<()> {
-    let chain = native()?;
-    let session = Job::read(SMALL)?.session(&chain.renderer()?)?;
+    let chain = native(CHAIN)?;
+    let session = Job::read(SMALL.chained())?.session(&chain.renderer()?)?;
     for _ in 0..1000 {
         chain.call(&mut session.clone(), 1)?;
     }

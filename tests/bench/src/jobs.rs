@@ -5,7 +5,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
-use trainyard_model::session::Session;
+use trainyard_model::{
+    lookup::{LookupKey, Lookups},
+    session::Session,
+};
 use trainyard_render::{Catalog, Rendered, Renderer};
 
 /// What a TrainJob and its runtime are made of.
@@ -17,6 +20,8 @@ pub struct Size {
     containers: usize,
     env: usize,
     nodes: usize,
+    is_chained: bool,
+    is_claimed: bool,
 }
 
 /// One container with five env vars.
@@ -26,6 +31,8 @@ pub const SMALL: Size = Size {
     containers: 1,
     env: 5,
     nodes: 4,
+    is_chained: false,
+    is_claimed: false,
 };
 
 /// Six pod sets of four containers with forty env vars each, and 512 nodes.
@@ -35,21 +42,49 @@ pub const LARGE: Size = Size {
     containers: 4,
     env: 40,
     nodes: 512,
+    is_chained: false,
+    is_claimed: false,
 };
 
+/// The API of resource claims, and the kind and the name of the template of theirs.
+const TEMPLATE: [&str; 3] = ["resource.k8s.io/v1", "ResourceClaimTemplate", "gpus"];
+
 impl Size {
+    /// The same with a runtime that names the plugins that are written for tests.
+    #[must_use]
+    pub fn chained(self) -> Self {
+        Self {
+            is_chained: true,
+            ..self
+        }
+    }
+
+    /// The same with eight GPUs for each node by a resource claim, and not by an extended resource.
+    #[must_use]
+    pub fn claimed(self) -> Self {
+        Self {
+            is_claimed: true,
+            ..self
+        }
+    }
+
     /// The TrainJob and its runtime, as a file has them.
     #[must_use]
     pub fn input(self) -> String {
         let jobs: Vec<_> = (0..self.pod_sets)
             .map(|at| self.replicated_job(at))
             .collect();
+        let plugins = if self.is_chained {
+            json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
+        } else {
+            json!([])
+        };
         let runtime = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
             "metadata": {"name": "bench"},
             "spec": {
                 "mlPolicy": {"numNodes": 1, "torch": {}},
-                "plugins": [{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}],
+                "plugins": plugins,
                 "template": {"spec": {"replicatedJobs": jobs}},
             },
         });
@@ -65,7 +100,17 @@ impl Size {
                 "trainer": {"numNodes": self.nodes, "image": "registry.example.com/vision/train:2.4"},
             },
         });
-        format!("{runtime}\n---\n{job}\n")
+        let mut documents = vec![runtime, job];
+        if self.is_claimed {
+            let [api_version, kind, name] = TEMPLATE;
+            let exactly = json!({"deviceClassName": "gpu.example.com", "count": 8});
+            documents.push(json!({
+                "apiVersion": api_version, "kind": kind, "metadata": {"name": name},
+                "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}},
+            }));
+        }
+        let documents: Vec<_> = documents.iter().map(Value::to_string).collect();
+        documents.join("\n---\n")
     }
 
     fn replicated_job(self, at: usize) -> Value {
@@ -77,11 +122,17 @@ impl Size {
             _ => (format!("helper-{at}"), json!({})),
         };
         let containers: Vec<_> = (0..self.containers).map(|at| self.container(at)).collect();
+        let mut pod = json!({"containers": containers});
+        if self.is_claimed {
+            let [_, _, template] = TEMPLATE;
+            pod["resourceClaims"] =
+                json!([{"name": "gpus", "resourceClaimTemplateName": template}]);
+        }
         json!({
             "name": name,
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"template": {"spec": {"containers": containers}}},
+                "spec": {"template": {"spec": pod}},
             },
         })
     }
@@ -95,9 +146,14 @@ impl Size {
         let env: Vec<_> = (0..self.env)
             .map(|at| json!({"name": format!("SETTING_{at}"), "value": format!("value {at} of a run")}))
             .collect();
+        let resources = if self.is_claimed {
+            json!({"limits": {"memory": "512Gi"}})
+        } else {
+            json!({"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}})
+        };
         json!({
             "name": name, "image": "registry.example.com/base:1", "command": ["torchrun", "train.py"],
-            "env": env, "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}},
+            "env": env, "resources": resources,
         })
     }
 }
@@ -105,6 +161,7 @@ impl Size {
 /// A TrainJob that was read, with its runtime.
 pub struct Job {
     catalog: Catalog,
+    lookups: Arc<Lookups>,
 }
 
 impl Job {
@@ -119,10 +176,36 @@ impl Job {
                 .into_iter()
                 .map(|object| Admitted::new(object, "default")),
         );
-        match errors.into_iter().next() {
-            None => Ok(Self { catalog }),
-            Some(error) => bail!(error),
+        if let Some(error) = errors.into_iter().next() {
+            bail!(error);
         }
+        let mut job = Self {
+            catalog,
+            lookups: Arc::default(),
+        };
+        job.lookups = Arc::new(job.looked_up()?);
+        Ok(job)
+    }
+
+    /// What DRA looks up, as a controller has it at hand when it renders again.
+    fn looked_up(&self) -> Result<Lookups> {
+        let [api_version, kind, name] = TEMPLATE.map(str::to_owned);
+        let served = LookupKey::Served {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+        };
+        let template = LookupKey::Object {
+            api_version,
+            kind,
+            name,
+        };
+        let mut lookups = Lookups::default();
+        for key in [served, template] {
+            if let Some(answer) = self.catalog.answer(self.job()?, &key) {
+                lookups.insert(key, answer);
+            }
+        }
+        Ok(lookups)
     }
 
     fn job(&self) -> Result<&trainyard_render::Job> {
@@ -136,7 +219,8 @@ impl Job {
     pub fn session(&self, renderer: &Renderer) -> Result<Session> {
         let job = self.job()?;
         let session = renderer.session(&job.job, &job.runtime, &job.namespace);
-        session.map_err(|problems| anyhow::anyhow!("{problems:?}"))
+        let session = session.map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
+        Ok(session.knowing(self.lookups.clone()))
     }
 
     /// Renders it.
@@ -145,7 +229,7 @@ impl Job {
     /// What is wrong with it.
     pub fn render(&self, renderer: &Renderer) -> Result<Rendered> {
         let job = self.job()?;
-        let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &Arc::default());
+        let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &self.lookups);
         rendered.map_err(|problems| anyhow::anyhow!("{problems:?}"))
     }
 }

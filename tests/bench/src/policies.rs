@@ -14,7 +14,11 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions};
 use trainyard_sdk::{PluginParts, native::NativePolicy};
 
-const PLUGINS: [(&str, &PluginParts); 4] = [
+/// Plugins, each with its folder and for this process.
+pub type Plugins = &'static [(&'static str, &'static PluginParts)];
+
+/// Torch, and three plugins that are written for tests.
+pub const CHAIN: Plugins = &[
     ("plugins/torch", &trainyard_plugin_torch::PLUGIN),
     ("tests/plugins/nccl", &trainyard_test_plugin_nccl::PLUGIN),
     (
@@ -24,7 +28,13 @@ const PLUGINS: [(&str, &PluginParts); 4] = [
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
 
-/// Policies in the order in which they run; Torch is the first.
+/// The built-in plugins, in the order in which they run.
+pub const BUILT_INS: Plugins = &[
+    ("plugins/dra", &trainyard_plugin_dra::PLUGIN),
+    ("plugins/torch", &trainyard_plugin_torch::PLUGIN),
+];
+
+/// Policies in the order in which they run.
 pub struct Chain {
     policies: Vec<Arc<dyn Policy>>,
     configs: Vec<Arc<Value>>,
@@ -93,7 +103,7 @@ pub fn loader(threads: usize) -> Result<Loader> {
 ///
 /// # Errors
 /// One does not build or load.
-pub fn sandboxed(loader: &Loader) -> Result<Chain> {
+pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
@@ -110,16 +120,16 @@ pub fn sandboxed(loader: &Loader) -> Result<Chain> {
             loader.load_built_in(folder, bytes, |_| Settings::built_in())?,
         ))
     };
-    Chain::new(PLUGINS.iter().map(load).collect::<Result<_>>()?)
+    Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)
 }
 
 /// The same policies without a sandbox.
 ///
 /// # Errors
 /// A manifest is wrong.
-pub fn native() -> Result<Chain> {
+pub fn native(plugins: Plugins) -> Result<Chain> {
     let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
         Ok(Arc::new(NativePolicy::new(parts, Settings::built_in())?))
     };
-    Chain::new(PLUGINS.iter().map(load).collect::<Result<_>>()?)
+    Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)
 }
