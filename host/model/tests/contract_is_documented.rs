@@ -146,6 +146,7 @@ free! {
     "pod-set.address" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_address(s, 0, 3).map(drop) };
     "pod-set.addresses" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_addresses(s, 0, 9).map(drop) };
     "pod-set.joined-addresses" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_joined_addresses(s, 0, 9, ",").map(drop) };
+    "pod-set.hostlist" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_hostlist(s).map(drop) };
     "pod-set.container" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_container(s, "node").map(drop) };
     "container.name" Transform [] |c| { let n = container(c, "node", "node"); c.container_name(n).map(drop) };
     "container.is-init" Transform [] |c| { let n = container(c, "node", "node"); c.container_is_init(n).map(drop) };
@@ -232,7 +233,7 @@ fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
             let is_argument = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
             let whole = matches!(
                 &**template,
-                "KEY" | "NAME" | "PATH" | "POINTER" | "P" | "RESOURCE" | "SOURCE"
+                "KEY" | "NAME" | "PATH" | "POINTER" | "P" | "RESOURCE" | "SOURCE" | "MEMBER"
             );
             whole
                 || (keys.clone().count() == templates.clone().count()

@@ -46,6 +46,8 @@ pub(crate) fn check<'c>(
         pod.one_name_for_a_container(position);
         pod.port_names(position);
         pod.host_ports(position);
+        pod.dns_searches(position);
+        pod.gates(position);
         for list in [Field::InitContainers, Field::Containers] {
             for id in record.containers(position, list) {
                 pod.mounts(position, id);
@@ -113,6 +115,10 @@ type PatchedMounts<'a> = BTreeMap<&'a Place, &'a Change>;
 
 /// Who removed a volume.
 type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
+
+/// The most DNS search domains of a pod, and the most characters of their list.
+const MAX_SEARCHES: usize = 32;
+const MAX_SEARCH_LIST: usize = 2048;
 
 const OTHER_NAME: &str = "give one of them another name";
 const OTHER_HOST_PORT: &str = "give one of them another host port, or none";
@@ -217,6 +223,67 @@ impl Pod<'_> {
                 self.clash(&what, first, entry.owner, OTHER_HOST_PORT);
             }
         }
+    }
+
+    /// The search domains of a pod fit into its `resolv.conf`.
+    fn dns_searches(&mut self, position: u32) {
+        let all = self.of_pods(position, Field::DnsSearches);
+        let Some(added) = all.iter().rev().find(|entry| entry.owner != Owner::Runtime) else {
+            return;
+        };
+        let characters = all.iter().map(|entry| entry.key.len() + 1).sum::<usize>();
+        let characters = characters.saturating_sub(1);
+        let too_many = match (all.len(), characters) {
+            (count, _) if count > MAX_SEARCHES => {
+                format!("{count} DNS search domains, and a pod may have {MAX_SEARCHES}")
+            }
+            (_, characters) if characters > MAX_SEARCH_LIST => format!(
+                "DNS search domains of {characters} characters together, and a pod may have {MAX_SEARCH_LIST}"
+            ),
+            _ => return,
+        };
+        let message = format!(
+            "has {too_many}; the last one, `{}`, is of {}: leave some out",
+            added.key,
+            (self.who)(added.owner)
+        );
+        self.problem(format!("{}.dns-searches", self.place), message);
+    }
+
+    /// A pod that names its node is never scheduled, so that no gate can hold it back.
+    fn gates(&mut self, position: u32) {
+        let scope = PlaceScope::PodSet(position);
+        let node = self
+            .record
+            .member(scope, "nodeName")
+            .and_then(Value::as_str);
+        let gates = self.of_pods(position, Field::SchedulingGates);
+        let is_new = |entry: &&Entry| entry.owner != Owner::Runtime;
+        let raw = self.record.entry(scope, Field::PodRaw, "nodeName");
+        let named_by = raw.map_or(Owner::Runtime, |entry| entry.owner);
+        let gate = gates
+            .iter()
+            .find(is_new)
+            .or_else(|| gates.first().filter(|_| named_by != Owner::Runtime));
+        if let (Some(node), Some(gate)) = (node, gate) {
+            let message = format!(
+                "{} adds the scheduling gate `{}`, and the pods have the node name `{node}` of {}: leave out one of the two",
+                (self.who)(gate.owner),
+                gate.key,
+                (self.who)(named_by)
+            );
+            self.problem(self.place.clone(), message);
+        }
+    }
+
+    fn of_pods(&self, position: u32, field: Field) -> Vec<Entry> {
+        let set = self.record.pod_set(position);
+        set.map(|set| set.fields.all(field).to_vec())
+            .unwrap_or_default()
+    }
+
+    fn problem(&mut self, place: String, message: String) {
+        self.problems.push(Problem::Invariant { place, message });
     }
 
     /// A mount's volume exists.

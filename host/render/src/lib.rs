@@ -1,6 +1,7 @@
 //! The pure path from a TrainJob and its runtime to a JobSet: select, resolve, plan, transform, derive, build, check,
 //! assemble. A function of its inputs; policies run through [`trainyard_model::policy::Policy`] alone.
 
+mod additions;
 mod assemble;
 mod catalog;
 mod entries;
@@ -66,7 +67,7 @@ pub struct Rendered {
     pub plan: Vec<Active>,
     /// What the user should know.
     pub warnings: Vec<Warning>,
-    patched: Option<Value>,
+    patched: Option<Arc<Value>>,
     origins: Origins,
 }
 
@@ -74,7 +75,7 @@ impl Rendered {
     /// The spec of the runtime's template with the TrainJob's patches, before anything else was written into it.
     #[must_use]
     pub fn patched(&self) -> &Value {
-        self.patched.as_ref().unwrap_or(&self.origins.template)
+        self.patched.as_deref().unwrap_or(&self.origins.template)
     }
 
     /// Who set what: all that the runtime's template does not have as it is. Worked out anew by every call.
@@ -403,7 +404,7 @@ fn finish(
     let origins = Origins::new(template, resolved, session, defaults);
     let session = &origins.session;
     let record = session.record();
-    let template = patched.as_ref().unwrap_or(&origins.template);
+    let template = patched.as_deref().unwrap_or(&origins.template);
     let spec = assemble::assemble(template, record, origins.changes(), init_order);
     let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
     let mut objects: Vec<_> = session

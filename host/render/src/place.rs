@@ -1,10 +1,14 @@
 //! Where a place of the record stands in the JobSet: by the table of shapes, for reasons, `explain` and the paths that
 //! people type.
 
+use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
 use trainyard_model::record::{Field, Level, Place, PlaceScope, Record};
 
-use crate::shape::{ListKey, Shape, shape};
+use crate::{
+    additions,
+    shape::{ListKey, Shape, shape},
+};
 
 /// The fields from a replicated job to its pod template.
 const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
@@ -34,14 +38,46 @@ pub(crate) fn path_of(record: &Record, place: &Place) -> Option<FieldPath> {
     let path = path.fields(keys);
     match shape {
         Shape::One => Some(path),
-        Shape::Map | Shape::List(ListKey::Field(_) | ListKey::Port) => Some(path.key(&*place.key)),
+        Shape::Map | Shape::List(ListKey::Field(_) | ListKey::Port | ListKey::Text) => {
+            Some(path.key(&*place.key))
+        }
+        Shape::Members => Some(path.fields(place.key.split('/'))),
         Shape::List(ListKey::Position) => Some(path.index(place.key.parse().ok()?)),
-        Shape::Job | Shape::Elsewhere => None,
+        Shape::Additions | Shape::Job | Shape::Elsewhere => None,
     }
 }
 
 fn replicated_jobs() -> FieldPath {
     FieldPath::of(["spec", "replicatedJobs"])
+}
+
+/// Where a place of the record stands in a JobSet that was written with it, by names: in none, in one, or, for what narrows
+/// alternatives, in each of them.
+pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &Place) -> Vec<FieldPath> {
+    let (_, Shape::Additions) = shape(place.field) else {
+        return path_of(record, place).into_iter().collect();
+    };
+    let (PlaceScope::PodSet(at), Some(fields)) = (place.scope, record.fields(place.scope)) else {
+        return Vec::new();
+    };
+    let pods = POD_TEMPLATE.join("/");
+    let pods = job_set.pointer(&format!("/spec/replicatedJobs/{at}/{pods}"));
+    let (Some(pods), Some(set)) = (pods, record.pod_set(at)) else {
+        return Vec::new();
+    };
+    let path = replicated_jobs().key(&*set.name).fields(POD_TEMPLATE);
+    let below = additions::places(pods, place.field, fields.all(place.field), &place.key);
+    below.iter().map(|below| path.join(below)).collect()
+}
+
+/// Whether a path is spelled as the record's paths of additions are (`pod-sets[node].tolerations[ID]`), whose keys the JobSet
+/// does not have.
+pub(crate) fn is_of_additions(path: &FieldPath) -> bool {
+    let [sets, _, field, ..] = path.segments() else {
+        return false;
+    };
+    let field = Field::named(Level::PodSet, &field.text());
+    sets.text() == "pod-sets" && field.is_some_and(|field| shape(field).1 == Shape::Additions)
 }
 
 /// Where in the JobSet stands what a path means that is spelled as the record's are (`pod-sets[node].count`); none where
@@ -74,6 +110,9 @@ fn of_pod_set(job: &FieldPath, path: &[Segment]) -> FieldPath {
     match (shape(field), rest) {
         ((keys, Shape::Job), rest) => below(&job.fields(keys), rest),
         ((_, Shape::Elsewhere), _) => below(&pods, path),
+        ((keys, Shape::Members), [member, rest @ ..]) => {
+            below(&pods.fields(keys).fields(member.text().split('/')), rest)
+        }
         ((keys, _), [container, rest @ ..]) if field.holds_containers() => {
             let container = below(&pods.fields(keys), std::slice::from_ref(container));
             of_container(&container, rest)
@@ -87,6 +126,10 @@ fn of_container(container: &FieldPath, path: &[Segment]) -> FieldPath {
         .first()
         .and_then(|first| Field::named(Level::Container, &first.text()));
     match (field.map(shape), path) {
+        (Some((keys, Shape::Members)), [_, member, rest @ ..]) => below(
+            &container.fields(keys).fields(member.text().split('/')),
+            rest,
+        ),
         (Some((keys, shape)), [_, rest @ ..]) if shape != Shape::Elsewhere => {
             below(&container.fields(keys), rest)
         }

@@ -12,6 +12,10 @@ pub(crate) enum Shape {
     Map,
     /// A list of objects, keyed by one of their fields: `env` by `name`.
     List(ListKey),
+    /// Items that plugins add to a list, behind those of the template, which have no key; see [`crate::additions`].
+    Additions,
+    /// Members of the object itself, whose keys are their names: `securityContext/runAsUser` is one level down.
+    Members,
     /// One value of the replicated job itself: the host writes it by rules of its own.
     Job,
     /// No part of a JobSet.
@@ -25,14 +29,16 @@ pub(crate) enum ListKey {
     Field(&'static str),
     /// A port: by number and protocol (W28).
     Port,
+    /// By the item itself, a text.
+    Text,
     /// By position.
     Position,
 }
 
 /// The keys under which a field stands below its JobSet, replicated job, pod template or container, and its shape.
 pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
-    use ListKey::{Field as By, Port, Position};
-    use Shape::{Elsewhere, Job, List, Map, One};
+    use ListKey::{Field as By, Port, Position, Text};
+    use Shape::{Additions, Elsewhere, Job, List, Map, Members, One};
     match field {
         Field::Labels => (&["metadata", "labels"], Map),
         Field::Annotations => (&["metadata", "annotations"], Map),
@@ -43,6 +49,13 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::NodeSelector => (&["spec", "nodeSelector"], Map),
         Field::PriorityClass => (&["spec", "priorityClassName"], One),
         Field::SchedulerName => (&["spec", "schedulerName"], One),
+        Field::SchedulingGates => (&["spec", "schedulingGates"], List(By("name"))),
+        Field::Tolerations => (&["spec", "tolerations"], Additions),
+        Field::AffinityTerms => (&["spec", "affinity"], Additions),
+        Field::DnsSearches => (&["spec", "dnsConfig", "searches"], List(Text)),
+        Field::FsGroup => (&["spec", "securityContext", "fsGroup"], One),
+        Field::PodRaw => (&["spec"], Members),
+        Field::ContainerRaw => (&[], Members),
         Field::Containers => (&["spec", "containers"], List(By("name"))),
         Field::InitContainers => (&["spec", "initContainers"], List(By("name"))),
         Field::Image => (&["image"], One),
@@ -60,18 +73,9 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::ResourceClaimUses => (&["resources", "claims"], List(By("name"))),
         Field::Count => (&["template", "spec", "parallelism"], Job),
         Field::Replicas => (&["replicas"], Job),
-        Field::SchedulingGates
-        | Field::Tolerations
-        | Field::AffinityTerms
-        | Field::DnsSearches
-        | Field::FsGroup
-        | Field::PodRaw
-        | Field::ContainerRaw
-        | Field::Objects
-        | Field::JobSpec
-        | Field::Lookups
-        | Field::Devices
-        | Field::Placement => (&[], Elsewhere),
+        Field::Objects | Field::JobSpec | Field::Lookups | Field::Devices | Field::Placement => {
+            (&[], Elsewhere)
+        }
     }
 }
 
@@ -89,6 +93,7 @@ pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
                 item.get("containerPort")?.as_u64()?
             ))
         }
+        ListKey::Text => item.as_str().map(str::to_owned),
         ListKey::Position => Some(at.to_string()),
     }
 }
@@ -102,7 +107,10 @@ pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .into(),
-        _ => item.clone().into(),
+        _ => match item {
+            Value::String(text) => text.as_str().into(),
+            item => item.clone().into(),
+        },
     }
 }
 

@@ -107,6 +107,7 @@ impl<'v> Names<'v> {
     fn position(&self, items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usize> {
         let name = match segment {
             Segment::Index(at) if *at < items.len() => return Some(*at),
+            Segment::Index(_) if items.iter().any(Value::is_string) => return None,
             Segment::Index(_) | Segment::Key(_) => segment.text(),
             Segment::Field(_) => return None,
         };
@@ -121,11 +122,12 @@ impl<'v> Names<'v> {
 /// The key of a container's ports.
 const PORT: &str = "containerPort";
 
-/// Where the names of a list's items stand first; a port has one with its protocol as well.
+/// Where the names of a list's items stand first; a port has one with its protocol as well, and a text is its own name.
 fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
     let mut names = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        let Some(name) = item.get(key).map(text) else {
+        let plain = || item.as_str().map(str::to_owned);
+        let Some(name) = item.get(key).map(text).or_else(plain) else {
             continue;
         };
         if key == PORT {

@@ -114,6 +114,14 @@ impl Call {
         _: handle::Context,
         json: &str,
     ) -> Result<Option<handle::Document>, Fault> {
+        self.pay_for_json(json)?;
+        let value = serde_json::from_str(json).ok();
+        let value = value.map(|value: Value| self.new_document(value.into(), false));
+        value.transpose()
+    }
+
+    /// Counts a text that is about to be read as JSON.
+    pub(super) fn pay_for_json(&mut self, json: &str) -> Result<(), Fault> {
         self.meter.text(json)?;
         if json.len() > MAX_JSON {
             return wrong(format!("the text has more than {MAX_JSON} bytes"));
@@ -122,10 +130,7 @@ impl Call {
         let values = json
             .bytes()
             .filter(|b| matches!(b, b'[' | b'{' | b',' | b':'));
-        self.meter.add_bytes(values.count() * size_of::<Value>())?;
-        let value = serde_json::from_str(json).ok();
-        let value = value.map(|value: Value| self.new_document(value.into(), false));
-        value.transpose()
+        self.meter.add_bytes(values.count() * size_of::<Value>())
     }
 
     /// `context.quantity-ceil`

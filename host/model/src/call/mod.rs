@@ -17,6 +17,7 @@ mod meter;
 mod notes;
 mod objects;
 mod pod_set;
+mod raw;
 mod transfer;
 
 use std::sync::Arc;

@@ -183,7 +183,18 @@ fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
             refuse("it is the host's; no plugin writes it".to_owned())
         }
         Touch::Write if path.field == Field::Objects => possible_object(path).or_else(refuse),
+        Touch::Read | Touch::Write if path.field.is_raw() => possible_member(path).map_or(Ok(()), refuse),
         _ => Ok(()),
+    }
+}
+
+/// What is wrong with a claim on raw members: it can mean none.
+fn possible_member(path: &ClaimPath) -> Option<String> {
+    match path.key.as_ref()? {
+        Key::Literal(member) => path.field.raw_member_problem(member),
+        Key::Prefix(prefix) => path.field.raw_prefix_problem(prefix),
+        Key::Set => Some("raw members are read one by one".to_owned()),
+        Key::Any | Key::Variable(_) => None,
     }
 }
 

@@ -40,6 +40,15 @@ impl Datum {
         }
     }
 
+    /// The whole number, if it is one.
+    #[must_use]
+    pub const fn as_integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// The fragment, if it is one.
     #[must_use]
     pub fn as_json(&self) -> Option<&Arc<Value>> {

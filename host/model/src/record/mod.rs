@@ -12,8 +12,11 @@ mod mount_path;
 mod ordered;
 mod place;
 mod pod_sets;
+mod raw;
 
 use std::sync::Arc;
+
+use serde_json::Value;
 
 pub use self::{
     datum::{ContainerId, Datum, env_json},
@@ -41,6 +44,8 @@ pub struct Record {
     pub fields: Fields,
     /// The pod sets, in the runtime's order.
     pub pod_sets: PodSets,
+    /// The JobSet's spec that the pod sets are of, in their order: what the record has no field for stands there.
+    pub template: Option<Arc<Value>>,
     containers: Vec<Container>,
 }
 
@@ -73,6 +78,7 @@ impl Record {
             cluster_domain: cluster_domain.into(),
             fields: Fields::default(),
             pod_sets: PodSets::default(),
+            template: None,
             containers: Vec::new(),
         }
     }

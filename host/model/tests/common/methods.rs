@@ -128,6 +128,27 @@ methods! {
     "pod-set.set-scheduler-name" Transform [writes "pod-sets[node].scheduler-name"]
         |c| { let s = set(c); c.pod_set_set_scheduler_name(s, "x") };
 
+    "pod-set.add-scheduling-gate" Transform [writes "pod-sets[node].scheduling-gates[example.com/gate]"]
+        |c| { let s = set(c); c.pod_set_add_scheduling_gate(s, "example.com/gate") };
+    "pod-set.add-toleration" Transform [writes "pod-sets[node].tolerations[gpu]"]
+        |c| { let s = set(c); c.pod_set_add_toleration(s, "gpu", r#"{"operator": "Exists"}"#) };
+    "pod-set.add-affinity-term" Transform [writes "pod-sets[node].affinity-terms[zone]"] |c| {
+        let s = set(c);
+        c.pod_set_add_affinity_term(s, "zone", "podAffinity/required", r#"{"topologyKey": "zone"}"#)
+    };
+    "pod-set.dns-searches" Transform [reads "pod-sets[node].dns-searches[#]"] |c| { let s = set(c); done(c.pod_set_dns_searches(s)) };
+    "pod-set.add-dns-search" Transform [writes "pod-sets[node].dns-searches[ml.svc.cluster.local]"]
+        |c| { let s = set(c); c.pod_set_add_dns_search(s, "ml.svc.cluster.local") };
+    "pod-set.fs-group" Transform [reads "pod-sets[node].fs-group"] |c| { let s = set(c); done(c.pod_set_fs_group(s)) };
+    "pod-set.set-fs-group" Transform [writes "pod-sets[node].fs-group"] |c| { let s = set(c); c.pod_set_set_fs_group(s, 7) };
+    "pod-set.raw" Transform [reads "pod-sets[node].raw[hostNetwork]"] |c| { let s = set(c); done(c.pod_set_raw(s, "hostNetwork")) };
+    "pod-set.set-raw" Transform [writes "pod-sets[node].raw[securityContext/runAsUser]"]
+        |c| { let s = set(c); c.pod_set_set_raw(s, "securityContext/runAsUser", "7") };
+
+    "container.raw" Transform [reads "pod-sets[node].containers[node].raw[readinessProbe]"]
+        |c| { let n = node(c); done(c.container_raw(n, "readinessProbe")) };
+    "container.set-raw" Transform [writes "pod-sets[node].containers[node].raw[tty]"]
+        |c| { let n = node(c); c.container_set_raw(n, "tty", "true") };
     "container.is-sidecar" Transform [reads "pod-sets[node].init-containers[setup].restart-policy"]
         |c| { let c_ = container(c, "node", "setup"); done(c.container_is_sidecar(c_)) };
     "container.image" Transform [reads "pod-sets[node].containers[node].image"] |c| { let n = node(c); done(c.container_image(n)) };

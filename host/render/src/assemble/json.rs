@@ -23,7 +23,7 @@ pub(super) fn edit_object(
 }
 
 /// Edits the list below `json`; one that is empty afterwards is not made.
-pub(super) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Vec<Value>)) {
+pub(crate) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Vec<Value>)) {
     edit_at(json, keys, |slot| match slot {
         Value::Array(items) => {
             edit(items);

@@ -3,7 +3,7 @@
 //! What was there keeps its place. Only what somebody changed is written, so that everything that the runtime's author
 //! wrote, and that the record does not model, stays as it is (W28, W29, W63, W68, W72).
 
-mod json;
+pub(crate) mod json;
 mod order;
 
 use std::{
@@ -21,6 +21,7 @@ use trainyard_model::{
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
 pub(crate) use self::order::place_init_containers;
+use crate::additions;
 use crate::shape::{ListKey, Shape, item_json, item_key, shape};
 
 /// The keys that were changed, by the list or value that they stand in.
@@ -222,6 +223,8 @@ impl Writer<'_> {
                         rebuilt
                     };
                 }),
+                Shape::Additions => additions::write(json, *field, entries),
+                Shape::Members => write_members(json, keys, entries),
                 Shape::List(_) | Shape::Job | Shape::Elsewhere => {}
             }
         }
@@ -243,6 +246,16 @@ fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {
             None => drop(object.shift_remove(*last)),
         }
     });
+}
+
+/// Members by their names, which are one or two levels down. Null takes one out.
+fn write_members(json: &mut Value, keys: &[&str], entries: &Entries) {
+    for entry in entries.iter() {
+        let member: Vec<&str> = keys.iter().copied().chain(entry.key.split('/')).collect();
+        edit_at(json, &member, |slot| {
+            *slot = entry.datum.to_json().unwrap_or_default()
+        });
+    }
 }
 
 fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys) {

@@ -6,7 +6,7 @@ use trainyard_api::{FieldPath, merge::Names, path::Segment};
 use trainyard_model::text::clean;
 
 use super::{Explainer, Provenance};
-use crate::place::job_set_path;
+use crate::place::{is_of_additions, job_set_path};
 
 /// A path that the JobSet does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -49,6 +49,8 @@ struct Asked<'a> {
     /// By names, and what the JobSet does not have as it was typed.
     named: FieldPath,
     is_there: bool,
+    /// Whether only the record's own paths can tell what is meant.
+    is_of_additions: bool,
 }
 
 impl<'a> Asked<'a> {
@@ -61,12 +63,16 @@ impl<'a> Asked<'a> {
             path,
             named: job_set.by_names(&target).join(&rest),
             is_there: found == target.segments().len(),
+            is_of_additions: is_of_additions(path),
             placed,
         }
     }
 
     /// Whether a row is of this path, or of one below it.
     fn is_around(&self, row: &Provenance) -> bool {
+        if self.is_of_additions {
+            return of_record(row).is_some_and(|path| begins(&path, self.path));
+        }
         match (&row.placed, &row.named) {
             (Some(placed), _) => self.is_there && begins(placed, &self.placed),
             (None, Some(named)) => begins(named, &self.named),

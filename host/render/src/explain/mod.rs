@@ -25,7 +25,7 @@ use trainyard_model::{
 
 pub use self::answer::NotThere;
 use crate::{
-    place::path_of,
+    place::paths_in,
     resolve::{PatchChanges, Resolved},
 };
 
@@ -287,11 +287,36 @@ impl<'a> Explainer<'a> {
                 by_place.entry(&change.place).or_default().push(step);
             }
         }
-        let row = |(place, steps)| {
+        let rows = |(place, mut steps): (&Place, Vec<Step>)| {
             let path = record.path(place).to_string();
-            Provenance::new(path, path_of(record, place), &self.paths, steps)
+            self.complete_raw(place, &mut steps);
+            let named = paths_in(record, self.job_set, place);
+            if named.is_empty() {
+                return vec![Provenance::new(path, None, &self.paths, steps)];
+            }
+            let named = named.into_iter();
+            named
+                .map(|named| Provenance::new(path.clone(), Some(named), &self.paths, steps.clone()))
+                .collect()
         };
-        by_place.into_iter().map(row).collect()
+        by_place.into_iter().flat_map(rows).collect()
+    }
+
+    /// What the template has of a raw member, which the record does not hold, and null for one that is taken out.
+    fn complete_raw(&self, place: &Place, steps: &mut [Step]) {
+        if !place.field.is_raw() {
+            return;
+        }
+        if let Some(first) = steps.first_mut()
+            && first.from.is_none()
+        {
+            let record = self.origins.session.record();
+            first.from = record.template_member(place.scope, &place.key).cloned();
+        }
+        for step in steps {
+            step.to.take_if(|value| value.is_null());
+            step.from.take_if(|value| value.is_null());
+        }
     }
 
     /// What patches wrote that the record does not hold.

@@ -51,7 +51,7 @@ pub(crate) struct Resolved {
     pub(crate) job: Arc<Job>,
     pub(crate) record: Record,
     /// The JobSet's spec as the patches left it; none where no patch changes it.
-    pub(crate) patched: Option<Value>,
+    pub(crate) patched: Option<Arc<Value>>,
     /// What each patch changed of the template.
     pub(crate) patches: Vec<PatchChanges>,
     /// What the TrainJob changed of the template.
@@ -83,6 +83,7 @@ pub(crate) fn load(
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
     let patched = patches::apply(job, &template.spec, &mut record, &read, deadline)?;
+    record.template = Some(patched.spec.as_ref().unwrap_or(&template.spec).clone());
     Ok(Loaded { record, patched })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::{FieldPath, fields::describe, runtime::Ancestor};
 use trainyard_model::{
-    record::{Field, Fields, PodSet, Record},
+    record::{Datum, Field, Fields, PodSet, Record},
     value::Dependency,
 };
 
@@ -21,6 +21,9 @@ pub(super) const POD_SET_FIELDS: &[Field] = &[
     Field::NodeSelector,
     Field::PriorityClass,
     Field::SchedulerName,
+    Field::SchedulingGates,
+    Field::DnsSearches,
+    Field::FsGroup,
 ];
 pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Image,
@@ -170,7 +173,7 @@ impl<'a> Template<'a> {
                     }
                 }
             }
-            Shape::Job | Shape::Elsewhere => {}
+            Shape::Additions | Shape::Members | Shape::Job | Shape::Elsewhere => {}
         }
     }
 
@@ -187,6 +190,10 @@ impl<'a> Template<'a> {
                 }
             }
             (Field::Command | Field::Args, _) => self.wrong(path, "a list of strings", value),
+            (Field::FsGroup, _) => match value.as_i64() {
+                Some(group) => fields.load(field, "", Datum::Integer(group)),
+                None => self.wrong(path, "an integer", value),
+            },
             (_, Value::String(text)) => fields.load(field, "", text.as_str().into()),
             _ => self.wrong(path, "a string", value),
         }
@@ -266,6 +273,7 @@ fn missing_key(by: ListKey) -> String {
     match by {
         ListKey::Field(name) => format!("needs `{name}`, a string"),
         ListKey::Port => "needs `containerPort`, an integer".to_owned(),
+        ListKey::Text => "must be a string".to_owned(),
         ListKey::Position => "must be an object".to_owned(),
     }
 }

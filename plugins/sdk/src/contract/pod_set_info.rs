@@ -87,8 +87,8 @@ handles! {
         fn addresses(start: u32, max: u32) -> Vec<String> = "pod-set.addresses" pod_set_addresses(start, max);
         /// The same as one text, which costs half as much on long lists.
         fn joined_addresses(start: u32, max: u32, separator: &str) -> String = "pod-set.joined-addresses" pod_set_joined_addresses(start, max, separator);
-        /// The host names of all pods as one hostlist, the form of Flux and Slurm: `JOB-PODSET-0-[0-3]`, with a comma
-        /// between the jobs.
+        /// The host names of all pods as one hostlist, the form of Flux and Slurm: `JOB-PODSET-0-[0-3]`, or
+        /// `JOB-PODSET-0-0` for one pod, with a comma between the jobs.
         fn hostlist() -> String = "pod-set.hostlist" pod_set_hostlist();
         /// All containers, in the order of the pod's list. Where the name is known, `container` needs no claim.
         ///
@@ -239,18 +239,21 @@ handles! {
         /// Needs the claim to write `pod-sets[P].scheduler-name`.
         fn set_scheduler_name(name: &str) = "pod-set.set-scheduler-name" pod_set_set_scheduler_name(name);
         /// The pods begin to be scheduled only once that gate is taken off them; nothing happens where they have it.
+        /// What is no qualified name, as `example.com/quota`, ends the call; pods that name their node refuse the
+        /// TrainJob.
         ///
         /// Needs the claim to write `pod-sets[P].scheduling-gates[NAME]`.
         fn add_scheduling_gate(name: &str) = "pod-set.add-scheduling-gate" pod_set_add_scheduling_gate(name);
-        /// A toleration beside those of the runtime, as the JSON of one in a pod spec. The id tells additions of
-        /// plugins apart: the same id once more replaces the first.
+        /// A toleration behind those of the runtime, as the JSON of one in a pod spec. The id, a DNS label, tells
+        /// additions of plugins apart, and orders them: the same id once more replaces the first. A toleration that
+        /// Kubernetes refuses ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].tolerations[ID]`.
         fn add_toleration(id: &str, json: &str) = "pod-set.add-toleration" pod_set_add_toleration(id, json);
-        /// An affinity term beside those of the runtime, as the JSON of one in a pod spec. `at` is its list:
+        /// An affinity term behind those of the runtime, as the JSON of one in a pod spec. `at` is its list:
         /// `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`. Alternatives of a
         /// required node affinity all get the term's expressions, so that it narrows what the runtime asks for, and
-        /// never widens it. The id is as with `add_toleration`.
+        /// never widens it. The id is as with `add_toleration`; a term without what its list needs ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
         fn add_affinity_term(id: &str, at: &str, json: &str) = "pod-set.add-affinity-term" pod_set_add_affinity_term(id, at, json);
@@ -258,7 +261,8 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].dns-searches[#]`.
         fn dns_searches() -> Vec<String> = "pod-set.dns-searches" pod_set_dns_searches();
-        /// One more DNS domain, last; nothing happens where it is there.
+        /// One more DNS domain, last; nothing happens where it is there. What is no DNS name ends the call; more
+        /// domains than a pod may have refuse the TrainJob.
         ///
         /// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
         fn add_dns_search(domain: &str) = "pod-set.add-dns-search" pod_set_add_dns_search(domain);
@@ -266,7 +270,7 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].fs-group`.
         fn fs_group() -> Option<i64> = "pod-set.fs-group" pod_set_fs_group();
-        /// Sets the group that owns the files of the pods' volumes, from 0 to 2147483647.
+        /// Sets the group that owns the files of the pods' volumes, from 0 to 2147483647; another number ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].fs-group`.
         fn set_fs_group(gid: i64) = "pod-set.set-fs-group" pod_set_set_fs_group(gid);
@@ -283,12 +287,13 @@ handles! {
         /// Needs the claim to read `lookups[v1/LimitRange/*]`.
         fn pod_requests() -> Vec<Quantity> = "pod-set.pod-requests" pod_set_pod_requests();
         /// A member of the pod spec that has no method of its own, as `hostNetwork`; none where it is absent. Of
-        /// `securityContext` and `dnsConfig` it is a member below, as `securityContext/runAsUser`.
+        /// `securityContext` and `dnsConfig` it is a member below, as `securityContext/runAsUser`. One that has a
+        /// method, or that JobSet and the Job controller set, ends the call.
         ///
         /// Needs the claim to read `pod-sets[P].raw[MEMBER]`.
         fn raw(member: &str) -> Option<Document> = "pod-set.raw" pod_set_raw(member);
-        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. One that has a method
-        /// of its own ends the call.
+        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. A `restartPolicy` that
+        /// a Job does not take ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].raw[MEMBER]`.
         fn set_raw(member: &str, json: &str) = "pod-set.set-raw" pod_set_set_raw(member, json);
@@ -499,12 +504,12 @@ handles! {
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn remove_resource_claim_use(name: &str) = "container.remove-resource-claim-use" container_remove_resource_claim_use(name);
         /// A member of the container that has no method of its own, as `readinessProbe`; none where it is absent. Of
-        /// `securityContext` it is a member below, as `securityContext/privileged`.
+        /// `securityContext` it is a member below, as `securityContext/privileged`. One that has a method ends the
+        /// call.
         ///
         /// Needs the claim to read `C.raw[MEMBER]`.
         fn raw(member: &str) -> Option<Document> = "container.raw" container_raw(member);
-        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. One that has a method
-        /// of its own ends the call.
+        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out.
         ///
         /// Needs the claim to write `C.raw[MEMBER]`.
         fn set_raw(member: &str, json: &str) = "container.set-raw" container_set_raw(member, json);

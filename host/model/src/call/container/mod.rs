@@ -3,7 +3,6 @@
 mod claims;
 mod env;
 mod ports_and_mounts;
-mod raw;
 mod resources;
 
 use std::sync::Arc;

@@ -1,70 +1,288 @@
-//! What else of the pod spec a plugin may see or set.
+//! Where the pods of a pod set may run, and how they look up names and share files.
 
 use super::*;
+use crate::names::is_dns_subdomain;
+
+/// The largest id of a group, as Kubernetes takes it.
+const MAX_GROUP: i64 = i32::MAX as i64;
+
+/// What the scheduler does about what it can't have, in an affinity and in the list's name of [`AffinityList`].
+const WHEN: [(&str, &str); 2] = [
+    ("required", "requiredDuringSchedulingIgnoredDuringExecution"),
+    (
+        "preferred",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+    ),
+];
 
 impl Call {
     /// `pod-set.hostlist`
-    pub fn pod_set_hostlist(&mut self, _: handle::PodSet) -> Result<String, Fault> {
-        wrong("not written yet")
+    pub fn pod_set_hostlist(&mut self, handle: handle::PodSet) -> Result<String, Fault> {
+        let set = self.pod_set(handle)?;
+        let (jobs, last) = (set.replicas, set.count.saturating_sub(1));
+        let pods = match last {
+            0 => "0".to_owned(),
+            last => format!("[0-{last}]"),
+        };
+        let prefix = format!("{}-{}-", self.record.job_name, set.name);
+        let longest = prefix.len() + pods.len() + 12;
+        self.meter
+            .clone()
+            .add_bytes(longest.saturating_mul(jobs as usize))?;
+        let hosts: Vec<_> = (0..jobs)
+            .map(|job| format!("{prefix}{job}-{pods}"))
+            .collect();
+        self.give(&hosts.join(","))
     }
 
     /// `pod-set.add-scheduling-gate`
-    pub fn pod_set_add_scheduling_gate(&mut self, _: handle::PodSet, _: &str) -> Result<(), Fault> {
-        wrong("not written yet")
+    pub fn pod_set_add_scheduling_gate(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        if !is_qualified_name(name) {
+            return wrong("the name is not the qualified name of a gate, as `example.com/quota`");
+        }
+        self.add(
+            target,
+            Field::SchedulingGates,
+            name,
+            json!({ "name": name }).into(),
+        )
     }
 
     /// `pod-set.add-toleration`
     pub fn pod_set_add_toleration(
         &mut self,
-        _: handle::PodSet,
-        _: &str,
-        _: &str,
+        handle: handle::PodSet,
+        id: &str,
+        json: &str,
     ) -> Result<(), Fault> {
-        wrong("not written yet")
+        let (target, _) = self.pod_set_target(handle)?;
+        let toleration = self.object_argument(json)?;
+        if let Some(problem) = toleration_problem(&toleration) {
+            return wrong(problem);
+        }
+        self.set_with_id(target, Field::Tolerations, id, Value::Object(toleration))
     }
 
     /// `pod-set.add-affinity-term`
     pub fn pod_set_add_affinity_term(
         &mut self,
-        _: handle::PodSet,
-        _: &str,
-        _: &str,
-        _: &str,
+        handle: handle::PodSet,
+        id: &str,
+        at: &str,
+        json: &str,
     ) -> Result<(), Fault> {
-        wrong("not written yet")
+        let (target, _) = self.pod_set_target(handle)?;
+        self.meter.text(at)?;
+        let Some(list) = AffinityList::named(at) else {
+            return wrong(
+                "the list is `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`",
+            );
+        };
+        let term = self.object_argument(json)?;
+        if let Some(problem) = list.problem_of(&term) {
+            return wrong(problem);
+        }
+        let terms = match list.narrows() {
+            true => json!({ "nodeSelectorTerms": [term] }),
+            false => json!([term]),
+        };
+        let affinity = json!({ list.of: { list.when: terms } });
+        self.set_with_id(target, Field::AffinityTerms, id, affinity)
     }
 
     /// `pod-set.dns-searches`
-    pub fn pod_set_dns_searches(&mut self, _: handle::PodSet) -> Result<Vec<String>, Fault> {
-        wrong("not written yet")
+    pub fn pod_set_dns_searches(&mut self, handle: handle::PodSet) -> Result<Vec<String>, Fault> {
+        let (target, at) = self.pod_set_target(handle)?;
+        self.may_read(target, Field::DnsSearches, None)?;
+        let set = self.record_of(target.base).pod_set(at);
+        let domains = set.map(|set| {
+            let all = set.fields.all(Field::DnsSearches).iter();
+            all.map(|entry| entry.key.to_string()).collect()
+        });
+        self.give_all(domains.unwrap_or_default())
     }
 
     /// `pod-set.add-dns-search`
-    pub fn pod_set_add_dns_search(&mut self, _: handle::PodSet, _: &str) -> Result<(), Fault> {
-        wrong("not written yet")
+    pub fn pod_set_add_dns_search(
+        &mut self,
+        handle: handle::PodSet,
+        domain: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        let name = domain.strip_suffix('.').unwrap_or(domain);
+        if !is_dns_subdomain(name) {
+            return wrong("the domain is not a DNS name, as `team.svc.cluster.local`");
+        }
+        self.add(target, Field::DnsSearches, domain, domain.into())
     }
 
     /// `pod-set.fs-group`
-    pub fn pod_set_fs_group(&mut self, _: handle::PodSet) -> Result<Option<i64>, Fault> {
-        wrong("not written yet")
+    pub fn pod_set_fs_group(&mut self, handle: handle::PodSet) -> Result<Option<i64>, Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        self.may_read(target, Field::FsGroup, Some(""))?;
+        let entry = self
+            .record_of(target.base)
+            .entry(target.scope, Field::FsGroup, "");
+        Ok(entry.and_then(|entry| entry.datum.as_integer()))
     }
 
     /// `pod-set.set-fs-group`
-    pub fn pod_set_set_fs_group(&mut self, _: handle::PodSet, _: i64) -> Result<(), Fault> {
-        wrong("not written yet")
+    pub fn pod_set_set_fs_group(&mut self, handle: handle::PodSet, gid: i64) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        if !(0..=MAX_GROUP).contains(&gid) {
+            return wrong(format!("the group is not from 0 to {MAX_GROUP}"));
+        }
+        self.set(target, Field::FsGroup, "", Some(Datum::Integer(gid)))
     }
 
-    /// `pod-set.raw`
-    pub fn pod_set_raw(
+    /// Adds a value to a set; one that is there stays as it is.
+    fn add(&mut self, target: Target, field: Field, key: &str, value: Datum) -> Result<(), Fault> {
+        self.meter.text(key)?;
+        self.may_write(target, Touch::Write, field, key)?;
+        if self.record.entry(target.scope, field, key).is_none() {
+            self.put(target.scope, field, key, Some(value));
+        }
+        Ok(())
+    }
+
+    fn set_with_id(
         &mut self,
-        _: handle::PodSet,
-        _: &str,
-    ) -> Result<Option<handle::Document>, Fault> {
-        wrong("not written yet")
+        target: Target,
+        field: Field,
+        id: &str,
+        value: Value,
+    ) -> Result<(), Fault> {
+        if !is_dns_label(id) {
+            return wrong("the id is no DNS label: at most 63 of a-z, 0-9 and `-`");
+        }
+        self.set(target, field, id, Some(value.into()))
     }
 
-    /// `pod-set.set-raw`
-    pub fn pod_set_set_raw(&mut self, _: handle::PodSet, _: &str, _: &str) -> Result<(), Fault> {
-        wrong("not written yet")
+    fn object_argument(&mut self, json: &str) -> Result<Map<String, Value>, Fault> {
+        match self.json_argument(json)? {
+            Value::Object(object) => Ok(object),
+            _ => wrong("the text is not a JSON object"),
+        }
     }
+}
+
+/// One of the six lists of an affinity.
+struct AffinityList {
+    of: &'static str,
+    when: &'static str,
+}
+
+impl AffinityList {
+    fn named(name: &str) -> Option<Self> {
+        let (of, when) = name.split_once('/')?;
+        let kinds = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
+        let of = kinds.into_iter().find(|kind| *kind == of)?;
+        let (_, when) = WHEN.into_iter().find(|(short, _)| *short == when)?;
+        Some(Self { of, when })
+    }
+
+    /// Whether its terms are alternatives, which an addition narrows: those of the other required lists all count.
+    fn narrows(&self) -> bool {
+        self.of == "nodeAffinity" && self.is_required()
+    }
+
+    fn is_required(&self) -> bool {
+        self.when.starts_with("required")
+    }
+
+    /// What Kubernetes refuses of a term.
+    fn problem_of(&self, term: &Map<String, Value>) -> Option<&'static str> {
+        const TOPOLOGY: &str =
+            "a term of a pod affinity needs `topologyKey`, a text that is not empty";
+        let has_topology = |term: &Map<String, Value>| {
+            let key = term.get("topologyKey").and_then(Value::as_str);
+            key.is_some_and(|key| !key.is_empty())
+        };
+        let requirements = |name| term.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+        match (self.of, self.is_required()) {
+            ("nodeAffinity", true)
+                if requirements("matchExpressions") + requirements("matchFields") == 0 =>
+            {
+                Some(
+                    "a required term of a node affinity needs `matchExpressions` or `matchFields`: without both it matches no node",
+                )
+            }
+            ("nodeAffinity", true) => None,
+            (_, true) => (!has_topology(term)).then_some(TOPOLOGY),
+            (of, false) => {
+                let weight = term.get("weight").and_then(Value::as_i64);
+                if !weight.is_some_and(|weight| (1..=100).contains(&weight)) {
+                    return Some("a preferred term needs `weight`, from 1 to 100");
+                }
+                let inner = match of {
+                    "nodeAffinity" => term.get("preference"),
+                    _ => term.get("podAffinityTerm"),
+                };
+                match inner.and_then(Value::as_object) {
+                    None if of == "nodeAffinity" => {
+                        Some("a preferred term of a node affinity needs `preference`")
+                    }
+                    None => Some("a preferred term of a pod affinity needs `podAffinityTerm`"),
+                    Some(inner) => {
+                        (of != "nodeAffinity" && !has_topology(inner)).then_some(TOPOLOGY)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What Kubernetes refuses of a toleration.
+fn toleration_problem(toleration: &Map<String, Value>) -> Option<&'static str> {
+    let text = |name| {
+        toleration
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (key, operator, value, effect) =
+        (text("key"), text("operator"), text("value"), text("effect"));
+    let seconds = toleration
+        .get("tolerationSeconds")
+        .is_some_and(|seconds| !seconds.is_null());
+    match operator {
+        "" | "Equal" | "Exists" | "Lt" | "Gt" => {}
+        _ => return Some("the operator of a toleration is `Equal`, `Exists`, `Lt` or `Gt`"),
+    }
+    match effect {
+        "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
+        _ => {
+            return Some(
+                "the effect of a toleration is `NoSchedule`, `PreferNoSchedule` or `NoExecute`",
+            );
+        }
+    }
+    if key.is_empty() && operator != "Exists" {
+        return Some("a toleration without a key has the operator `Exists`");
+    }
+    if operator == "Exists" && !value.is_empty() {
+        return Some("a toleration with the operator `Exists` has no value");
+    }
+    (seconds && effect != "NoExecute").then_some("`tolerationSeconds` needs the effect `NoExecute`")
+}
+
+/// Whether a text is a qualified name, with a domain before it or without.
+fn is_qualified_name(text: &str) -> bool {
+    let (domain, name) = match text.split_once('/') {
+        Some((domain, name)) => (Some(domain), name),
+        None => (None, text),
+    };
+    let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let is_outer = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    domain.is_none_or(is_dns_subdomain)
+        && bytes.len() <= 63
+        && bytes.iter().all(|b| is_inner(*b))
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
 }

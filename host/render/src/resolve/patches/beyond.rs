@@ -1,5 +1,5 @@
 //! What a patch changes of a JobSet that the record does not hold: tolerations, affinity, security contexts and so on.
-//! No plugin sees it, and `explain` still says who set it.
+//! `explain` still says who set it.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, merge::differences, path::Segment};

@@ -5,6 +5,8 @@ mod check;
 mod record;
 mod targets;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use trainyard_api::{
     FieldPath, RuntimePatch, TrainJob,
@@ -24,7 +26,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Patched {
     /// The JobSet's spec with all patches; none where no patch changes it.
-    pub(crate) spec: Option<Value>,
+    pub(crate) spec: Option<Arc<Value>>,
     /// What each patch changed, in the order of the list.
     pub(crate) patches: Vec<PatchChanges>,
     pub(crate) warnings: Vec<Warning>,
@@ -72,7 +74,7 @@ pub(super) fn apply(
             beyond: Vec::new(),
         };
         if let Some(spec) = &patch.spec {
-            let base = patched.spec.as_ref().unwrap_or(template);
+            let base = patched.spec.as_deref().unwrap_or(template);
             match merge_one(patch, spec, base, read) {
                 Ok(merged) => {
                     let names = Names::new(spec, &JOB_SET_SPEC);
@@ -85,7 +87,7 @@ pub(super) fn apply(
                         .extend(record::write(record, &merged.record, &reason));
                     changes.beyond = beyond::changes(base, &merged.spec, &reason);
                     patched.warnings.extend(merged.warnings);
-                    patched.spec = Some(merged.spec);
+                    patched.spec = Some(Arc::new(merged.spec));
                 }
                 Err(found) => problems.extend(found),
             }

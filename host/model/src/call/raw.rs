@@ -1,0 +1,124 @@
+//! Members of a pod spec or container that have no method of their own.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Call, Fault, Target, wrong};
+use crate::{claims::Touch, contract::handle, record::Field};
+
+impl Call {
+    /// `pod-set.raw`
+    pub fn pod_set_raw(
+        &mut self,
+        handle: handle::PodSet,
+        member: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        self.raw(target, Field::PodRaw, member)
+    }
+
+    /// `pod-set.set-raw`
+    pub fn pod_set_set_raw(
+        &mut self,
+        handle: handle::PodSet,
+        member: &str,
+        json: &str,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        self.set_raw(target, Field::PodRaw, member, json)
+    }
+
+    /// `container.raw`
+    pub fn container_raw(
+        &mut self,
+        handle: handle::Container,
+        member: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        let target = self.container_target(handle)?;
+        self.raw(target, Field::ContainerRaw, member)
+    }
+
+    /// `container.set-raw`
+    pub fn container_set_raw(
+        &mut self,
+        handle: handle::Container,
+        member: &str,
+        json: &str,
+    ) -> Result<(), Fault> {
+        let target = self.container_target(handle)?;
+        self.set_raw(target, Field::ContainerRaw, member, json)
+    }
+
+    fn raw(
+        &mut self,
+        target: Target,
+        field: Field,
+        member: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        self.check_member(field, member)?;
+        self.may_read(target, field, Some(member))?;
+        let Some(value) = self
+            .record_of(target.base)
+            .member(target.scope, member)
+            .cloned()
+        else {
+            return Ok(None);
+        };
+        self.meter.add_bytes(weight(&value))?;
+        self.new_document(Arc::new(value), false).map(Some)
+    }
+
+    fn set_raw(
+        &mut self,
+        target: Target,
+        field: Field,
+        member: &str,
+        json: &str,
+    ) -> Result<(), Fault> {
+        self.check_member(field, member)?;
+        let value = self.json_argument(json)?;
+        if field == Field::PodRaw && member == "restartPolicy" && !is_of_a_job(&value) {
+            return wrong("the restart policy of a Job's pods is `Never` or `OnFailure`");
+        }
+        self.may_write(target, Touch::Write, field, member)?;
+        let is_absent = self.record.member(target.scope, member).is_none();
+        if !(value.is_null() && is_absent) {
+            self.put(target.scope, field, member, Some(value.into()));
+        }
+        Ok(())
+    }
+
+    fn check_member(&mut self, field: Field, member: &str) -> Result<(), Fault> {
+        self.meter.text(member)?;
+        field.raw_member_problem(member).map_or(Ok(()), wrong)
+    }
+
+    /// The JSON that a plugin gives, within the meter.
+    pub(super) fn json_argument(&mut self, json: &str) -> Result<Value, Fault> {
+        self.pay_for_json(json)?;
+        match serde_json::from_str(json) {
+            Ok(value) => Ok(value),
+            Err(error) => wrong(format!("the text is not JSON: {error}")),
+        }
+    }
+}
+
+/// What a Job demands of its pods' restart policy.
+fn is_of_a_job(policy: &Value) -> bool {
+    matches!(policy, Value::Null) || matches!(policy.as_str(), Some("Never" | "OnFailure"))
+}
+
+/// About as many bytes as a value takes.
+fn weight(value: &Value) -> usize {
+    let below = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len() + weight(value))
+            .sum(),
+        _ => 0,
+    };
+    below + size_of::<Value>()
+}

@@ -1,0 +1,232 @@
+//! Members of a pod spec or container that the record has no field for.
+//!
+//! The record holds none of them until a plugin sets one: what the runtime's author wrote is read from the template itself, which
+//! the record shares. A TrainJob whose plugins have no claim on raw members pays for a pointer.
+
+use serde_json::Value;
+
+use super::{Field, Level, PlaceScope, Record};
+
+/// Objects whose members count one by one, as `securityContext/runAsUser`.
+const OPENED: [(Level, &str); 3] = [
+    (Level::PodSet, "securityContext"),
+    (Level::PodSet, "dnsConfig"),
+    (Level::Container, "securityContext"),
+];
+
+/// Members that are not raw, each with the way to it.
+const TAKEN: [(Level, &str, &str); 28] = [
+    (Level::PodSet, "containers", "it is `pod-set.container`'s"),
+    (
+        Level::PodSet,
+        "initContainers",
+        "it is `pod-set.container`'s",
+    ),
+    (Level::PodSet, "volumes", "it is `pod-set.put-raw-volume`'s"),
+    (
+        Level::PodSet,
+        "resourceClaims",
+        "it is `pod-set.put-resource-claim`'s",
+    ),
+    (
+        Level::PodSet,
+        "nodeSelector",
+        "it is `pod-set.put-node-selector`'s",
+    ),
+    (
+        Level::PodSet,
+        "priorityClassName",
+        "it is `pod-set.set-priority-class`'s",
+    ),
+    (
+        Level::PodSet,
+        "schedulerName",
+        "it is `pod-set.set-scheduler-name`'s",
+    ),
+    (
+        Level::PodSet,
+        "schedulingGates",
+        "it is `pod-set.add-scheduling-gate`'s",
+    ),
+    (
+        Level::PodSet,
+        "tolerations",
+        "it is `pod-set.add-toleration`'s",
+    ),
+    (
+        Level::PodSet,
+        "affinity",
+        "it is `pod-set.add-affinity-term`'s",
+    ),
+    (
+        Level::PodSet,
+        "dnsConfig/searches",
+        "it is `pod-set.add-dns-search`'s",
+    ),
+    (
+        Level::PodSet,
+        "securityContext/fsGroup",
+        "it is `pod-set.set-fs-group`'s",
+    ),
+    (Level::PodSet, "hostname", "the Job controller sets it"),
+    (
+        Level::PodSet,
+        "subdomain",
+        "JobSet sets it; `info.subdomain` reads it",
+    ),
+    (
+        Level::PodSet,
+        "ephemeralContainers",
+        "no pod template has it",
+    ),
+    (Level::Container, "name", "it is `container.name`'s"),
+    (Level::Container, "image", "it is `container.set-image`'s"),
+    (
+        Level::Container,
+        "imagePullPolicy",
+        "it is `container.set-image-pull-policy`'s",
+    ),
+    (
+        Level::Container,
+        "command",
+        "it is `container.set-command`'s",
+    ),
+    (Level::Container, "args", "it is `container.set-args`'s"),
+    (
+        Level::Container,
+        "workingDir",
+        "it is `container.set-working-dir`'s",
+    ),
+    (
+        Level::Container,
+        "restartPolicy",
+        "it is `container.set-restart-policy`'s",
+    ),
+    (Level::Container, "env", "it is `container.put-env`'s"),
+    (
+        Level::Container,
+        "envFrom",
+        "the host keeps it; `container.put-env-raw` sets one variable",
+    ),
+    (Level::Container, "ports", "it is `container.put-port`'s"),
+    (
+        Level::Container,
+        "volumeMounts",
+        "it is `container.put-mount`'s",
+    ),
+    (
+        Level::Container,
+        "resources",
+        "it is `container.set-request`'s and `container.set-limit`'s",
+    ),
+    (
+        Level::Container,
+        "resizePolicy",
+        "a pod of a Job is not resized",
+    ),
+];
+
+impl Field {
+    /// Whether its keys are names of members of a pod spec or container.
+    #[must_use]
+    pub const fn is_raw(self) -> bool {
+        matches!(self, Self::PodRaw | Self::ContainerRaw)
+    }
+
+    /// What is wrong with the name of a raw member; nothing is where it may be read and set.
+    pub(crate) fn raw_member_problem(self, member: &str) -> Option<String> {
+        let level = self.level();
+        if let Some((.., way)) = TAKEN
+            .iter()
+            .find(|(at, name, _)| (*at, *name) == (level, member))
+        {
+            return Some(format!("`{member}` is not a raw member: {way}"));
+        }
+        let is_opened = |name: &str| OPENED.contains(&(level, name));
+        if is_opened(member) {
+            return Some(format!(
+                "`{member}` is read and set member by member, as `{member}/NAME`"
+            ));
+        }
+        let is_name =
+            |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_member = match member.split_once('/') {
+            Some((object, name)) => is_opened(object) && is_name(name),
+            None => is_name(member),
+        };
+        (!is_member).then(|| {
+            format!(
+                "`{}` is not the name of a member, as `hostNetwork` or `securityContext/runAsUser`",
+                crate::text::clean(member)
+            )
+        })
+    }
+
+    /// What is wrong with what the names of raw members begin with: nothing where some member may begin so.
+    pub(crate) fn raw_prefix_problem(self, prefix: &str) -> Option<String> {
+        let is_possible = match prefix.split_once('/') {
+            Some((object, "")) => OPENED.contains(&(self.level(), object)),
+            // One more letter makes a name that nothing keeps for itself.
+            _ => self.raw_member_problem(&format!("{prefix}x")).is_none(),
+        };
+        (!is_possible)
+            .then(|| format!("no raw member begins with `{}`", crate::text::clean(prefix)))
+    }
+}
+
+impl Record {
+    /// A raw member of a pod set's pods or of a container, as the template has it; none where it is absent.
+    #[must_use]
+    pub fn template_member(&self, scope: PlaceScope, member: &str) -> Option<&Value> {
+        let object = match scope {
+            PlaceScope::Job => None,
+            PlaceScope::PodSet(at) => self.template_pod(at),
+            PlaceScope::Container(id) => self.template_container(id),
+        };
+        let mut names = member.split('/');
+        names
+            .try_fold(object?, |value, name| value.get(name))
+            .filter(|value| !value.is_null())
+    }
+
+    /// A raw member with what plugins made of it; none where it is absent.
+    #[must_use]
+    pub fn member(&self, scope: PlaceScope, member: &str) -> Option<&Value> {
+        let field = match scope {
+            PlaceScope::Container(_) => Field::ContainerRaw,
+            _ => Field::PodRaw,
+        };
+        match self.entry(scope, field, member) {
+            Some(entry) => entry
+                .datum
+                .as_json()
+                .map(|value| &**value)
+                .filter(|value| !value.is_null()),
+            None => self.template_member(scope, member),
+        }
+    }
+
+    fn template_pod(&self, at: u32) -> Option<&Value> {
+        let job = self
+            .template
+            .as_ref()?
+            .get("replicatedJobs")?
+            .get(at as usize)?;
+        job.pointer("/template/spec/template/spec")
+    }
+
+    fn template_container(&self, id: super::ContainerId) -> Option<&Value> {
+        let container = self.container(id)?;
+        let list = match container.list {
+            Field::InitContainers => "initContainers",
+            _ => "containers",
+        };
+        let items = self
+            .template_pod(container.pod_set)?
+            .get(list)?
+            .as_array()?;
+        items
+            .iter()
+            .find(|item| item.get("name").and_then(Value::as_str) == Some(&container.name))
+    }
+}

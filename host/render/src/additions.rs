@@ -1,0 +1,127 @@
+//! Tolerations and affinity terms that plugins add. Those of the template have no key, and stay as they are: additions stand
+//! behind them, sorted by their ids.
+
+use serde_json::{Map, Value};
+use trainyard_api::FieldPath;
+use trainyard_model::record::{Entries, Entry, Field};
+
+use crate::{assemble::json::edit_list, shape::shape};
+
+/// The two lists of requirements of a node selector's term.
+const REQUIREMENTS: [&str; 2] = ["matchExpressions", "matchFields"];
+
+/// The field that holds the alternatives of a required node affinity.
+const ALTERNATIVES: &str = "nodeSelectorTerms";
+
+/// Writes the additions to a field of a pod template.
+pub(crate) fn write(pod: &mut Value, field: Field, entries: &Entries) {
+    for addition in sorted(field, entries) {
+        let keys: Vec<&str> = addition.list.iter().map(String::as_str).collect();
+        if addition.narrows
+            && let Some(Value::Array(terms)) = pod.pointer_mut(&format!("/{}", keys.join("/")))
+        {
+            terms
+                .iter_mut()
+                .for_each(|term| narrow(term, addition.item));
+        } else {
+            edit_list(pod, &keys, |items| items.push(addition.item.clone()));
+        }
+    }
+}
+
+/// Adds requirements to one alternative. One without any matches no node, and still must not match one.
+fn narrow(term: &mut Value, by: &Value) {
+    if REQUIREMENTS.iter().all(|list| count(term, list) == 0) {
+        return;
+    }
+    for list in REQUIREMENTS {
+        let more = by.get(list).and_then(Value::as_array).into_iter().flatten();
+        edit_list(term, &[list], |items| items.extend(more.cloned()));
+    }
+}
+
+/// Where an addition stands in a pod template that it was written into: in one place, or in every alternative of a required
+/// node affinity.
+pub(crate) fn places(pod: &Value, field: Field, entries: &Entries, id: &str) -> Vec<FieldPath> {
+    let additions = sorted(field, entries);
+    let Some(at) = additions.iter().position(|addition| addition.id == id) else {
+        return Vec::new();
+    };
+    let (Some(this), Some(later)) = (additions.get(at), additions.get(at + 1..)) else {
+        return Vec::new();
+    };
+    let later = later.iter().filter(|other| other.list == this.list);
+    let path = FieldPath::of(&this.list);
+    let items = pod.pointer(&format!("/{}", this.list.join("/")));
+    let items = items
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    if !this.narrows {
+        let at = items.len().checked_sub(later.count() + 1);
+        return at.map(|at| path.index(at)).into_iter().collect();
+    }
+    let later: Vec<_> = later.collect();
+    let mut places = Vec::new();
+    for (term, at) in items.iter().zip(0..) {
+        for list in REQUIREMENTS {
+            let behind: usize = later.iter().map(|other| count(other.item, list)).sum();
+            let end = count(term, list).saturating_sub(behind);
+            let own = end.saturating_sub(count(this.item, list))..end;
+            places.extend(own.map(|requirement| path.index(at).field(list).index(requirement)));
+        }
+    }
+    places
+}
+
+/// One addition.
+struct Addition<'e> {
+    id: &'e str,
+    /// Where the list stands in the pod template.
+    list: Vec<String>,
+    item: &'e Value,
+    /// Whether the list's items are alternatives, to each of which it is added.
+    narrows: bool,
+}
+
+/// The additions of a field, by their ids.
+fn sorted(field: Field, entries: &Entries) -> Vec<Addition<'_>> {
+    let mut additions: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| addition(field, entry))
+        .collect();
+    additions.sort_by(|a, b| a.id.cmp(b.id));
+    additions
+}
+
+fn addition(field: Field, entry: &Entry) -> Option<Addition<'_>> {
+    let json = &**entry.datum.as_json()?;
+    let (keys, _) = shape(field);
+    let mut list: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    let mut item = json;
+    if field == Field::AffinityTerms {
+        // An affinity with this one term: `{"podAntiAffinity": {"preferred...": [TERM]}}`.
+        while let Some((name, below)) = item.as_object().and_then(only_member) {
+            list.push(name.clone());
+            item = below;
+        }
+        item = item.get(0)?;
+    }
+    let narrows = list.last().is_some_and(|last| last == ALTERNATIVES);
+    Some(Addition {
+        id: &entry.key,
+        list,
+        item,
+        narrows,
+    })
+}
+
+fn only_member(object: &Map<String, Value>) -> Option<(&String, &Value)> {
+    object.iter().next()
+}
+
+fn count(value: &Value, list: &str) -> usize {
+    value
+        .get(list)
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len)
+}
