@@ -385,6 +385,145 @@ fn json_is_parsed_within_the_meter() {
     assert!(call.meter().bytes() - before > 30_000);
 }
 
+/// What ends a call over an argument.
+fn argument_problem(result: Result<(), Fault>) -> String {
+    match result.unwrap_err() {
+        Fault::Argument(problem) => problem,
+        fault => panic!("{fault}"),
+    }
+}
+
+#[test]
+fn what_places_pods_is_what_kubernetes_takes() {
+    let claims = [
+        ("writes", "pod-sets[*].scheduling-gates[*]"),
+        ("writes", "pod-sets[*].tolerations[*]"),
+        ("writes", "pod-sets[*].affinity-terms[*]"),
+    ];
+    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    let set = pod_set(&mut call, "node");
+    for name in ["", "a b", "-a", "a/b/c", "UPPER.example.com/a", "a/"] {
+        let result = call.pod_set_add_scheduling_gate(set, name);
+        assert!(
+            argument_problem(result).contains("qualified name"),
+            "{name}"
+        );
+    }
+    for (json, told) in [
+        ("[]", "not a JSON object"),
+        ("{", "not JSON"),
+        ("{}", "the operator `Exists`"),
+        (
+            r#"{"key": "a", "operator": "In"}"#,
+            "the operator of a toleration",
+        ),
+        (
+            r#"{"key": "a", "effect": "Never"}"#,
+            "the effect of a toleration",
+        ),
+        (r#"{"operator": "Exists", "value": "a"}"#, "has no value"),
+        (
+            r#"{"key": "a", "tolerationSeconds": 3, "effect": "NoSchedule"}"#,
+            "needs the effect",
+        ),
+    ] {
+        let problem = argument_problem(call.pod_set_add_toleration(set, "id", json));
+        assert!(problem.contains(told), "{json}: {problem}");
+    }
+    let problem =
+        argument_problem(call.pod_set_add_toleration(set, "An Id", r#"{"operator": "Exists"}"#));
+    assert!(problem.contains("the id"), "{problem}");
+    for (at, json, told) in [
+        ("nodeAffinity", "{}", "the list is"),
+        ("podAffinity/maybe", "{}", "the list is"),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": []}"#,
+            "matches no node",
+        ),
+        (
+            "nodeAffinity/preferred",
+            r#"{"preference": {}}"#,
+            "`weight`",
+        ),
+        (
+            "nodeAffinity/preferred",
+            r#"{"weight": 101, "preference": {}}"#,
+            "`weight`",
+        ),
+        ("nodeAffinity/preferred", r#"{"weight": 1}"#, "`preference`"),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": ""}"#,
+            "`topologyKey`",
+        ),
+        (
+            "podAntiAffinity/preferred",
+            r#"{"weight": 1}"#,
+            "`podAffinityTerm`",
+        ),
+        (
+            "podAntiAffinity/preferred",
+            r#"{"weight": 1, "podAffinityTerm": {}}"#,
+            "`topologyKey`",
+        ),
+    ] {
+        let problem = argument_problem(call.pod_set_add_affinity_term(set, "id", at, json));
+        assert!(problem.contains(told), "{at} {json}: {problem}");
+    }
+    assert!(call.changes().is_empty());
+}
+
+#[test]
+fn names_and_groups_of_pods_are_what_kubernetes_takes() {
+    let claims = [
+        ("writes", "pod-sets[*].dns-searches[*]"),
+        ("reads", "pod-sets[*].dns-searches[#]"),
+        ("writes", "pod-sets[*].fs-group"),
+    ];
+    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
+    let set = pod_set(&mut call, "node");
+    for domain in ["", ".", "a b", "-a", "a..b"] {
+        let problem = argument_problem(call.pod_set_add_dns_search(set, domain));
+        assert!(problem.contains("DNS name"), "{domain}: {problem}");
+    }
+    for domain in ["b.example", "a.example.", "b.example"] {
+        call.pod_set_add_dns_search(set, domain).unwrap();
+    }
+    assert_eq!(
+        call.pod_set_dns_searches(set).unwrap(),
+        ["b.example", "a.example."]
+    );
+    for gid in [-1, 2_147_483_648] {
+        assert!(argument_problem(call.pod_set_set_fs_group(set, gid)).contains("2147483647"));
+    }
+    assert_eq!(call.pod_set_fs_group(set), Ok(None));
+    call.pod_set_set_fs_group(set, 0).unwrap();
+    assert_eq!(call.pod_set_fs_group(set), Ok(Some(0)));
+}
+
+#[test]
+fn a_hostlist_names_the_pods_job_by_job() {
+    let hostlist = |count: u32, replicas: u32| {
+        let mut record = record();
+        record.pod_sets[0].count = count;
+        record.pod_sets[0].replicas = replicas;
+        let plugin = plugin(&manifest("p", &[]));
+        let mut call = call_over(Phase::Transform, &plugin, record, 1, json!({}));
+        let set = pod_set(&mut call, "node");
+        call.pod_set_hostlist(set)
+    };
+    assert_eq!(hostlist(4, 1).unwrap(), "llama-node-0-[0-3]");
+    assert_eq!(hostlist(1, 1).unwrap(), "llama-node-0-0");
+    assert_eq!(
+        hostlist(2, 3).unwrap(),
+        "llama-node-0-[0-1],llama-node-1-[0-1],llama-node-2-[0-1]"
+    );
+    assert_eq!(hostlist(2, 0).unwrap(), "");
+    let fault = hostlist(2, 2_000_000_000).unwrap_err();
+    assert!(matches!(fault, Fault::Limit(_)), "{fault}");
+}
+
 #[test]
 fn a_fault_can_not_steer_a_terminal() {
     let mut call = call(Phase::Transform, &plugin(&manifest("p", &[])));

@@ -11,4 +11,5 @@ mod manifests_are_checked;
 mod order_is_declared_and_checked;
 mod overlap_agrees_with_brute_force;
 mod plans_have_a_digest;
+mod raw_members_have_no_method;
 mod rollback_leaves_no_trace;

@@ -25,7 +25,7 @@ const KEYS: [&str; 9] = ["a", "aa", "ab", "aba", "abb", "b", "ba", "bb", "z"];
 const NAMES: [&str; 5] = ["a", "ab", "aba", "b", "z"];
 /// `u` is claimed by nobody.
 const ANCESTORS: [Option<&str>; 4] = [None, Some("t"), Some("m"), Some("u")];
-const FIELDS: [Field; 9] = [
+const FIELDS: [Field; 11] = [
     Field::Labels,
     Field::Annotations,
     Field::Volumes,
@@ -35,6 +35,8 @@ const FIELDS: [Field; 9] = [
     Field::Env,
     Field::Ports,
     Field::Image,
+    Field::PodRaw,
+    Field::ContainerRaw,
 ];
 const LISTS: [Field; 2] = [Field::Containers, Field::InitContainers];
 

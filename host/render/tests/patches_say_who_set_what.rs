@@ -46,6 +46,7 @@ spec:
               spec:
                 nodeSelector: {{zone: a}}
                 tolerations: [{{key: spot}}]
+                dnsConfig: {{searches: [old.example]}}
                 schedulingGates: [{{name: kept.example.com/gate}}]
                 containers: [{{name: node, image: i, env: [{{name: A, value: runtime}}, {{name: KEPT, value: runtime}}]}}]
 ---
@@ -77,6 +78,7 @@ fn every_field_of_a_patch_names_its_manager_and_its_place() {
             "schedulingGates": [{"name": "new.example.com/gate"}],
             "tolerations": [{"key": "gpu"}],
             "securityContext": {"fsGroup": 7},
+            "dnsConfig": {"searches": ["old.example", "new.example"]},
             "nodeSelector": {"zone": "a", "pool": "gpu"},
             "containers": [{"name": "node", "env": [{"name": "B", "value": "b"}, {"name": "A", "value": "patched"}]}],
         },
@@ -105,12 +107,7 @@ fn every_field_of_a_patch_names_its_manager_and_its_place() {
     let pods = "example.com/pods";
     let named = "spec.replicatedJobs[node].template.spec.template.spec";
     let path = |field: &str| format!("{named}.{field}");
-    let beyond = [
-        "schedulingGates[new.example.com/gate]",
-        "securityContext.fsGroup",
-        "tolerations",
-    ]
-    .map(path);
+    let tolerations = path("tolerations");
     let expected = [
         (
             "labels[cost]",
@@ -134,6 +131,20 @@ fn every_field_of_a_patch_names_its_manager_and_its_place() {
             Value::Null,
         ),
         (
+            "pod-sets[node].dns-searches[new.example]",
+            "POD.spec.dnsConfig.searches[1]",
+            pods,
+            "PATCH.spec.dnsConfig.searches[1]",
+            Value::Null,
+        ),
+        (
+            "pod-sets[node].fs-group",
+            "POD.spec.securityContext.fsGroup",
+            pods,
+            "PATCH.spec.securityContext.fsGroup",
+            Value::Null,
+        ),
+        (
             "pod-sets[node].node-selector[pool]",
             "POD.spec.nodeSelector[pool]",
             pods,
@@ -148,21 +159,14 @@ fn every_field_of_a_patch_names_its_manager_and_its_place() {
             Value::Null,
         ),
         (
-            &beyond[0],
+            "pod-sets[node].scheduling-gates[new.example.com/gate]",
             "POD.spec.schedulingGates[1]",
             pods,
             "PATCH.spec.schedulingGates[0]",
             Value::Null,
         ),
         (
-            &beyond[1],
-            "POD.spec.securityContext.fsGroup",
-            pods,
-            "PATCH.spec.securityContext.fsGroup",
-            Value::Null,
-        ),
-        (
-            &beyond[2],
+            &tolerations,
             "POD.spec.tolerations",
             pods,
             "PATCH.spec.tolerations",

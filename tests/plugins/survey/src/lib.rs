@@ -104,6 +104,7 @@ impl Sheet {
         self.note("pod-set.address", set.address(0, 0));
         self.note("pod-set.addresses", set.addresses(1, 2));
         self.note("pod-set.joined-addresses", set.joined_addresses(0, 3, ","));
+        self.note("pod-set.hostlist", set.hostlist());
         self.note("pod-set.volumes", set.volumes());
         if let Some(volume) = set.volume("old") {
             self.document("pod-set.volume", &volume, "");
@@ -116,6 +117,11 @@ impl Sheet {
         self.note("pod-set.node-selector", set.node_selector("pool"));
         self.note("pod-set.priority-class", set.priority_class());
         self.note("pod-set.scheduler-name", set.scheduler_name());
+        self.note("pod-set.dns-searches", set.dns_searches());
+        self.note("pod-set.fs-group", set.fs_group());
+        if let Some(sysctls) = set.raw("securityContext/sysctls") {
+            self.document("pod-set.raw", &sysctls, "");
+        }
         for container in set.containers().iter().chain(&set.init_containers()) {
             self.note("container.name", container.name());
             self.note("container.is-init", container.is_init());
@@ -142,6 +148,8 @@ impl Sheet {
             let source = node.env_source(&name).and_then(|source| source.json(""));
             self.note("container.env-source", source);
         }
+        let probe = node.raw("readinessProbe");
+        self.note("container.raw", probe.and_then(|probe| probe.json("")));
         self.note("container.ports", node.ports());
         self.note("container.port", node.port(8080, "TCP"));
         self.note("container.mounts", node.mounts());
@@ -199,6 +207,13 @@ fn change_pods(set: &PodSet, config: &SurveyConfig) {
     set.put_node_selector("pool", "surveyed");
     set.set_priority_class("survey");
     set.set_scheduler_name("survey-scheduler");
+    set.add_scheduling_gate("example.com/survey");
+    set.add_toleration("survey", r#"{"key": "survey", "operator": "Exists"}"#);
+    let term = r#"{"matchExpressions": [{"key": "survey", "operator": "Exists"}]}"#;
+    set.add_affinity_term("survey", "nodeAffinity/required", term);
+    set.add_dns_search("survey.svc.cluster.local");
+    set.set_fs_group(1000);
+    set.set_raw("hostNetwork", "true");
     let helper = set.add_container(&config.helper, "registry.example.com/helper:1");
     helper.put_env("HELPS", "survey");
     helper.clear_args();
@@ -219,6 +234,7 @@ fn change_container(node: &Container) {
     node.set_command(&command);
     node.set_args(&["--all".to_owned()]);
     node.set_working_dir("/survey");
+    node.set_raw("securityContext/privileged", "false");
     node.put_env("SURVEY", "$(USER)");
     node.put_env("SURVEY_RESERVED", "survey's");
     node.default_env("USER", "nobody");
