@@ -54,6 +54,7 @@ const LARGEST: Limits = Limits {
     log_lines: 1 << 16,
     containers: 1 << 10,
     objects: 1 << 10,
+    key_material: 1 << 10,
 };
 
 /// What came of a replay.

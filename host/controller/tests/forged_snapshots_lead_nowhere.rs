@@ -22,7 +22,7 @@ fn entry(api_version: &str, kind: &str, name: &str) -> Value {
 }
 
 /// The lists, and what is said of each. A kind that no plugin claims is passed over.
-fn lists() -> [(Vec<Value>, &'static str); 7] {
+fn lists() -> [(Vec<Value>, &'static str); 6] {
     let map = |name: &str| entry("v1", "ConfigMap", name);
     [
         (
@@ -42,10 +42,6 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
             "/ConfigMap` is not a kind",
         ),
         (
-            vec![entry("v1", "Secret", "job-a")],
-            "`v1/Secret` is a kind that no plugin emits",
-        ),
-        (
             vec![map("another-a")],
             "does not begin with the TrainJob's name",
         ),
@@ -55,7 +51,11 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
             "more than a list of 16 objects",
         ),
         (
-            vec![entry("example.com/v1", "Widget", "job-a"), map("job-b")],
+            vec![
+                entry("example.com/v1", "Widget", "job-a"),
+                entry("v1", "Secret", "job-a"),
+                map("job-b"),
+            ],
             "ConfigMap `job-b`, which the running JobSet had beside it, is gone",
         ),
     ]

@@ -12,6 +12,7 @@ pub mod job;
 pub mod limits;
 pub mod lookup;
 pub mod manifest;
+pub mod material;
 pub mod names;
 pub mod object;
 pub mod plan;

@@ -36,6 +36,9 @@ pub struct Limits {
     /// together. Default 16.
     #[schemars(range(min = 0))]
     pub objects: u64,
+    /// Key pairs and random texts that the host makes for the plugin and one TrainJob. Default 16.
+    #[schemars(range(min = 0))]
+    pub key_material: u64,
 }
 
 impl Default for Limits {
@@ -50,6 +53,7 @@ impl Default for Limits {
             log_lines: 256,
             containers: 16,
             objects: 16,
+            key_material: 16,
         }
     }
 }

@@ -198,6 +198,8 @@ pub enum Limit {
     Containers(u64),
     /// Objects emitted for a TrainJob.
     Objects(u64),
+    /// Key pairs and random texts made for a TrainJob.
+    KeyMaterial(u64),
 }
 
 impl Limit {
@@ -212,6 +214,7 @@ impl Limit {
             Self::LogLines(_) => "logLines",
             Self::Containers(_) => "containers",
             Self::Objects(_) => "objects",
+            Self::KeyMaterial(_) => "keyMaterial",
             Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
         };
         format!("used up its {self}; `limits.{setting}` in the policy file raises it")
@@ -230,6 +233,7 @@ impl fmt::Display for Limit {
             Self::LogLines(n) => write!(f, "{n} log lines"),
             Self::Containers(n) => write!(f, "{n} added containers"),
             Self::Objects(n) => write!(f, "{n} emitted objects"),
+            Self::KeyMaterial(n) => write!(f, "{n} key pairs and random texts"),
         }
     }
 }

@@ -18,7 +18,6 @@ use trainyard_model::{
     claims::{ClaimError, Touch},
     contract::handle,
     job::Job,
-    object::Content,
     plugin::{PluginError, Settings},
     policy::Phase,
     record::{Field, Owner, Place, PlaceScope},
@@ -308,16 +307,16 @@ fn objects_are_of_the_kind_that_is_claimed() {
     ] {
         assert!(matches!(fault, Err(Fault::Argument(_))));
     }
-    let body = call.object_set_body(object, "{}");
-    assert!(matches!(body, Err(Fault::Argument(_))), "{body:?}");
+    for fault in [
+        call.object_set_body(object, "{}"),
+        call.object_set_type(object, "Opaque"),
+    ] {
+        assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
+    }
     let objects = call.finish().objects;
-    let Content::ConfigMap(map) = &objects[0].content else {
-        panic!("{objects:?}")
-    };
-    assert_eq!(
-        (objects.len(), objects[0].name.as_str(), &*map.data["a.sh"]),
-        (1, "llama-a", "echo hi")
-    );
+    assert_eq!((objects.len(), objects[0].name.as_str()), (1, "llama-a"));
+    assert_eq!(objects[0].text("a.sh"), Some("echo hi"));
+    assert_eq!(objects[0].text("b"), None);
 }
 
 #[test]

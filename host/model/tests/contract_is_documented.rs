@@ -131,6 +131,12 @@ free! {
     "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
     "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
     "object.set-apply" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_apply(o, "live") };
+    "object.append-secret" Build [("writes", "objects[v1/Secret/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "Secret", "-a", None)?; let t = c.objects_random(handle::Objects(0), "a", 16, "hex")?; c.object_append_secret(o, "a", t) };
+    "object.set-type" Build [("writes", "objects[v1/Secret/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "Secret", "-a", None)?; c.object_set_type(o, "Opaque") };
+    "objects.key-pair" Build [] |c| c.objects_key_pair(handle::Objects(0), "a", "curve25519").map(drop);
+    "objects.random" Build [] |c| c.objects_random(handle::Objects(0), "a", 16, "hex").map(drop);
+    "key-pair.private" Build [] |c| { let k = c.objects_key_pair(handle::Objects(0), "a", "curve25519")?; c.key_pair_private(k, "z85").map(drop) };
+    "key-pair.public" Build [] |c| { let k = c.objects_key_pair(handle::Objects(0), "a", "curve25519")?; c.key_pair_public(k, "z85").map(drop) };
     "info.pod-sets" Transform [] |c| c.info_pod_sets(handle::Info(0)).map(drop);
     "info.pod-set" Transform [] |c| c.info_pod_set(handle::Info(0), "node").map(drop);
     "info.with-ancestor" Transform [] |c| c.info_with_ancestor(handle::Info(0), "trainer").map(drop);

@@ -113,7 +113,6 @@ fn claims_that_no_plugin_can_have_are_refused_whatever_is_granted() {
             "no plugin emits a RoleBinding",
         ),
         ("writes", "objects[v1/ServiceAccount/-a]", "no plugin emits"),
-        ("writes", "objects[v1/Secret/-a]", "not supported yet"),
     ];
     for (list, path, problem) in impossible {
         let manifest = common::parsed(&manifest("p", &[(list, path)]));
@@ -417,20 +416,62 @@ fn without_a_grant_volumes_and_mounts_are_the_plugins_own() {
 }
 
 #[test]
-fn a_config_map_of_its_own_is_one_that_the_plugin_may_emit() {
+fn data_of_its_own_is_what_the_plugin_may_emit() {
     let mut call = guest();
     let set = pod_set(&mut call, "node");
-    let fault = call
-        .pod_set_put_own_config_map(set, "x", "-other", None, &[])
-        .unwrap_err();
-    assert_eq!(
-        missing_claim(&fault),
-        ("writes", "objects[v1/ConfigMap/-other]".to_owned())
-    );
-    for suffix in ["", "other-job", "-A", "-a/b"] {
-        let fault = call
-            .pod_set_put_own_config_map(set, "x", suffix, None, &[])
-            .unwrap_err();
-        assert!(matches!(fault, Fault::Argument(_)), "{suffix}: {fault}");
+    let node = container(&mut call, "node", "node");
+    for (kind, claims) in [("ConfigMap", "v1/ConfigMap"), ("Secret", "v1/Secret")] {
+        let mut put = |suffix: &str| {
+            if kind == "Secret" {
+                [
+                    call.pod_set_put_own_secret(set, "x", suffix, None, &[]),
+                    call.container_put_env_own_secret(node, "X", suffix, "key"),
+                ]
+            } else {
+                [
+                    call.pod_set_put_own_config_map(set, "x", suffix, None, &[]),
+                    call.container_put_env_own_config_map(node, "X", suffix, "key"),
+                ]
+            }
+        };
+        for fault in put("-other") {
+            let missing = missing_claim(&fault.unwrap_err());
+            assert_eq!(missing, ("writes", format!("objects[{claims}/-other]")));
+        }
+        for suffix in ["", "other-job", "-A", "-a/b"] {
+            for fault in put(suffix) {
+                assert!(
+                    matches!(fault, Err(Fault::Argument(_))),
+                    "{suffix}: {fault:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A raw source is any Secret of the namespace, also one that the user of the TrainJob may not read.
+#[test]
+fn raw_sources_of_env_vars_need_a_grant_also_in_a_plugins_own_containers() {
+    let env = "pod-sets[*].containers[*].env[*]";
+    let added = "pod-sets[*].containers[helper]";
+    let claims = [("writes", env), ("creates", added)];
+    let source = r#"{"secretKeyRef": {"name": "a", "key": "b"}}"#;
+    for (grants, is_allowed) in [(&[added] as &[_], false), (&[added, env], true)] {
+        let plugin = plugin_under(&manifest("p", &claims), granted(grants));
+        let mut call = call(Phase::Transform, &plugin);
+        let set = pod_set(&mut call, "node");
+        let own = call.pod_set_add_container(set, "helper", "image").unwrap();
+        for target in [container(&mut call, "node", "node"), own] {
+            call.container_put_env(target, "PLAIN", "value").unwrap();
+            let put = call.container_put_env_raw(target, "RAW", source);
+            assert_eq!(put.is_ok(), is_allowed, "{put:?}");
+            if let Err(fault) = put {
+                assert!(matches!(fault, Fault::NotGranted { .. }), "{fault}");
+            }
+            for malformed in ["", "[]", "{}", r#"{"a": 1, "b": 2}"#, "null"] {
+                let fault = call.container_put_env_raw(target, "RAW", malformed);
+                assert!(matches!(fault, Err(Fault::Argument(_))), "{malformed}");
+            }
+        }
     }
 }

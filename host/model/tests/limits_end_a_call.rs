@@ -26,6 +26,7 @@ fn call_under(phase: Phase, limits: Limits) -> Call {
         ("writes", "labels[*]"),
         ("creates", "pod-sets[*].init-containers[*]"),
         ("writes", "objects[v1/ConfigMap/*]"),
+        ("writes", "objects[v1/Secret/*]"),
         ("reads", "lookups[v1/ConfigMap/*]"),
     ];
     call(
@@ -139,6 +140,17 @@ fn bytes_are_counted_in_and_out() {
                     None,
                 )?;
                 c.object_set_binary(object, "k", &[0; 1000])
+            },
+            9,
+        ),
+        (
+            "key material, by the text that is made of it",
+            Phase::Build,
+            |c, n| {
+                let object =
+                    c.objects_emit(handle::Objects(0), "v1", "Secret", &format!("-{n}"), None)?;
+                let text = c.objects_random(handle::Objects(0), &format!("a{n}"), 512, "hex")?;
+                c.object_append_secret(object, "k", text)
             },
             9,
         ),
@@ -353,7 +365,7 @@ fn log_lines_warnings_and_errors_are_counted_together() {
 /// What one call adds to a TrainJob costs after the call, and in the cluster: 8,000 ConfigMaps are 8,000 objects that every
 /// reconcile looks at.
 #[test]
-fn containers_and_objects_of_a_train_job_are_counted() {
+fn what_a_plugin_adds_to_a_train_job_is_counted() {
     let table: &[(&str, Phase, Step, Limit)] = &[
         (
             "containers",
@@ -380,6 +392,26 @@ fn containers_and_objects_of_a_train_job_are_counted() {
             },
             Limit::Objects(16),
         ),
+        (
+            "random texts",
+            Phase::Build,
+            |c, n| {
+                // The same one again costs nothing.
+                c.objects_random(handle::Objects(0), "a0", 16, "hex")?;
+                c.objects_random(handle::Objects(0), &format!("a{n}"), 16, "hex")
+                    .map(drop)
+            },
+            Limit::KeyMaterial(16),
+        ),
+        (
+            "key pairs",
+            Phase::Build,
+            |c, n| {
+                c.objects_key_pair(handle::Objects(0), &format!("a{n}"), "ecdsa-p521")
+                    .map(drop)
+            },
+            Limit::KeyMaterial(16),
+        ),
     ];
     for (what, phase, step, limit) in table {
         let (steps, fault) = steps_until_the_end(*phase, Limits::default(), *step);
@@ -388,6 +420,7 @@ fn containers_and_objects_of_a_train_job_are_counted() {
     let none = Limits {
         containers: 0,
         objects: 20,
+        key_material: 3,
         ..Limits::default()
     };
     for (what, phase, step, _) in table {
@@ -396,6 +429,10 @@ fn containers_and_objects_of_a_train_job_are_counted() {
             "containers" => (
                 0,
                 "used up its 0 added containers; `limits.containers` in the policy file raises it",
+            ),
+            "random texts" | "key pairs" => (
+                3,
+                "used up its 3 key pairs and random texts; `limits.keyMaterial` in the policy file raises it",
             ),
             _ => (
                 20,

@@ -13,3 +13,4 @@ mod overlap_agrees_with_brute_force;
 mod plans_have_a_digest;
 mod raw_members_have_no_method;
 mod rollback_leaves_no_trace;
+mod secrets_are_placed_and_never_read;

@@ -25,7 +25,7 @@ use trainyard_model::{
     deadline::Deadline,
     limits::Limits,
     lookup::Lookups,
-    object::{ApplyMode, ObjectKind, ObjectName},
+    object::{ApplyMode, Content, Held, Object, ObjectKind, ObjectName, SecretValue},
     plan::{Generation, PlanError},
     plugin::PluginId,
     policy::{Phase, Policy},
@@ -114,8 +114,10 @@ pub struct RenderedObject {
     pub kind: ObjectKind,
     /// Its `metadata.name`.
     pub name: ObjectName,
-    /// The object.
+    /// The object, with placeholders for key material.
     pub value: Value,
+    /// The keys of a Secret that hold key material: whoever creates it makes that, and writes them anew.
+    pub material: BTreeMap<String, SecretValue>,
     /// How it is applied.
     pub apply: ApplyMode,
     /// Who emitted it.
@@ -414,6 +416,7 @@ fn finish(
             kind: emitted.object.kind.clone(),
             name: emitted.object.name.clone(),
             value: assemble::object(&emitted.object, namespace),
+            material: material(&emitted.object),
             apply: emitted.object.apply,
             plugin: emitted.plugin.clone(),
         })
@@ -428,4 +431,16 @@ fn finish(
         patched,
         origins,
     }
+}
+
+/// The keys of an object that hold key material.
+fn material(object: &Object) -> BTreeMap<String, SecretValue> {
+    let Content::Secret { data, .. } = &object.content else {
+        return BTreeMap::new();
+    };
+    let with_material = |(key, held): (&str, &Held<SecretValue>)| match held {
+        Held::Text(text) if text.has_material() => Some((key.to_owned(), text.clone())),
+        Held::Text(_) | Held::Bytes(_) => None,
+    };
+    data.iter().filter_map(with_material).collect()
 }

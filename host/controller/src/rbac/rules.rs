@@ -14,6 +14,9 @@ use crate::reconcile::kind_of;
 /// What is done with an object that a plugin emits.
 const EMIT: [&str; 3] = ["create", "get", "patch"];
 
+/// What is done with a Secret that a plugin emits: it is made once, and never changed.
+const MAKE: [&str; 2] = ["create", "get"];
+
 /// What a watch needs: it begins with a list.
 const WATCH: [&str; 2] = ["list", "watch"];
 
@@ -87,9 +90,11 @@ impl Rules {
         let served = kind_of(api_version, kind);
         let group = served.group.as_str();
         let resource = ApiResource::from_gvk(&served).plural;
+        let is_secret = group.is_empty() && resource == "secrets";
         if path.field == Field::Objects {
-            self.allow(group, &resource, &EMIT);
-        } else if group.is_empty() && resource == "secrets" {
+            let verbs: &[_] = if is_secret { &MAKE } else { &EMIT };
+            self.allow(group, &resource, verbs);
+        } else if is_secret {
             return Err(Refusal::Secret);
         } else {
             match claimed.names {

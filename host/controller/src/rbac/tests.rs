@@ -145,6 +145,22 @@ fn what_a_plugin_emits_is_read_created_and_patched() {
 }
 
 #[test]
+fn secrets_that_a_plugin_emits_are_created_and_never_changed_however_they_are_spelled() {
+    for claim in [
+        "objects[v1/Secret/-keys]",
+        "objects[v1/Secret/*]",
+        "objects[v1/SECRET/-keys]",
+        "objects[v2/Secret/-keys]",
+    ] {
+        assert_eq!(
+            beyond(&[], &[claim]),
+            (vec!["/secrets [] create,get".to_owned()], vec![]),
+            "{claim}"
+        );
+    }
+}
+
+#[test]
 fn secrets_are_never_read_however_they_are_spelled() {
     for claim in [
         "lookups[v1/Secret/a]",

@@ -145,7 +145,6 @@ mod tests {
                 "ConfigMap",
                 "job-a",
             ),
-            ("v1", "Secret", "job-a"),
             ("v1", "Pod", "job-a"),
             ("", "", "job-a"),
             ("v1", "ConfigMap", "another-a"),

@@ -94,6 +94,17 @@ impl Call {
         if self.is_mine(target.scope) {
             return Ok(Grant::Full);
         }
+        self.claimed(target, touch, field, key)
+    }
+
+    /// The grant of the claim on a place, whether or not this plugin created what it stands in.
+    pub(super) fn claimed(
+        &mut self,
+        target: Target,
+        touch: Touch,
+        field: Field,
+        key: &str,
+    ) -> Result<Grant, Fault> {
         self.access
             .find(&self.record, touch, target.scope, field, Some(key))
             .ok_or_else(|| self.not_claimed(touch, target.scope, field, key))

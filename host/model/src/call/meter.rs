@@ -11,6 +11,7 @@ pub struct Meter {
     log_lines: u64,
     containers: u64,
     objects: u64,
+    key_material: u64,
 }
 
 impl Meter {
@@ -23,6 +24,7 @@ impl Meter {
             log_lines: 0,
             containers: 0,
             objects: 0,
+            key_material: 0,
         }
     }
 
@@ -73,6 +75,16 @@ impl Meter {
     pub(super) fn object(&mut self) -> Result<(), Fault> {
         self.objects += 1;
         over(self.objects, self.limits.objects, Limit::Objects)
+    }
+
+    /// Counts a key pair or random text that is asked for by a new id. It costs when it is made.
+    pub(super) fn key_material(&mut self) -> Result<(), Fault> {
+        self.key_material += 1;
+        over(
+            self.key_material,
+            self.limits.key_material,
+            Limit::KeyMaterial,
+        )
     }
 }
 

@@ -8,8 +8,8 @@ use crate::{
     contract::handle,
     names::NO_KIND,
     object::{
-        ApplyMode, ConfigMap, Content, Object, ObjectKind, ObjectKindError, ObjectName,
-        ObjectNameError, object_name,
+        ApplyMode, Content, Data, DataError, DataKind, Object, ObjectKind, ObjectKindError,
+        ObjectName, ObjectNameError, SecretType, SecretValue, object_name,
     },
     policy::Phase,
     record::Field,
@@ -17,6 +17,12 @@ use crate::{
 
 /// Members of an object that are the host's, or the cluster's.
 const HOSTS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// What is wrong where a key is written of an object that has none.
+const NO_DATA: &str = "it is neither a ConfigMap nor a Secret: its content is set by `set-body`";
+
+/// What is wrong where something of Secrets is asked of another object.
+const NO_SECRET: &str = "it is not a Secret";
 
 impl Call {
     /// The checked kind and name of an object.
@@ -34,7 +40,7 @@ impl Call {
             Ok(kind) => kind,
             Err(ObjectKindError::Malformed) => return wrong(NO_KIND),
             // No claim is on such objects, whatever is granted.
-            Err(ObjectKindError::Powerful | ObjectKindError::Secret) => {
+            Err(ObjectKindError::Powerful) => {
                 let claim = format!("{api_version}/{kind}/{suffix}");
                 let (scope, field) = (PlaceScope::Job, Field::Objects);
                 return Err(self.not_claimed(Touch::Write, scope, field, &claim));
@@ -64,11 +70,12 @@ impl Call {
         }
     }
 
-    /// The name of the ConfigMap that this plugin emits under a suffix: one that it may emit, so that no other's comes
-    /// into its pods under the name of its own.
-    pub(super) fn own_config_map(&mut self, suffix: &str) -> Result<String, Fault> {
-        let (_, name) = self.checked_name("v1", "ConfigMap", suffix, None)?;
-        self.may_emit(&format!("v1/ConfigMap/{suffix}"))?;
+    /// The name of the ConfigMap or Secret that this plugin emits under a suffix: one that it may emit, so that no other's
+    /// comes into its pods under the name of its own.
+    pub(super) fn own_data(&mut self, kind: DataKind, suffix: &str) -> Result<String, Fault> {
+        let (version, kind) = (DataKind::API_VERSION, kind.name());
+        let (_, name) = self.checked_name(version, kind, suffix, None)?;
+        self.may_emit(&format!("{version}/{kind}/{suffix}"))?;
         Ok(name.to_string())
     }
 
@@ -113,7 +120,11 @@ impl Call {
             return wrong(format!("it has emitted the {kind} `{name}` already"));
         }
         self.meter.object()?;
-        let content = Content::of(kind.api_version(), kind.kind());
+        let content = Content::of(&kind);
+        let apply = match content {
+            Content::Secret { .. } => ApplyMode::Once,
+            _ => ApplyMode::default(),
+        };
         self.objects.push(Object {
             kind,
             suffix: suffix.to_owned(),
@@ -121,7 +132,7 @@ impl Call {
             labels: std::collections::BTreeMap::new(),
             annotations: std::collections::BTreeMap::new(),
             content,
-            apply: ApplyMode::default(),
+            apply,
         });
         let number = u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX);
         Ok(handle::Object(number))
@@ -177,7 +188,7 @@ impl Call {
         let object = self.object(handle, json.len())?;
         let Content::Body(body) = &mut object.content else {
             return wrong(
-                "a ConfigMap has no body: its content is set by `append` and `set-binary`",
+                "a ConfigMap or Secret has no body: its content is set by `append` and `set-binary`",
             );
         };
         let members = match serde_json::from_str(json) {
@@ -191,15 +202,11 @@ impl Call {
         Ok(())
     }
 
-    /// The content of a ConfigMap, to write to.
-    fn config_map(
-        &mut self,
-        handle: handle::Object,
-        bytes: usize,
-    ) -> Result<&mut ConfigMap, Fault> {
-        match &mut self.object(handle, bytes)?.content {
-            Content::ConfigMap(map) => Ok(map),
-            Content::Body(_) => wrong("it is no ConfigMap: its content is set by `set-body`"),
+    /// The keys of a Secret, to write to.
+    fn secret(&mut self, handle: handle::Object) -> Result<&mut Data<SecretValue>, Fault> {
+        match &mut self.emitted(handle)?.content {
+            Content::Secret { data, .. } => Ok(data),
+            Content::ConfigMap(_) | Content::Body(_) => wrong(NO_SECRET),
         }
     }
 
@@ -210,11 +217,25 @@ impl Call {
         key: &str,
         text: &str,
     ) -> Result<(), Fault> {
-        let map = self.config_map(handle, key.len() + text.len())?;
-        if map.binary_data.contains_key(key) || !is_data_key(key) {
-            return wrong("the key holds bytes already, or is no key of a ConfigMap");
+        match &mut self.object(handle, key.len() + text.len())?.content {
+            Content::ConfigMap(data) => data.text_mut(key)?.push_str(text),
+            Content::Secret { data, .. } => data.text_mut(key)?.append(text),
+            Content::Body(_) => return wrong(NO_DATA),
         }
-        map.data.entry(key.to_owned()).or_default().push_str(text);
+        Ok(())
+    }
+
+    /// `object.append-secret`
+    pub fn object_append_secret(
+        &mut self,
+        handle: handle::Object,
+        key: &str,
+        text: handle::SecretText,
+    ) -> Result<(), Fault> {
+        let text = self.secret_text(text)?;
+        self.object(handle, key.len() + text.form().most_bytes())?;
+        self.give_place(&text, handle)?;
+        self.secret(handle)?.text_mut(key)?.append_material(text);
         Ok(())
     }
 
@@ -225,24 +246,46 @@ impl Call {
         key: &str,
         value: &[u8],
     ) -> Result<(), Fault> {
-        let map = self.config_map(handle, key.len() + value.len())?;
-        if map.data.contains_key(key) || !is_data_key(key) {
-            return wrong("the key holds text already, or is no key of a ConfigMap");
+        match &mut self.object(handle, key.len() + value.len())?.content {
+            Content::ConfigMap(data) => data.set_bytes(key, value)?,
+            Content::Secret { data, .. } => data.set_bytes(key, value)?,
+            Content::Body(_) => return wrong(NO_DATA),
         }
-        map.binary_data.insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    /// `object.set-type`
+    pub fn object_set_type(&mut self, handle: handle::Object, text: &str) -> Result<(), Fault> {
+        match &mut self.object(handle, text.len())?.content {
+            Content::Secret { secret_type, .. } => match SecretType::new(text) {
+                Ok(checked) => *secret_type = checked,
+                Err(problem) => return wrong(problem.to_string()),
+            },
+            Content::ConfigMap(_) | Content::Body(_) => return wrong(NO_SECRET),
+        }
         Ok(())
     }
 
     /// `object.set-immutable`
     pub fn object_set_immutable(&mut self, handle: handle::Object) -> Result<(), Fault> {
-        self.config_map(handle, 0)?.immutable = true;
+        match &mut self.object(handle, 0)?.content {
+            Content::ConfigMap(data) => data.immutable = true,
+            Content::Secret { data, .. } => data.immutable = true,
+            Content::Body(_) => return wrong(NO_DATA),
+        }
         Ok(())
     }
 
     /// `object.set-apply`
     pub fn object_set_apply(&mut self, handle: handle::Object, mode: &str) -> Result<(), Fault> {
         match ApplyMode::named(mode) {
-            Some(mode) => self.object(handle, 0)?.apply = mode,
+            Some(mode) => {
+                let object = self.object(handle, 0)?;
+                if matches!(object.content, Content::Secret { .. }) && mode != ApplyMode::Once {
+                    return wrong("a Secret is always applied `once`");
+                }
+                object.apply = mode;
+            }
             None => {
                 let known = ApplyMode::ALL.map(ApplyMode::name).join(", ");
                 return wrong(format!("the mode is none of {known}"));
@@ -252,12 +295,8 @@ impl Call {
     }
 }
 
-/// Whether a ConfigMap takes the key.
-fn is_data_key(key: &str) -> bool {
-    !key.is_empty()
-        && key.len() <= 253
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        && !matches!(key, "." | "..")
+impl From<DataError> for Fault {
+    fn from(error: DataError) -> Self {
+        Self::Argument(error.to_string())
+    }
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{ClaimPath, Claims, Key, Scope, Touch};
 use crate::{
-    object::{ObjectKind, ObjectKindError},
+    object::{DataKind, ObjectKind, ObjectKindError},
     record::{Field, Permission},
     reserved::reserved,
 };
@@ -221,7 +221,6 @@ fn possible_object(path: &ClaimPath) -> Result<(), String> {
             return Err(format!("no plugin emits a {kind}, whatever is granted"));
         }
         Err(ObjectKindError::Malformed) => return Err(NO_OBJECT.to_owned()),
-        Err(ObjectKindError::Secret) => return Err("Secrets are not supported yet".to_owned()),
     }
     if !suffix.is_empty() && !suffix.starts_with('-') {
         return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
@@ -267,11 +266,13 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
 
 /// What a plugin needs to emit: nothing for ConfigMaps, which do nothing by themselves.
 fn permission_to_emit(path: &ClaimPath) -> Permission {
-    let is_config_map = matches!(
-        &path.key,
-        Some(Key::Literal(key) | Key::Prefix(key)) if key.starts_with("v1/ConfigMap/")
-    );
-    if is_config_map {
+    let kind = match &path.key {
+        Some(Key::Literal(key) | Key::Prefix(key)) => key.rsplit_once('/'),
+        _ => None,
+    };
+    let kind = kind.and_then(|(version_and_kind, _)| version_and_kind.split_once('/'));
+    let kind = kind.and_then(|(version, kind)| DataKind::of(version, kind));
+    if kind == Some(DataKind::ConfigMap) {
         path.field.permission()
     } else {
         Permission::Grant

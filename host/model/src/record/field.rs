@@ -136,7 +136,7 @@ fields! {
     /// Restart policy of an init container.
     RestartPolicy Container "restart-policy" scalar Grant,
     /// Env vars.
-    Env Container "env" keyed Default,
+    Env Container "env" keyed OwnOnly,
     /// Sources of whole sets of env vars, by position.
     EnvFrom Container "env-from" keyed Host,
     /// Ports, by number and protocol: `ports[29500/TCP]`.

@@ -77,6 +77,8 @@ methods! {
         |c| { let s = set(c); c.pod_set_put_empty_dir(s, "new", None, None) };
     "pod-set.put-own-config-map" Transform [writes "pod-sets[node].volumes[new]", writes "objects[v1/ConfigMap/-a]"]
         |c| { let s = set(c); c.pod_set_put_own_config_map(s, "new", "-a", None, &[]) };
+    "pod-set.put-own-secret" Transform [writes "pod-sets[node].volumes[new]", writes "objects[v1/Secret/-a]"]
+        |c| { let s = set(c); c.pod_set_put_own_secret(s, "new", "-a", None, &[]) };
     "pod-set.put-raw-volume" Transform [writes "pod-sets[node].volumes[new]"]
         |c| { let s = set(c); c.pod_set_put_raw_volume(s, "new", &json!({"hostPath": {"path": "/"}}).to_string()) };
     "pod-set.resource-claims" Transform [reads "pod-sets[node].resource-claims[*]"]
@@ -182,6 +184,10 @@ methods! {
         |c| { let n = node(c); c.container_put_env_resource(n, "NEW", None, "limits.cpu", None) };
     "container.put-env-own-config-map" Transform [writes "pod-sets[node].containers[node].env[NEW]", writes "objects[v1/ConfigMap/-a]"]
         |c| { let n = node(c); c.container_put_env_own_config_map(n, "NEW", "-a", "key") };
+    "container.put-env-own-secret" Transform [writes "pod-sets[node].containers[node].env[NEW]", writes "objects[v1/Secret/-a]"]
+        |c| { let n = node(c); c.container_put_env_own_secret(n, "NEW", "-a", "key") };
+    "container.put-env-raw" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
+        |c| { let n = node(c); c.container_put_env_raw(n, "NEW", &json!({"secretKeyRef": {"name": "a", "key": "b"}}).to_string()) };
     "container.remove-env" Transform [writes "pod-sets[node].containers[node].env[NEW]"] |c| { let n = node(c); c.container_remove_env(n, "NEW") };
     "container.ports" Transform [reads "pod-sets[node].containers[node].ports[*]"] |c| { let n = node(c); done(c.container_ports(n)) };
     "container.port" Transform [reads "pod-sets[node].containers[node].ports[80/TCP]"]

@@ -15,7 +15,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
-    object::{ConfigMap, Content, Object},
+    object::{Content, Data, Held, Object, SecretType, SecretValue},
     record::{Change, ContainerId, Entries, Field, PlaceScope, Record},
 };
 
@@ -99,25 +99,50 @@ pub(crate) fn object(object: &Object, namespace: &str) -> Value {
     out.insert("kind".to_owned(), object.kind.kind().into());
     out.insert("metadata".to_owned(), Value::Object(metadata));
     match &object.content {
-        Content::ConfigMap(map) => config_map(&mut out, map),
+        Content::ConfigMap(data) => config_map(&mut out, data),
+        Content::Secret { secret_type, data } => secret(&mut out, secret_type, data),
         Content::Body(body) => out.extend(body.clone()),
     }
     Value::Object(out)
 }
 
 /// Adds the content of a ConfigMap.
-fn config_map(out: &mut Map<String, Value>, map: &ConfigMap) {
-    if !map.data.is_empty() {
-        out.insert("data".to_owned(), json!(map.data));
+fn config_map(out: &mut Map<String, Value>, data: &Data<String>) {
+    let (mut texts, mut bytes) = (Map::new(), Map::new());
+    for (key, held) in data.iter() {
+        let (members, value) = match held {
+            Held::Text(text) => (&mut texts, text.clone()),
+            Held::Bytes(value) => (&mut bytes, BASE64_STANDARD.encode(value)),
+        };
+        members.insert(key.to_owned(), value.into());
     }
-    if !map.binary_data.is_empty() {
-        let encoded = map
-            .binary_data
-            .iter()
-            .map(|(key, bytes)| (key.clone(), BASE64_STANDARD.encode(bytes).into()));
-        out.insert("binaryData".to_owned(), Value::Object(encoded.collect()));
+    for (member, values) in [("data", texts), ("binaryData", bytes)] {
+        if !values.is_empty() {
+            out.insert(member.to_owned(), Value::Object(values));
+        }
     }
-    if map.immutable {
+    if data.immutable {
+        out.insert("immutable".to_owned(), true.into());
+    }
+}
+
+/// Adds the content of a Secret. A key with key material stands in `data` as text with placeholders, which is not base64: whoever
+/// applies it with another program is refused by the API server, and no Secret holds a placeholder for a key.
+fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<SecretValue>) {
+    let value = |held: &Held<SecretValue>| match held {
+        Held::Text(text) if text.has_material() => text.shown().to_owned(),
+        Held::Text(text) => BASE64_STANDARD.encode(text.shown()),
+        Held::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
+    };
+    let values = data.iter();
+    let values: Map<_, _> = values
+        .map(|(key, held)| (key.to_owned(), value(held).into()))
+        .collect();
+    out.insert("type".to_owned(), secret_type.as_str().into());
+    if !values.is_empty() {
+        out.insert("data".to_owned(), Value::Object(values));
+    }
+    if data.immutable {
         out.insert("immutable".to_owned(), true.into());
     }
 }

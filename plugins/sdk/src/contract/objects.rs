@@ -37,21 +37,22 @@ handles! {
         /// Appends to the text of a key, which begins empty. For ConfigMaps and Secrets; a key that holds bytes, or
         /// that neither takes, ends the call.
         fn append(key: &str, text: &str) = "object.append" object_append(key, text);
-        /// Appends text that no plugin reads to a key of a Secret. The Secret is then made once and never changed,
-        /// whatever `set_apply` says, since what the host makes is made anew for each. A key pair or random text has
-        /// its place in one object: a second one ends the call.
+        /// Appends text that no plugin reads to a key of a Secret. A key pair or random text has its place in one
+        /// object, since it is made with it: a second one ends the call.
         fn append_secret(key: &str, text: &SecretText) = "object.append-secret" object_append_secret(key, text.lend());
         /// Sets the bytes of a key. For ConfigMaps (`binaryData`) and Secrets; a key that holds text, or that neither
         /// takes, ends the call.
         fn set_binary(key: &str, value: &[u8]) = "object.set-binary" object_set_binary(key, value);
-        /// Sets the type of a Secret, as `kubernetes.io/ssh-auth`; `Opaque` where it is not called.
+        /// Sets the type of a Secret, as `kubernetes.io/ssh-auth`; `Opaque` where it is not called. A type that
+        /// Kubernetes takes for a token, or that is none, ends the call.
         fn set_type(r#type: &str) = "object.set-type" object_set_type(r#type);
         /// Nobody can change its content once it is applied. For ConfigMaps and Secrets.
         fn set_immutable() = "object.set-immutable" object_set_immutable();
         /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing. It is
         /// changed, with `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is
         /// there is used; with `while-suspended`, only while the JobSet is suspended, also one that has run; with
-        /// `live`, whenever it differs. Any other text ends the call.
+        /// `live`, whenever it differs. Any other text ends the call, and so does any mode but `once` of a Secret: that
+        /// is made once, always.
         fn set_apply(mode: &str) = "object.set-apply" object_set_apply(mode);
     }
 }
@@ -70,11 +71,12 @@ handles! {
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = "objects.emit" objects_emit(api_version, kind, suffix, content);
-        /// The key pair of that id, in build only: `ecdsa-p521` for SSH, or `curve25519` for CURVE. The same id is the
-        /// same pair, in this plugin and TrainJob; with another algorithm it ends the call.
+        /// The key pair of that id, a DNS label, in build only: `ecdsa-p521` for SSH, or `curve25519` for CURVE. The
+        /// same id is the same pair, in this plugin and TrainJob; with another algorithm, or as random text, it ends
+        /// the call.
         fn key_pair(id: &str, algorithm: &str) -> KeyPair = "objects.key-pair" objects_key_pair(id, algorithm);
-        /// Random bytes of that id as text, in build only, 16 to 1,024 of them, as `hex` or `base64`. The same id is
-        /// the same text; with another length or encoding it ends the call.
+        /// Random bytes of that id, a DNS label, as text, in build only: 16 to 1,024 of them, as `hex` or `base64`. The
+        /// same id is the same text; with another length or encoding, or as a key pair, it ends the call.
         fn random(id: &str, bytes: u32, encoding: &str) -> SecretText = "objects.random" objects_random(id, bytes, encoding);
     }
 }

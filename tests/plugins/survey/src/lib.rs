@@ -4,8 +4,8 @@
 use std::fmt::{Debug, Write as _};
 
 use trainyard_sdk::{
-    Build, Check, Config, Container, Context, Document, Failure, KeyFile, Mount, PodSet, Port,
-    Transform,
+    Build, Check, Config, Container, Context, Document, Failure, KeyFile, Mount, Objects, PodSet,
+    Port, Transform,
 };
 
 /// What a runtime sets.
@@ -200,6 +200,7 @@ fn change_pods(set: &PodSet, config: &SurveyConfig) {
     set.put_empty_dir("survey-scratch", Some("Memory"), Some("1Gi"));
     let items = [KeyFile::new("sheet", "survey/sheet").mode(0o440)];
     set.put_own_config_map("survey-sheet", "-survey", Some(0o444), &items);
+    set.put_own_secret("survey-keys", "-survey-keys", Some(0o400), &[]);
     set.put_raw_volume("survey-host", r#"{"hostPath": {"path": "/var/survey"}}"#);
     set.remove_pod_label("old");
     set.set_pod_label("survey", "done");
@@ -242,6 +243,9 @@ fn change_container(node: &Container) {
     node.put_env_field("SURVEY_IP", "status.podIP");
     node.put_env_resource("SURVEY_CPU", None, "limits.cpu", Some("1m"));
     node.put_env_own_config_map("SURVEY_SHEET", "-survey", "sheet");
+    node.put_env_own_secret("SURVEY_TOKEN", "-survey-keys", "token");
+    let source = r#"{"secretKeyRef": {"name": "keys", "key": "a"}}"#;
+    node.put_env_raw("SURVEY_KEY", source);
     node.remove_env("SURVEY_DEFAULT");
     node.put_port(&Port::tcp(9090).named("survey").host_port(19090));
     node.put_mount(
@@ -272,8 +276,28 @@ impl Build for Survey {
         object.set_binary("bytes", &[0, 159, 146, 150]);
         object.set_immutable();
         object.set_apply("once");
+        emit_keys(&ctx.objects());
         Ok(())
     }
+}
+
+fn emit_keys(objects: &Objects) {
+    let secret = objects.emit("v1", "Secret", "-survey-keys", None);
+    secret.set_type("example.com/survey");
+    let ssh = objects.key_pair("ssh", "ecdsa-p521");
+    let curve = objects.key_pair("curve", "curve25519");
+    for (key, text) in [
+        ("sec1", ssh.private("sec1-pem")),
+        ("pkcs8", ssh.private("pkcs8-pem")),
+        ("openssh", ssh.public("openssh")),
+        ("spki", ssh.public("spki-pem")),
+        ("curve", curve.private("z85")),
+        ("curve.pub", curve.public("z85")),
+        ("token", objects.random("token", 32, "hex")),
+    ] {
+        secret.append_secret(key, &text);
+    }
+    secret.append("plain", "survey");
 }
 
 impl Check for Survey {

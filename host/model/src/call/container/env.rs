@@ -154,13 +154,68 @@ impl Call {
         suffix: &str,
         key: &str,
     ) -> Result<(), Fault> {
+        self.put_env_own(handle, name, DataKind::ConfigMap, suffix, key)
+    }
+
+    /// `container.put-env-own-secret`
+    pub fn container_put_env_own_secret(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+        suffix: &str,
+        key: &str,
+    ) -> Result<(), Fault> {
+        self.put_env_own(handle, name, DataKind::Secret, suffix, key)
+    }
+
+    /// An env var over a ConfigMap or Secret that this plugin emits.
+    fn put_env_own(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+        kind: DataKind,
+        suffix: &str,
+        key: &str,
+    ) -> Result<(), Fault> {
         self.meter.text(key)?;
-        let object = self.own_config_map(suffix)?;
-        self.set_env(
-            handle,
-            name,
-            Some(json!({ "configMapKeyRef": { "name": object, "key": key } }).into()),
-        )
+        let object = self.own_data(kind, suffix)?;
+        let source = match kind {
+            DataKind::ConfigMap => "configMapKeyRef",
+            DataKind::Secret => "secretKeyRef",
+        };
+        let source = json!({ source: { "name": object, "key": key } });
+        self.set_env(handle, name, Some(source.into()))
+    }
+
+    /// `container.put-env-raw`
+    pub fn container_put_env_raw(
+        &mut self,
+        handle: handle::Container,
+        name: &str,
+        source: &str,
+    ) -> Result<(), Fault> {
+        self.meter.text(source)?;
+        let source = match serde_json::from_str::<Value>(source) {
+            Ok(Value::Object(source)) if source.len() == 1 => Value::Object(source),
+            _ => {
+                return wrong(
+                    "the source is not a JSON object with one member, such as `{\"secretKeyRef\": {...}}`",
+                );
+            }
+        };
+        let target = self.container_target(handle)?;
+        self.meter.text(name)?;
+        // A source may be any Secret of the namespace: also in a container that this plugin added.
+        match self.claimed(target, Touch::Write, Field::Env, name)? {
+            Grant::Full => self.set_env(handle, name, Some(source.into())),
+            Grant::OwnOnly => Err(self.not_granted(
+                target,
+                Field::Env,
+                name,
+                "a raw source of an env var",
+                "plain values, fields, resources, and the plugin's own objects",
+            )),
+        }
     }
 
     /// `container.remove-env`

@@ -13,6 +13,7 @@ use super::{Call, Fault, wrong};
 use crate::{
     claims::{Grant, Touch},
     contract::handle,
+    object::DataKind,
     quantity::Quantity as Amount,
     record::{Container, Datum, Field, Owner, PlaceScope},
     value::{Mount, Port, Quantity},

@@ -14,6 +14,7 @@ use crate::{
     claims::{Grant, Touch},
     contract::handle,
     names::is_dns_label,
+    object::DataKind,
     policy::Phase,
     record::{Container, ContainerId, Datum, Field, Fields, Owner, PlaceScope},
     value::{Dependency, KeyFile},

@@ -76,15 +76,51 @@ impl Call {
         default_mode: Option<u32>,
         items: &[KeyFile],
     ) -> Result<(), Fault> {
+        self.put_own(
+            handle,
+            name,
+            DataKind::ConfigMap,
+            suffix,
+            default_mode,
+            items,
+        )
+    }
+
+    /// `pod-set.put-own-secret`
+    pub fn pod_set_put_own_secret(
+        &mut self,
+        handle: handle::PodSet,
+        name: &str,
+        suffix: &str,
+        default_mode: Option<u32>,
+        items: &[KeyFile],
+    ) -> Result<(), Fault> {
+        self.put_own(handle, name, DataKind::Secret, suffix, default_mode, items)
+    }
+
+    /// A volume over a ConfigMap or Secret that this plugin emits.
+    fn put_own(
+        &mut self,
+        handle: handle::PodSet,
+        volume: &str,
+        kind: DataKind,
+        suffix: &str,
+        default_mode: Option<u32>,
+        items: &[KeyFile],
+    ) -> Result<(), Fault> {
         self.meter
             .add_bytes(items.iter().map(|i| i.key.len() + i.path.len() + 16).sum())?;
+        let (member, name) = match kind {
+            DataKind::ConfigMap => ("configMap", "name"),
+            DataKind::Secret => ("secret", "secretName"),
+        };
         let mut source = Map::new();
-        source.insert("name".to_owned(), self.own_config_map(suffix)?.into());
+        source.insert(name.to_owned(), self.own_data(kind, suffix)?.into());
         source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
         if !items.is_empty() {
             source.insert("items".to_owned(), items.iter().map(key_file).collect());
         }
-        self.put_volume(handle, name, "configMap", Value::Object(source))
+        self.put_volume(handle, volume, member, Value::Object(source))
     }
 
     /// `pod-set.put-raw-volume`

@@ -1,5 +1,8 @@
 //! Objects that plugins emit beside the JobSet.
 
+mod data;
+mod secret;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +10,10 @@ use serde_json::{Map, Value};
 
 use thiserror::Error;
 
+pub use self::{
+    data::{Data, DataError, Held},
+    secret::{NoSecretType, Part, SecretType, SecretValue},
+};
 use crate::{
     names::{is_api_version, is_dns_subdomain, is_kind, short_hash},
     reserved::{Reserved, reserved},
@@ -56,9 +63,6 @@ pub enum ObjectKindError {
     /// It carries power of its own, or is the host's.
     #[error("is a kind that no plugin emits")]
     Powerful,
-    /// Secrets are not supported yet.
-    #[error("is a kind that no plugin emits yet")]
-    Secret,
 }
 
 impl ObjectKind {
@@ -77,9 +81,6 @@ impl ObjectKind {
         if !is_short || !is_api_version(api_version) || !is_kind(kind) {
             return Err(ObjectKindError::Malformed);
         }
-        if (api_version, kind) == ("v1", "Secret") {
-            return Err(ObjectKindError::Secret);
-        }
         Ok(Self {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -90,6 +91,12 @@ impl ObjectKind {
     #[must_use]
     pub fn api_version(&self) -> &str {
         &self.api_version
+    }
+
+    /// Whether its objects hold what no one may read on the way to the cluster.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        DataKind::of(&self.api_version, &self.kind) == Some(DataKind::Secret)
     }
 
     /// As `ConfigMap`.
@@ -206,6 +213,36 @@ impl fmt::Display for ApplyMode {
     }
 }
 
+/// The kinds of objects that hold data by key, which a pod gets as files and env vars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+impl DataKind {
+    /// The `apiVersion` of both.
+    pub const API_VERSION: &str = "v1";
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+        let mut all = [Self::ConfigMap, Self::Secret].into_iter();
+        all.find(|it| api_version == Self::API_VERSION && kind == it.name())
+    }
+
+    /// As `ConfigMap`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+}
+
 /// An emitted object. Namespace and owner are added when it is assembled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
@@ -221,16 +258,17 @@ pub struct Object {
     pub annotations: BTreeMap<String, String>,
     /// What it holds.
     pub content: Content,
-    /// How it is applied.
+    /// How it is applied; a Secret `once`.
     pub apply: ApplyMode,
 }
 
 impl Object {
-    /// The text of a key of a ConfigMap's `data`.
+    /// The text of a key of a ConfigMap or Secret, with placeholders for key material.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
         match &self.content {
-            Content::ConfigMap(map) => map.data.get(key).map(String::as_str),
+            Content::ConfigMap(data) => data.text(key).map(String::as_str),
+            Content::Secret { data, .. } => data.text(key).map(SecretValue::shown),
             Content::Body(_) => None,
         }
     }
@@ -240,29 +278,29 @@ impl Object {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// That of a ConfigMap.
-    ConfigMap(ConfigMap),
+    ConfigMap(Data<String>),
+    /// That of a Secret.
+    Secret {
+        /// `type`.
+        secret_type: SecretType,
+        /// Its keys.
+        data: Data<SecretValue>,
+    },
     /// That of any other kind: the members beside `apiVersion`, `kind` and `metadata`.
     Body(Map<String, Value>),
-}
-
-/// The content of a ConfigMap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConfigMap {
-    /// `data`.
-    pub data: BTreeMap<String, String>,
-    /// `binaryData`, as bytes.
-    pub binary_data: BTreeMap<String, Vec<u8>>,
-    /// `immutable`.
-    pub immutable: bool,
 }
 
 impl Content {
     /// An empty one of that kind.
     #[must_use]
-    pub fn of(api_version: &str, kind: &str) -> Self {
-        match (api_version, kind) {
-            ("v1", "ConfigMap") => Self::ConfigMap(ConfigMap::default()),
-            _ => Self::Body(Map::new()),
+    pub fn of(kind: &ObjectKind) -> Self {
+        match DataKind::of(kind.api_version(), kind.kind()) {
+            Some(DataKind::ConfigMap) => Self::ConfigMap(Data::default()),
+            Some(DataKind::Secret) => Self::Secret {
+                secret_type: SecretType::default(),
+                data: Data::default(),
+            },
+            None => Self::Body(Map::new()),
         }
     }
 }
@@ -333,7 +371,6 @@ mod tests {
             (&long, "ConfigMap", ObjectKindError::Malformed),
             ("v1", "ConfigMaps/a", ObjectKindError::Malformed),
             ("v1", "", ObjectKindError::Malformed),
-            ("v1", "Secret", ObjectKindError::Secret),
             ("v1", "Pod", ObjectKindError::Powerful),
             (
                 "rbac.authorization.k8s.io/v1",

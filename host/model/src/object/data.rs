@@ -1,0 +1,105 @@
+//! Data by key, as ConfigMaps and Secrets hold it: the rules of their keys.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+/// The keys of a ConfigMap or Secret, each with a text `T` or with bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data<T> {
+    keys: BTreeMap<String, Held<T>>,
+    /// `immutable`.
+    pub immutable: bool,
+}
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held<T> {
+    /// Text.
+    Text(T),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Why a key can't be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DataError {
+    /// No ConfigMap or Secret has such a key.
+    #[error(
+        "the key is not one of a ConfigMap or Secret: letters, digits, `-`, `_` and `.`, 253 at most"
+    )]
+    NoKey,
+    /// It holds text.
+    #[error("the key holds text already")]
+    HoldsText,
+    /// It holds bytes.
+    #[error("the key holds bytes already")]
+    HoldsBytes,
+}
+
+impl<T> Default for Data<T> {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            immutable: false,
+        }
+    }
+}
+
+impl<T> Data<T> {
+    /// The keys with what they hold, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Held<T>)> {
+        self.keys.iter().map(|(key, held)| (key.as_str(), held))
+    }
+
+    /// The text of a key, if it holds one.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&T> {
+        match self.keys.get(key)? {
+            Held::Text(text) => Some(text),
+            Held::Bytes(_) => None,
+        }
+    }
+
+    /// Sets the bytes of a key.
+    ///
+    /// # Errors
+    /// It is not a key, or holds text.
+    pub fn set_bytes(&mut self, key: &str, bytes: &[u8]) -> Result<(), DataError> {
+        match self.keys.get(key) {
+            Some(Held::Text(_)) => return Err(DataError::HoldsText),
+            None if !is_key(key) => return Err(DataError::NoKey),
+            _ => {}
+        }
+        self.keys
+            .insert(key.to_owned(), Held::Bytes(bytes.to_vec()));
+        Ok(())
+    }
+}
+
+impl<T: Default> Data<T> {
+    /// The text of a key, to write to; it begins empty.
+    ///
+    /// # Errors
+    /// It is not a key, or holds bytes.
+    pub fn text_mut(&mut self, key: &str) -> Result<&mut T, DataError> {
+        if !is_key(key) {
+            return Err(DataError::NoKey);
+        }
+        let empty = || Held::Text(T::default());
+        match self.keys.entry(key.to_owned()).or_insert_with(empty) {
+            Held::Text(text) => Ok(text),
+            Held::Bytes(_) => Err(DataError::HoldsBytes),
+        }
+    }
+}
+
+fn is_key(key: &str) -> bool {
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    // A file of that name in a volume would be its folder, or one above it.
+    !key.is_empty()
+        && key.len() <= 253
+        && key.bytes().all(is_allowed)
+        && !key.starts_with("..")
+        && key != "."
+}
