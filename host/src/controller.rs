@@ -118,7 +118,7 @@ fn plugins(
     let sizes = Sizes::for_cores(load::cores());
     let fitting = Fitting::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
     let generation = fitting.renderer.generation();
-    let plan = generation.digest();
+    let plan = generation.digest(&fitting.renderer.facts().facts);
     metrics.set_plan(&plan);
     tracing::info!(plan, "the plugins are in order");
     for plugin in generation.plugins() {

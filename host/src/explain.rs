@@ -8,7 +8,7 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
 use trainyard_controller::reconcile::live;
 use trainyard_model::text::clean_to;
-use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter, plan_of};
+use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter};
 
 use crate::{
     bundle::InputKind,
@@ -169,7 +169,7 @@ fn explain_live(args: &ExplainArgs, name: &str, field: Option<&FieldPath>) -> Re
     let renderer = &loaded.renderer;
     let rendered = renderer.render(&live.job, &snapshot.runtime, namespace, &snapshot.lookups);
     let rendered = rendered.map_err(Failure::from_iter)?;
-    let now = plan_of(&rendered.plan);
+    let now = rendered.whole_plan();
     let pinned = snapshot.plan.as_ref();
     if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
         let message = format!(

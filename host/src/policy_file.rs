@@ -2,7 +2,10 @@
 
 mod check;
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +14,7 @@ use thiserror::Error;
 use trainyard_api::{error::InputProblem, inputs::read_file, yaml};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
+    facts::Facts,
     limits::Limits,
     plugin::Settings,
     record::Accelerators,
@@ -47,6 +51,10 @@ pub(crate) struct PolicyFile {
     #[serde(default)]
     #[schemars(length(min = 1, max = 253))]
     cluster_domain: Option<String>,
+    /// Facts of the cluster that plugins may read by name, as `status/url`. They are no secrets: the snapshot of a TrainJob holds those
+    /// that its plugins read. 32 KiB at most, names and texts together.
+    #[serde(default)]
+    facts: BTreeMap<String, String>,
     /// Settings of plugins, by name.
     #[serde(default)]
     plugins: Vec<PluginPolicy>,
@@ -147,6 +155,7 @@ impl PolicyFile {
         if let Some(domain) = &self.cluster_domain {
             facts.cluster_domain.clone_from(domain);
         }
+        facts.facts = Facts::new(self.facts.clone());
         facts
     }
 

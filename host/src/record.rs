@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_model::plugin::Plugin;
-use trainyard_render::{Rendered, plan_of};
+use trainyard_render::Rendered;
 
 use crate::{
     bundle::{self, Cluster, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack},
@@ -41,7 +41,7 @@ impl Recording {
             namespace: written.namespace.to_owned(),
             name: written.name.to_owned(),
             from: written.from,
-            plan: plan_of(&rendered.plan).digest,
+            plan: rendered.whole_plan().digest,
             plugins: active.map(|active| active.plugin.clone()).collect(),
             files: [
                 ("trainjob.json", text(written.train_job)),

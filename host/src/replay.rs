@@ -15,7 +15,7 @@ use trainyard_model::{
     policy::Policy,
     text::{MAX_LINE, clean, clean_to},
 };
-use trainyard_render::{Rendered, Renderer, plan_of};
+use trainyard_render::{Rendered, Renderer};
 use trainyard_sandbox::Loader;
 use trainyard_schema::Admission;
 
@@ -284,7 +284,7 @@ fn difference_of(
         recorded: found.recorded,
         now: found.now,
     };
-    let plan = plan_of(&rendered.plan).digest;
+    let plan = rendered.whole_plan().digest;
     if plan != entry.plan {
         let found = Found {
             path: FieldPath::of(["plan"]),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::record::Accelerators;
+use crate::{facts::Facts, record::Accelerators};
 
 /// What resolve worked out of a TrainJob and its runtime. No plugin changes it.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct Job {
     pub spec: Arc<Value>,
     /// Which extended resources are accelerators.
     pub accelerators: Accelerators,
+    /// What the operator lets plugins know.
+    pub facts: Facts,
 }
 
 /// The runtime that a TrainJob names.

@@ -39,6 +39,9 @@ pub struct Limits {
     /// Key pairs and random texts that the host makes for the plugin and one TrainJob. Default 16.
     #[schemars(range(min = 0))]
     pub key_material: u64,
+    /// Bytes of the texts that the plugin keeps from transform for its later phases, with their keys and 32 for each. Default 64 KiB.
+    #[schemars(range(min = 0))]
+    pub kept_bytes: u64,
 }
 
 impl Default for Limits {
@@ -54,6 +57,7 @@ impl Default for Limits {
             containers: 16,
             objects: 16,
             key_material: 16,
+            kept_bytes: 64 << 10,
         }
     }
 }

@@ -200,6 +200,8 @@ pub enum Limit {
     Objects(u64),
     /// Key pairs and random texts made for a TrainJob.
     KeyMaterial(u64),
+    /// Bytes of kept texts.
+    KeptBytes(u64),
 }
 
 impl Limit {
@@ -215,6 +217,7 @@ impl Limit {
             Self::Containers(_) => "containers",
             Self::Objects(_) => "objects",
             Self::KeyMaterial(_) => "keyMaterial",
+            Self::KeptBytes(_) => "keptBytes",
             Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
         };
         format!("used up its {self}; `limits.{setting}` in the policy file raises it")
@@ -234,6 +237,7 @@ impl fmt::Display for Limit {
             Self::Containers(n) => write!(f, "{n} added containers"),
             Self::Objects(n) => write!(f, "{n} emitted objects"),
             Self::KeyMaterial(n) => write!(f, "{n} key pairs and random texts"),
+            Self::KeptBytes(n) => write!(f, "{n} bytes of kept texts"),
         }
     }
 }

@@ -2,20 +2,24 @@
 
 mod clash;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use thiserror::Error;
 
 pub use self::clash::{Contested, EmittedTwice};
 use crate::{
-    call::{Call, CallInputs, CallResult, LogLine},
+    call::{Call, CallInputs, CallResult, Kept, LogLine},
+    facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
     object::Object,
     plugin::PluginId,
     policy::{Ended, Finished, Phase, Policy},
-    record::{Change, Record},
+    record::{Change, ContainerId, Record},
     text::clean,
     value::Failure,
 };
@@ -97,6 +101,8 @@ pub struct Session {
     errors: Vec<Said>,
     log: Vec<Logged>,
     reads: Reads,
+    kept: BTreeMap<Arc<str>, Arc<Kept>>,
+    facts: BTreeSet<String>,
 }
 
 impl Session {
@@ -114,6 +120,8 @@ impl Session {
             errors: Vec::new(),
             log: Vec::new(),
             reads: Reads::new(),
+            kept: BTreeMap::new(),
+            facts: BTreeSet::new(),
         }
     }
 
@@ -144,6 +152,7 @@ impl Session {
             job: self.job.clone(),
             base: self.base.clone(),
             lookups: self.lookups.clone(),
+            kept: self.kept(&policy.plugin().id.name),
         };
         // The trait gives the call back in every case, and the record with it.
         let record = std::mem::take(&mut self.record);
@@ -171,6 +180,7 @@ impl Session {
         for (key, pointers) in result.reads {
             self.reads.entry(key).or_default().extend(pointers);
         }
+        self.facts.extend(result.facts);
         if let Err(cause) = end {
             result.record.undo(result.changes);
             result.record.forget_containers(result.containers_before);
@@ -182,6 +192,9 @@ impl Session {
             }));
         }
         self.record = result.record;
+        if !result.kept.is_empty() {
+            self.kept.insert(plugin.name.clone(), result.kept);
+        }
         let said = |failure| Said {
             plugin: plugin.clone(),
             phase,
@@ -201,6 +214,13 @@ impl Session {
             });
         }
         Ok(())
+    }
+
+    /// Puts the init containers of a pod set in the order of the pod's list, before build.
+    pub fn place_init_containers(&mut self, pod_set: u32, order: &[ContainerId]) {
+        if let Some(set) = self.record.pod_sets.get_mut(pod_set as usize) {
+            set.init_order = Some(order.into());
+        }
     }
 
     /// Keeps the answer to a lookup for this TrainJob's calls.
@@ -266,6 +286,18 @@ impl Session {
     #[must_use]
     pub fn all_read_lookups(&self) -> Lookups {
         self.lookups.keeping_all(&self.reads)
+    }
+
+    /// The operator's facts that were read.
+    #[must_use]
+    pub fn read_facts(&self) -> Facts {
+        self.job.facts.only(&self.facts)
+    }
+
+    /// The texts that a plugin keeps for its later phases.
+    #[must_use]
+    pub fn kept(&self, plugin: &str) -> Arc<Kept> {
+        self.kept.get(plugin).cloned().unwrap_or_default()
     }
 
     /// What was asked of the cluster.

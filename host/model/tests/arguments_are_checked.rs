@@ -172,6 +172,7 @@ fn names_that_the_host_keeps_are_refused_as_claims_and_as_names() {
                     job: Arc::new(job),
                     base: Arc::new(record()),
                     lookups: common::lookups(),
+                    kept: Arc::default(),
                 };
                 Call::new(phase, record(), inputs)
             };

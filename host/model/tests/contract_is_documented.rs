@@ -108,6 +108,9 @@ free! {
     "context.quantity-ceil" Transform [] |c| c.context_quantity_ceil(handle::Context(0), "1").map(drop);
     "context.quantity-milli" Transform [] |c| c.context_quantity_milli(handle::Context(0), "1").map(drop);
     "context.fit-name" Transform [] |c| c.context_fit_name(handle::Context(0), "x", 63).map(drop);
+    "context.keep" Transform [] |c| c.context_keep(handle::Context(0), "a", "b");
+    "context.kept" Check [] |c| c.context_kept(handle::Context(0), "a").map(drop);
+    "context.fact" Transform [] |c| c.context_fact(handle::Context(0), "host/version").map(drop);
     "job.name" Transform [] |c| c.job_name(handle::Job(0)).map(drop);
     "job.namespace" Transform [] |c| c.job_namespace(handle::Job(0)).map(drop);
     "job.uid" Transform [] |c| c.job_uid(handle::Job(0)).map(drop);
@@ -141,6 +144,7 @@ free! {
     "info.pod-set" Transform [] |c| c.info_pod_set(handle::Info(0), "node").map(drop);
     "info.with-ancestor" Transform [] |c| c.info_with_ancestor(handle::Info(0), "trainer").map(drop);
     "info.nodes" Transform [] |c| c.info_nodes(handle::Info(0)).map(drop);
+    "info.gang-members" Transform [] |c| c.info_gang_members(handle::Info(0), &["node".to_owned()]).map(drop);
     "info.subdomain" Transform [] |c| c.info_subdomain(handle::Info(0)).map(drop);
     "info.cluster-domain" Transform [] |c| c.info_cluster_domain(handle::Info(0)).map(drop);
     "pod-set.name" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_name(s).map(drop) };

@@ -444,6 +444,38 @@ fn what_a_plugin_adds_to_a_train_job_is_counted() {
 }
 
 #[test]
+fn kept_texts_are_bounded_and_a_replaced_one_makes_room() {
+    let limits = Limits {
+        kept_bytes: 10 * (5 + 100 + 32),
+        ..Limits::default()
+    };
+    let text = "x".repeat(100);
+    let (steps, fault) = steps_until_the_end(Phase::Transform, limits, |c, n| {
+        c.context_keep(handle::Context(0), &format!("key-{n}"), &"x".repeat(100))
+    });
+    assert_eq!((steps, &fault), (10, &Fault::Limit(Limit::KeptBytes(1370))));
+    assert_eq!(
+        fault.to_string(),
+        "used up its 1370 bytes of kept texts; `limits.keptBytes` in the policy file raises it"
+    );
+    let mut call = call_under(Phase::Transform, limits);
+    for n in 0..100 {
+        let key = format!("key-{}", n % 10);
+        call.context_keep(handle::Context(0), &key, &text).unwrap();
+    }
+    let longer = text + "x";
+    let fault = call.context_keep(handle::Context(0), "key-0", &longer);
+    assert_eq!(fault, Err(Fault::Limit(Limit::KeptBytes(1370))));
+    for phase in [Phase::Build, Phase::Check] {
+        let fault = call_under(phase, limits).context_keep(handle::Context(0), "a", "b");
+        assert_eq!(
+            fault.unwrap_err().to_string(),
+            format!("it may not keep a text in {phase}")
+        );
+    }
+}
+
+#[test]
 fn every_limit_has_a_default_and_a_strict_setting() {
     let empty: Limits = serde_json::from_str("{}").unwrap();
     assert_eq!(empty, Limits::default());

@@ -5,6 +5,7 @@ mod claims_are_enforced;
 mod common;
 mod configuration_schemas_are_bounded;
 mod contract_is_documented;
+mod gangs_are_counted_as_the_scheduler_does;
 mod grants_are_enforced;
 mod limits_end_a_call;
 mod manifests_are_checked;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::{
     claims::Grants,
+    facts::Facts,
     limits::Limits,
     plan::{Generation, Plan, Planned},
     plugin::{Plugin, Settings},
@@ -40,14 +41,14 @@ fn other() -> Arc<Plugin> {
 }
 
 fn loaded(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> String {
-    Generation::new(plugins).unwrap().digest()
+    Generation::new(plugins).unwrap().digest(&Facts::default())
 }
 
 fn planned(plugins: &[(&Plugin, Value)]) -> String {
     let planned = plugins
         .iter()
         .map(|(plugin, config)| Planned::of(plugin, config));
-    Plan::new(planned.collect()).digest
+    Plan::new(planned.collect(), &Facts::default()).digest
 }
 
 /// Plugins in each of which one thing differs from [`first`].
@@ -164,6 +165,22 @@ fn limits_do_not_change_it() {
         ..Settings::default()
     };
     assert_eq!(loaded([first()]), loaded([one(json!({}), settings)]));
+}
+
+#[test]
+fn the_operators_facts_change_it() {
+    let facts = |name: &str, text: &str| {
+        Facts::new([(name.to_owned(), text.to_owned())].into_iter().collect())
+    };
+    let one = facts("a", "b");
+    let of_all = |facts: &Facts| Generation::new([first()]).unwrap().digest(facts);
+    let of_job = |facts: &Facts| Plan::new(vec![Planned::of(&first(), &json!({}))], facts).digest;
+    for digest in [&of_all as &dyn Fn(&Facts) -> String, &of_job] {
+        assert_eq!(digest(&one), digest(&facts("a", "b")));
+        for other in [Facts::default(), facts("a", "c"), facts("b", "b")] {
+            assert_ne!(digest(&one), digest(&other));
+        }
+    }
 }
 
 /// Whoever writes this text and hashes it gets the digests that Trainyard prints: `sha256sum` over the lines of each.

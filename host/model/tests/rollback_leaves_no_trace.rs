@@ -535,6 +535,46 @@ proptest! {
     }
 }
 
+/// A plugin that keeps a text in transform, over what it has kept, and reads it in the other phases.
+fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), Ended>) -> Scripted {
+    let plugin = plugin(&manifest(name, &[]));
+    Scripted::new(plugin, move |phase, call| {
+        if phase == Phase::Transform {
+            assert_eq!(call.context_kept(Call::CONTEXT, "plan")?, None);
+            call.context_keep(Call::CONTEXT, "plan", "a first text")?;
+            call.context_keep(Call::CONTEXT, "plan", text)?;
+        }
+        let kept = call.context_kept(Call::CONTEXT, "plan")?;
+        call.context_log(Call::CONTEXT, "info", kept.as_deref().unwrap_or("nothing"))?;
+        end()
+    })
+}
+
+#[test]
+fn kept_texts_are_a_plugins_own_and_a_failed_call_keeps_none() {
+    let mut session = Session::new(job(), record());
+    let mut call = |policy: &Scripted, phase| {
+        let ended = session.call(policy, phase, 0, Arc::new(json!({})));
+        let logged = session.log().last().unwrap().line.line.clone();
+        (logged, ended.is_ok())
+    };
+    let (ok, trap): (fn() -> _, fn() -> _) = (|| Ok(()), || Err(ended(1)));
+    let failing = keeper("keeper", "of a failed call", trap);
+    assert_eq!(
+        call(&failing, Phase::Transform),
+        ("of a failed call".to_owned(), false)
+    );
+    let (keeper, other) = (keeper("keeper", "mine", ok), keeper("other", "other's", ok));
+    assert_eq!(call(&keeper, Phase::Build), ("nothing".to_owned(), true));
+    for policy in [&keeper, &other] {
+        assert!(call(policy, Phase::Transform).1);
+    }
+    for phase in [Phase::Build, Phase::Check] {
+        assert_eq!(call(&keeper, phase), ("mine".to_owned(), true));
+        assert_eq!(call(&other, phase), ("other's".to_owned(), true));
+    }
+}
+
 #[test]
 fn nothing_that_a_failed_call_said_or_emitted_counts() {
     let plugin = plugin(&manifest(

@@ -23,22 +23,17 @@ use trainyard_api::{FieldPath, Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
     deadline::Deadline,
+    facts::Facts,
     limits::Limits,
     lookup::Lookups,
     object::{ApplyMode, Content, Held, Object, ObjectKind, ObjectName, SecretValue},
-    plan::{Generation, PlanError},
+    plan::{Generation, Plan, PlanError},
     plugin::PluginId,
     policy::{Phase, Policy},
     record::{Owner, Record},
     session::Session,
 };
 
-use self::{
-    assemble::InitOrder,
-    explain::{Defaults, Origins},
-    pipeline::{Calls, Step},
-    resolve::{PatchChanges, Resolved},
-};
 pub use self::{
     catalog::{Catalog, Job},
     explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
@@ -46,6 +41,11 @@ pub use self::{
     problem::{About, Problem, Warning},
     resolve::ClusterFacts,
     select::{Active, plan_of},
+};
+use self::{
+    explain::{Defaults, Origins},
+    pipeline::{Calls, Step},
+    resolve::{PatchChanges, Resolved},
 };
 
 /// The loaded policies, checked against each other, with what the operator sets for all TrainJobs.
@@ -84,6 +84,12 @@ impl Rendered {
         self.origins.provenance(&self.job_set)
     }
 
+    /// The plan that it went through, as a snapshot keeps it.
+    #[must_use]
+    pub fn whole_plan(&self) -> Plan {
+        plan_of(&self.plan, &self.origins.job.facts)
+    }
+
     /// What plugins read of the objects that they looked up: with it in the place of the lookups, the same TrainJob becomes the
     /// same.
     #[must_use]
@@ -95,6 +101,12 @@ impl Rendered {
     #[must_use]
     pub fn all_read_lookups(&self) -> Lookups {
         self.origins.session.all_read_lookups()
+    }
+
+    /// The operator's facts that plugins read.
+    #[must_use]
+    pub fn read_facts(&self) -> Facts {
+        self.origins.session.read_facts()
     }
 
     /// Who set a field and all below it, as the JobSet spells it (`spec.replicatedJobs[0].replicas`, or with names in
@@ -261,15 +273,8 @@ impl Renderer {
         if !outcome.as_ref().is_err_and(again) {
             pipeline::log(&session, namespace);
         }
-        let init_order = outcome?;
-        let rendered = finish(
-            (job, runtime),
-            namespace,
-            resolved,
-            session,
-            &active,
-            &init_order,
-        );
+        outcome?;
+        let rendered = finish((job, runtime), namespace, resolved, session, &active);
         step("the JobSet was assembled")?;
         let written = rendered.objects.iter().map(|object| &object.value);
         let written = std::iter::once(&rendered.job_set).chain(written);
@@ -287,17 +292,17 @@ impl Renderer {
         session: &mut Session,
         calls: &Calls<'_>,
         patches: &[PatchChanges],
-    ) -> Result<InitOrder, Vec<Problem>> {
+    ) -> Result<(), Vec<Problem>> {
         pipeline::run(session, Phase::Transform, calls)?;
         // Before what is done for each of them.
         together::containers_within_limit(session, calls.plan)?;
-        let init_order = self.freeze(session, calls.plan, patches)?;
+        self.freeze(session, calls.plan, patches)?;
         Problem::in_time(calls.deadline, || "the record was checked".to_owned())?;
         pipeline::run(session, Phase::Build, calls)?;
         together::objects_within_limit(session, calls.plan)?;
         invariants::emitted_once(session)?;
         pipeline::run(session, Phase::Check, calls)?;
-        Ok(init_order)
+        Ok(())
     }
 
     fn planned(
@@ -345,10 +350,10 @@ impl Renderer {
     /// Checks the record that no plugin changes any more, and solves what asked for a place.
     fn freeze(
         &self,
-        session: &Session,
+        session: &mut Session,
         plan: &[Step<'_>],
         patches: &[PatchChanges],
-    ) -> Result<InitOrder, Vec<Problem>> {
+    ) -> Result<(), Vec<Problem>> {
         let record = session.record();
         let who = |owner: Owner| match owner {
             Owner::Runtime => "the runtime".to_owned(),
@@ -364,10 +369,10 @@ impl Renderer {
         let is_declared =
             |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
         problems.extend(invariants::contested(session, is_declared));
-        let mut order = InitOrder::new();
+        let mut orders = Vec::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {
-                Ok(Some(ids)) => drop(order.insert(position, ids)),
+                Ok(Some(ids)) => orders.push((position, ids)),
                 Ok(None) => {}
                 Err(unsolvable) => problems.push(Problem::Invariant {
                     place: format!("pod-sets[{}].init-containers", set.name),
@@ -378,11 +383,13 @@ impl Renderer {
                 }),
             }
         }
-        if problems.is_empty() {
-            Ok(order)
-        } else {
-            Err(problems)
+        if !problems.is_empty() {
+            return Err(problems);
         }
+        for (position, ids) in orders {
+            session.place_init_containers(position, &ids);
+        }
+        Ok(())
     }
 }
 
@@ -393,7 +400,6 @@ fn finish(
     mut resolved: Resolved,
     session: Session,
     active: &[Active],
-    init_order: &InitOrder,
 ) -> Rendered {
     let mut warnings = std::mem::take(&mut resolved.warnings);
     warnings.extend(session.warnings().into_iter().map(Warning::from));
@@ -407,7 +413,7 @@ fn finish(
     let session = &origins.session;
     let record = session.record();
     let template = patched.as_deref().unwrap_or(&origins.template);
-    let spec = assemble::assemble(template, record, origins.changes(), init_order);
+    let spec = assemble::assemble(template, record, origins.changes());
     let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
     let mut objects: Vec<_> = session
         .emitted()

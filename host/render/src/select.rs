@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
 use trainyard_model::{
+    facts::Facts,
     manifest::ActiveWhen,
     plan::{Generation, Plan, Planned},
     plugin::Plugin,
@@ -25,12 +26,12 @@ pub struct Active {
     pub config: Arc<Value>,
 }
 
-/// The plan of plugins in that order, as a snapshot keeps it.
+/// The plan of plugins in that order under the operator's facts, as a snapshot keeps it.
 #[must_use]
-pub fn plan_of(active: &[Active]) -> Plan {
+pub fn plan_of(active: &[Active], facts: &Facts) -> Plan {
     let planned = active.iter();
     let planned = planned.map(|active| Planned::of(&active.plugin, &active.config));
-    Plan::new(planned.collect())
+    Plan::new(planned.collect(), facts)
 }
 
 /// Finds the active plugins, by name.

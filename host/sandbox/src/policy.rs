@@ -99,6 +99,7 @@ impl SandboxedPolicy {
             job: Arc::default(),
             base: Arc::default(),
             lookups: Arc::default(),
+            kept: Arc::default(),
         };
         let call = Box::new(Call::new(Phase::Check, Record::default(), inputs));
         let (mut store, fueled) = self.store(call);

@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
+    facts::Facts,
     limits::Limits,
     names::hex,
     plugin::{Plugin, Settings},
@@ -90,6 +91,8 @@ impl std::fmt::Display for Host {
 pub(crate) struct Cluster {
     domain: String,
     accelerators: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    facts: BTreeMap<String, String>,
 }
 
 impl Cluster {
@@ -97,6 +100,7 @@ impl Cluster {
         Self {
             domain: facts.cluster_domain.clone(),
             accelerators: facts.accelerators.names().map(str::to_owned).collect(),
+            facts: facts.facts.all().clone(),
         }
     }
 
@@ -104,6 +108,7 @@ impl Cluster {
         ClusterFacts {
             cluster_domain: self.domain.clone(),
             accelerators: Accelerators::new(self.accelerators.iter().map(String::as_str)),
+            facts: Facts::new(self.facts.clone()),
         }
     }
 }

@@ -5,9 +5,10 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use serde::Serialize;
 use trainyard_model::{
     claims::ClaimError,
-    plan::{Candidate, Generation, PlanError},
+    plan::{Candidate, PlanError},
     plugin::{Plugin, PluginError},
 };
+use trainyard_render::Renderer;
 
 use super::{
     PlanFormat,
@@ -181,7 +182,7 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
         ]));
     }
     let (loaded, beside) = Loaded::load_beside(load, file)?;
-    let change = Change::of(loaded.renderer.generation(), &beside);
+    let change = Change::of(&loaded.renderer, &beside);
     match format {
         PlanFormat::Json => output::json(&change)?,
         _ => output::lines(change.lines())?,
@@ -197,7 +198,8 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
 }
 
 impl Change {
-    fn of(generation: &Generation, beside: &Beside) -> Self {
+    fn of(renderer: &Renderer, beside: &Beside) -> Self {
+        let (generation, facts) = (renderer.generation(), &renderer.facts().facts);
         let new = &beside.plugin;
         let replaced = generation.plugin(&new.id.name);
         let others = generation
@@ -234,8 +236,8 @@ impl Change {
             ),
             declares: Difference::between(replaced.into_iter().flat_map(declared), declared(new)),
             digest: NowAndThen {
-                now: Some(generation.digest()),
-                then: accepted.then(|| candidate.digest()),
+                now: Some(generation.digest(facts)),
+                then: accepted.then(|| candidate.digest(facts)),
             },
         }
     }

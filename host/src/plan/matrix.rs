@@ -58,6 +58,7 @@ mod tests {
 
     use serde_json::{Value, json};
     use trainyard_model::{
+        facts::Facts,
         manifest::Manifest,
         plan::Generation,
         plugin::{Plugin, Settings},
@@ -85,7 +86,7 @@ mod tests {
             plugin("b", json!({"reads": ["labels[x]", "annotations[y]"]})),
         ];
         let generation = Generation::new(plugins).unwrap();
-        let relations = Relations::new(&generation, true);
+        let relations = Relations::new(&generation, &Facts::default(), true);
         let report = relations.of_all(&[]);
         let matrix = Matrix::of(&report);
         let mut rows: Vec<_> = matrix

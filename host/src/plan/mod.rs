@@ -85,7 +85,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     let claims = args.claims || args.output == PlanFormat::Html;
     if args.input.filename.is_empty() {
         let loaded = Loaded::load(&args.load)?;
-        let relations = Relations::new(loaded.renderer.generation(), claims);
+        let relations = Relations::new(
+            loaded.renderer.generation(),
+            &loaded.renderer.facts().facts,
+            claims,
+        );
         hold(&relations.of_all(&loaded.disabled))?;
         return held.print();
     }
@@ -94,7 +98,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
         loaded,
         mut failure,
     } = run::read_and_load(&args.input, &args.load)?;
-    let relations = Relations::new(loaded.renderer.generation(), claims);
+    let relations = Relations::new(
+        loaded.renderer.generation(),
+        &loaded.renderer.facts().facts,
+        claims,
+    );
     for job in &catalog.jobs {
         match loaded.renderer.plan(&job.job, &job.runtime) {
             Ok(plan) if failure.is_empty() => {

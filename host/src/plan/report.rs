@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use trainyard_model::{
     claims::{ClaimPath, Claims, Grants, Touch},
+    facts::Facts,
     manifest::{ActiveWhen, NodeSet},
     plan::{Because, Edge, Generation, PossibleClash, Slot},
     plugin::Plugin,
@@ -139,6 +140,7 @@ impl From<&PossibleClash> for Clash {
 /// What all plans of one run have in common.
 pub(super) struct Relations<'a> {
     generation: &'a Generation,
+    facts: &'a Facts,
     because: Vec<Reason>,
     possible_clashes: Vec<Clash>,
     /// Whether claims and grants are part of the report.
@@ -146,10 +148,11 @@ pub(super) struct Relations<'a> {
 }
 
 impl<'a> Relations<'a> {
-    pub(super) fn new(generation: &'a Generation, claims: bool) -> Self {
+    pub(super) fn new(generation: &'a Generation, facts: &'a Facts, claims: bool) -> Self {
         let clashes = generation.possible_clashes();
         Self {
             generation,
+            facts,
             because: generation.edges().iter().map(Reason::from).collect(),
             possible_clashes: clashes.iter().map(Clash::from).collect(),
             claims,
@@ -175,7 +178,12 @@ impl<'a> Relations<'a> {
             excluded: excluded
                 .map(|(a, b)| [a.to_string(), b.to_string()])
                 .collect(),
-            ..self.report(None, self.generation.digest(), in_words(&orders), &plugins)
+            ..self.report(
+                None,
+                self.generation.digest(self.facts),
+                in_words(&orders),
+                &plugins,
+            )
         }
     }
 
@@ -185,7 +193,7 @@ impl<'a> Relations<'a> {
         let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
         self.report(
             Some(job),
-            plan_of(plan).digest,
+            plan_of(plan, self.facts).digest,
             in_words(&[order]),
             &plugins,
         )

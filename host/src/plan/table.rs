@@ -57,6 +57,7 @@ mod tests {
     use std::sync::Arc;
 
     use trainyard_model::{
+        facts::Facts,
         manifest::Manifest,
         plan::Generation,
         plugin::{Plugin, Settings},
@@ -77,7 +78,7 @@ mod tests {
             "phases": ["transform"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runs"}]}"#,
         );
         let generation = Generation::new([mpi]).unwrap();
-        let with_claims = Relations::new(&generation, true);
+        let with_claims = Relations::new(&generation, &Facts::default(), true);
         let all = lines(&with_claims.of_all(&[]));
         for line in [
             "mpi lets numNodes set pod-sets[node].count",
@@ -85,7 +86,7 @@ mod tests {
         ] {
             assert!(all.iter().any(|shown| shown == line), "{all:#?}");
         }
-        let without = Relations::new(&generation, false);
+        let without = Relations::new(&generation, &Facts::default(), false);
         assert!(!lines(&without.of_all(&[])).concat().contains("numNodes"));
         let json = serde_json::to_value(with_claims.of_all(&[])).unwrap();
         let shown = json.pointer("/plugins/0/nodeSets/0/podSet");
@@ -105,7 +106,7 @@ mod tests {
             writes("b", "labels[team]"),
         );
         let generation = Generation::new([a, b]).unwrap();
-        let relations = Relations::new(&generation, false);
+        let relations = Relations::new(&generation, &Facts::default(), false);
         let all = lines(&relations.of_all(&[]));
         assert!(
             all.iter().any(|line| line.starts_with(

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_model::{
     claims::ClaimPath,
+    facts,
     limits::Limits,
     names::{is_dns_label, is_dns_subdomain},
     text::clean,
@@ -24,6 +25,7 @@ pub(super) fn faults(schema: &Value, policy: &Value) -> Vec<Fault> {
     let mut found = Vec::new();
     check_domain(policy, &mut found);
     check_accelerators(policy, &mut found);
+    check_facts(policy, &mut found);
     check_plugins(policy, &mut found);
     let told: Vec<_> = faults.iter().map(|fault| fault.field.clone()).collect();
     found.retain(|fault| !told.contains(&fault.field));
@@ -83,6 +85,32 @@ fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
                 ),
             });
         }
+    }
+}
+
+fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
+    let facts = policy.get("facts").and_then(Value::as_object);
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
+    let problems = facts.iter().filter_map(|(name, _)| {
+        Some(Fault {
+            field: FieldPath::of(["facts"]).key(&clean(name)).to_string(),
+            problem: facts::name_problem(name)?,
+        })
+    });
+    faults.extend(problems);
+    let text = |value: &Value| value.as_str().map_or(0, str::len);
+    let bytes: usize = facts
+        .iter()
+        .map(|(name, value)| name.len() + text(value))
+        .sum();
+    if bytes > facts::MAX_BYTES {
+        faults.push(Fault {
+            field: "facts".to_owned(),
+            problem: format!(
+                "the facts have {bytes} bytes, names and texts together, and {} at most may be set; leave some out",
+                facts::MAX_BYTES
+            ),
+        });
     }
 }
 

@@ -32,6 +32,7 @@ impl Common {
             "plugins": plugins.collect::<Vec<_>>(),
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
+            "facts": facts.facts.all(),
             "writeDefaults": write_defaults,
         });
         Self(Sha256::digest(all.to_string()).to_vec())

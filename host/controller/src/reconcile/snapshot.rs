@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
 use trainyard_model::deadline::{Deadline, Overdue};
+use trainyard_model::facts::Facts;
 use trainyard_model::lookup::Lookups;
 use trainyard_model::plan::Plan;
 use trainyard_model::record::Accelerators;
@@ -39,6 +40,7 @@ const PLACEMENT: &str = "placement";
 /// What stands below the key `config`.
 const CLUSTER_DOMAIN: &str = "clusterDomain";
 const ACCELERATORS: &str = "accelerators";
+const FACTS: &str = "facts";
 
 /// A snapshot that can't be used.
 #[derive(Debug, Error)]
@@ -171,7 +173,7 @@ impl Snapshot {
     }
 
     /// The same runtime with what a rendering was made of. Says whether that is what it had. A started TrainJob may keep a
-    /// plan that pins less than one of today.
+    /// plan that pins less than one of today. Of the operator's facts, those that plugins read are among `facts`, and no others.
     pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {
         let config = config(facts);
         let same_plan = match &self.plan {
@@ -195,9 +197,19 @@ impl Snapshot {
         let domain = self.config.get(CLUSTER_DOMAIN)?.as_str()?;
         let names = self.config.get(ACCELERATORS)?.as_array()?;
         let names: Option<Vec<_>> = names.iter().map(Value::as_str).collect();
+        let facts = self
+            .config
+            .get(FACTS)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let facts: Option<BTreeMap<_, _>> = facts
+            .map(|(name, fact)| Some((name.clone(), fact.as_str()?.to_owned())))
+            .collect();
         Some(ClusterFacts {
             cluster_domain: domain.to_owned(),
             accelerators: Accelerators::new(names?),
+            facts: Facts::new(facts?),
         })
     }
 
@@ -352,10 +364,15 @@ fn unreadable(job: &str, key: &'static str, problem: &str) -> SnapshotError {
 }
 
 fn config(facts: &ClusterFacts) -> Value {
-    json!({
+    let mut config = json!({
         CLUSTER_DOMAIN: facts.cluster_domain,
         ACCELERATORS: facts.accelerators.names().collect::<Vec<_>>(),
-    })
+    });
+    // Most plugins read none, and what a snapshot of an earlier release holds stays the same.
+    if !facts.facts.is_empty() {
+        config[FACTS] = json!(facts.facts.all());
+    }
+    config
 }
 
 fn read_runtime(value: Value) -> Result<Runtime, String> {

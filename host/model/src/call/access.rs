@@ -73,6 +73,28 @@ impl Call {
         Err(self.pattern_not_claimed(target.scope, field, "*"))
     }
 
+    /// Checks a read of a field of every container in one list of a pod set, those that other plugins may add included.
+    pub(super) fn may_read_in_all(
+        &mut self,
+        pod_set: Target,
+        list: Field,
+        field: Field,
+    ) -> Result<(), Fault> {
+        let PlaceScope::PodSet(at) = pod_set.scope else {
+            return Err(Fault::DeadHandle { what: "pod set" });
+        };
+        let free = pod_set.base || self.phase != Phase::Transform;
+        if free || self.access.covers_all_in(at, list, field) {
+            return Ok(());
+        }
+        let containers = self.path(pod_set.scope, list, "");
+        let keys = if field.is_keyed() { "[*]" } else { "" };
+        Err(Fault::NotClaimed {
+            touch: Touch::Read,
+            path: format!("{}[*].{field}{keys}", containers.stem()),
+        })
+    }
+
     /// Checks a write by phase, claims and meter. The grant says how far it reaches.
     pub(super) fn may_write(
         &mut self,

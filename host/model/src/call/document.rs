@@ -52,7 +52,7 @@ impl Call {
     }
 
     /// Notes that a looked-up object is read at a pointer. Fails where that is not known of it.
-    fn note_read(&mut self, key: &LookupKey, at: &str) -> Result<(), Fault> {
+    pub(super) fn note_read(&mut self, key: &LookupKey, at: &str) -> Result<(), Fault> {
         let known = self.inputs.lookups.known(key);
         if known.is_some_and(|known| !is_known(known, at)) {
             return Err(Fault::Missing(key.clone()));

@@ -1,25 +1,241 @@
 //! What a gang of pods is and asks for, as the scheduler counts it.
 
-use super::{Call, Fault, wrong};
-use crate::{contract::handle, value::Quantity};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Call, Fault, Target, raw::weight, wrong};
+use crate::{
+    contract::handle,
+    lookup::{LookupAnswer, LookupKey},
+    pod_requests::{self, Amounts, Defaults, InitContainer, NotAQuantity, Pod, Resources},
+    quantity::Quantity as Amount,
+    record::{Container, ContainerId, Field, PlaceScope, Record},
+    value::Quantity,
+};
+
+/// Members of the pod spec that the sum stands on, beside the containers.
+const RESOURCES: &str = "resources";
+const OVERHEAD: &str = "overhead";
+const RUNTIME_CLASS: &str = "runtimeClassName";
 
 impl Call {
     /// `info.gang-members`
-    pub fn info_gang_members(&mut self, _: handle::Info, _: &[String]) -> Result<u32, Fault> {
-        wrong("not written yet")
+    pub fn info_gang_members(
+        &mut self,
+        handle: handle::Info,
+        names: &[String],
+    ) -> Result<u32, Fault> {
+        let gang = self.gang(handle, names)?;
+        let members = gang
+            .iter()
+            .try_fold(0u32, |sum, (.., pods)| sum.checked_add(*pods));
+        members.map_or_else(
+            || {
+                wrong(format!(
+                    "the pod sets have more than {} pods together",
+                    u32::MAX
+                ))
+            },
+            Ok,
+        )
     }
 
     /// `info.gang-requests`
     pub fn info_gang_requests(
         &mut self,
-        _: handle::Info,
-        _: &[String],
+        handle: handle::Info,
+        names: &[String],
     ) -> Result<Vec<Quantity>, Fault> {
-        wrong("not written yet")
+        let gang = self.gang(handle, names)?;
+        let defaults = self.container_defaults()?;
+        let mut sum = Amounts::new();
+        for (target, at, pods) in gang {
+            let one = self.counted(target, at)?.requests(&defaults);
+            pod_requests::add_times(&mut sum, &one, pods);
+        }
+        self.give_amounts(&sum)
     }
 
     /// `pod-set.pod-requests`
-    pub fn pod_set_pod_requests(&mut self, _: handle::PodSet) -> Result<Vec<Quantity>, Fault> {
-        wrong("not written yet")
+    pub fn pod_set_pod_requests(&mut self, handle: handle::PodSet) -> Result<Vec<Quantity>, Fault> {
+        let (target, at) = self.pod_set_target(handle)?;
+        let defaults = self.container_defaults()?;
+        let one = self.counted(target, at)?.requests(&defaults);
+        self.give_amounts(&one)
     }
+
+    /// The pod sets of those names, each with its number of pods.
+    fn gang(
+        &mut self,
+        handle: handle::Info,
+        names: &[String],
+    ) -> Result<Vec<(Target, u32, u32)>, Fault> {
+        let Target { base, .. } = Self::info_target(handle);
+        let (mut gang, mut seen) = (Vec::new(), BTreeSet::new());
+        for name in names {
+            self.meter.text(name)?;
+            let record = self.record_of(base);
+            let Some((at, set)) = record
+                .pod_set_named(name)
+                .and_then(|at| Some((at, record.pod_set(at)?)))
+            else {
+                return wrong(format!(
+                    "there is no pod set `{}`",
+                    crate::text::clean(name)
+                ));
+            };
+            if !seen.insert(at) {
+                return wrong(format!("the pod set `{name}` is given twice"));
+            }
+            let scope = PlaceScope::PodSet(at);
+            gang.push((Target { scope, base }, at, set.pods()));
+        }
+        Ok(gang)
+    }
+
+    /// What the scheduler counts of a pod set's pods, after the checks of all that it stands on. They do not depend on which
+    /// containers there are: a container that another plugin adds counts, so that every claim is on all of them.
+    fn counted(&mut self, target: Target, at: u32) -> Result<Pod, Fault> {
+        for list in [Field::Containers, Field::InitContainers] {
+            for field in [Field::Requests, Field::Limits] {
+                self.may_read_in_all(target, list, field)?;
+            }
+        }
+        self.may_read_in_all(target, Field::InitContainers, Field::RestartPolicy)?;
+        for member in [RESOURCES, OVERHEAD, RUNTIME_CLASS] {
+            self.may_read(target, Field::PodRaw, Some(member))?;
+        }
+        let record = self.record_of(target.base);
+        let set = record.pod_set(at).map(|set| &*set.name).unwrap_or_default();
+        let place = |below: &str, problem: NotAQuantity| {
+            Fault::Argument(format!("pod-sets[{set}].{below}{problem}"))
+        };
+        let containers = |list: Field| {
+            record.containers(at, list).map(move |id| {
+                let name = record.container(id).map(|c| &*c.name).unwrap_or_default();
+                let read = resources(record, id);
+                read.map_err(|problem| place(&format!("{list}[{name}]."), problem))
+            })
+        };
+        let member = |name: &str| record.member(target.scope, name);
+        let whole = member(RESOURCES).unwrap_or(&Value::Null);
+        let overhead = pod_requests::amounts(member(OVERHEAD));
+        let inits = record.containers(at, Field::InitContainers);
+        let mut pod = Pod {
+            containers: containers(Field::Containers).collect::<Result<_, _>>()?,
+            init_containers: containers(Field::InitContainers)
+                .zip(inits)
+                .map(|(resources, id)| {
+                    Ok(InitContainer {
+                        resources: resources?,
+                        is_sidecar: record.container(id).is_some_and(Container::is_sidecar),
+                    })
+                })
+                .collect::<Result<_, Fault>>()?,
+            resources: Resources::read(whole)
+                .map_err(|problem| place("raw[resources].", problem))?,
+            overhead: overhead.map_err(|problem| place("raw[overhead].", problem))?,
+        };
+        // The API server takes a pod with an overhead only if it is that of the RuntimeClass.
+        let has_overhead = member(OVERHEAD).is_some();
+        let class = member(RUNTIME_CLASS)
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        if let Some(class) = class.filter(|class| !has_overhead && !class.is_empty()) {
+            pod.overhead = self.overhead_of(&class)?;
+        }
+        self.pay_for(&pod)?;
+        Ok(pod)
+    }
+
+    /// What the namespace's LimitRanges give.
+    fn container_defaults(&mut self) -> Result<Defaults, Fault> {
+        let key = LookupKey::All {
+            api_version: "v1".to_owned(),
+            kind: "LimitRange".to_owned(),
+        };
+        let LookupAnswer::All(ranges) = self.answer(key.clone())? else {
+            return Ok(Defaults::default());
+        };
+        self.note_read(&key, "/spec/limits")?;
+        for range in &ranges {
+            let limits = range.pointer("/spec/limits");
+            self.meter.add_bytes(limits.map_or(0, weight))?;
+        }
+        Defaults::of(&ranges)
+            .or_else(|problem| wrong(format!("a LimitRange of the namespace: {problem}")))
+    }
+
+    /// The overhead of the pods of a RuntimeClass.
+    fn overhead_of(&mut self, class: &str) -> Result<Amounts, Fault> {
+        const AT: &str = "/overhead/podFixed";
+        let key = LookupKey::Object {
+            api_version: "node.k8s.io/v1".to_owned(),
+            kind: "RuntimeClass".to_owned(),
+            name: class.to_owned(),
+        };
+        let LookupAnswer::Object(object) = self.answer(key.clone())? else {
+            return Ok(Amounts::new());
+        };
+        self.note_read(&key, AT)?;
+        self.meter.add_bytes(object.pointer(AT).map_or(0, weight))?;
+        pod_requests::amounts(object.pointer(AT)).or_else(|problem| {
+            wrong(format!(
+                "the overhead of the RuntimeClass `{class}`: {problem}"
+            ))
+        })
+    }
+
+    /// Counts the amounts that are added up.
+    fn pay_for(&mut self, pod: &Pod) -> Result<(), Fault> {
+        let inits = pod.init_containers.iter().map(|init| &init.resources);
+        let all = pod.containers.iter().chain(inits).chain([&pod.resources]);
+        let amounts = all
+            .map(|r| r.requests.len() + r.limits.len())
+            .sum::<usize>();
+        self.meter
+            .add_bytes((amounts + pod.overhead.len()) * size_of::<Amount>())
+    }
+
+    fn give_amounts(&mut self, amounts: &Amounts) -> Result<Vec<Quantity>, Fault> {
+        let amounts: Vec<_> = amounts
+            .iter()
+            .map(|(resource, amount)| Quantity {
+                resource: resource.clone(),
+                amount: amount.to_string(),
+            })
+            .collect();
+        let bytes = amounts
+            .iter()
+            .map(|q| q.resource.len() + q.amount.len() + 16);
+        self.meter.add_bytes(bytes.sum())?;
+        Ok(amounts)
+    }
+}
+
+/// What a container asks for.
+fn resources(record: &Record, id: ContainerId) -> Result<Resources, NotAQuantity> {
+    let list = |field: Field| -> Result<Amounts, NotAQuantity> {
+        let fields = record.fields(PlaceScope::Container(id));
+        let entries = fields
+            .into_iter()
+            .flat_map(|fields| fields.all(field).iter());
+        entries
+            .map(|entry| {
+                let text = entry.datum.as_text().unwrap_or_default();
+                match Amount::parse(text) {
+                    Some(amount) => Ok((entry.key.to_string(), amount)),
+                    None => Err(NotAQuantity {
+                        at: format!("{field}[{}]", entry.key),
+                        text: text.to_owned(),
+                    }),
+                }
+            })
+            .collect()
+    };
+    Ok(Resources {
+        requests: list(Field::Requests)?,
+        limits: list(Field::Limits)?,
+    })
 }

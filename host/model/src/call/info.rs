@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Call {
-    fn info_target(handle: handle::Info) -> Target {
+    pub(super) fn info_target(handle: handle::Info) -> Target {
         Target {
             scope: PlaceScope::Job,
             base: handle == BASE_INFO,

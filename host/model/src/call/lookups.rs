@@ -14,7 +14,7 @@ use crate::{
 
 impl Call {
     /// The host's answer; ends the call where it holds none yet.
-    fn answer(&mut self, key: LookupKey) -> Result<LookupAnswer, Fault> {
+    pub(super) fn answer(&mut self, key: LookupKey) -> Result<LookupAnswer, Fault> {
         let claim_key = key.claim_key();
         self.meter.text(&claim_key)?;
         let (LookupKey::Object {

@@ -71,6 +71,11 @@ impl Meter {
         over(self.containers, self.limits.containers, Limit::Containers)
     }
 
+    /// Checks how much a plugin keeps for its later phases.
+    pub(super) fn kept(&self, bytes: usize) -> Result<(), Fault> {
+        over(bytes as u64, self.limits.kept_bytes, Limit::KeptBytes)
+    }
+
     /// Counts an object that is emitted. A TrainJob has one build call of a plugin.
     pub(super) fn object(&mut self) -> Result<(), Fault> {
         self.objects += 1;

@@ -20,7 +20,10 @@ mod pod_set;
 mod raw;
 mod transfer;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -42,6 +45,9 @@ use crate::{
 
 /// The bit of a pod set's or container's handle that says it is one of the base record.
 const BASE: u32 = 1 << 31;
+
+/// The texts that a plugin keeps for its later phases, by key.
+pub type Kept = BTreeMap<String, Arc<str>>;
 
 /// A line that a plugin logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +73,8 @@ pub struct CallInputs {
     pub base: Arc<Record>,
     /// The objects of the cluster that are at hand.
     pub lookups: Arc<Lookups>,
+    /// What the plugin kept in transform.
+    pub kept: Arc<Kept>,
 }
 
 /// One call.
@@ -81,6 +89,9 @@ pub struct Call {
     containers_before: u32,
     documents: Vec<document::Document>,
     reads: Reads,
+    kept: Arc<Kept>,
+    kept_bytes: usize,
+    facts: BTreeSet<String>,
     objects: Vec<Object>,
     asked: material::Asked,
     warnings: Vec<Failure>,
@@ -108,6 +119,10 @@ pub struct CallResult {
     pub log: Vec<LogLine>,
     /// What it read of looked-up objects.
     pub reads: Reads,
+    /// What the plugin has kept.
+    pub kept: Arc<Kept>,
+    /// The names of the operator's facts that it read.
+    pub facts: BTreeSet<String>,
 }
 
 /// A pod set or container, of the record or of its base.
@@ -133,6 +148,9 @@ impl Call {
             access: Access::new(inputs.plugin.claims.clone(), variables, &record),
             meter: Meter::new(inputs.plugin.settings.limits),
             containers_before: record.container_ids(),
+            kept: inputs.kept.clone(),
+            kept_bytes: 0,
+            facts: BTreeSet::new(),
             inputs,
             record,
             changes: Vec::new(),
@@ -189,6 +207,8 @@ impl Call {
             errors: self.errors,
             log: self.log,
             reads: self.reads,
+            kept: self.kept,
+            facts: self.facts,
         }
     }
 

@@ -1,21 +1,58 @@
-//! What a plugin keeps for its later phases, and what the host knows.
+//! What a plugin keeps for its later phases, and what the host lets it know.
 
-use super::{Call, Fault, wrong};
-use crate::contract::handle;
+use std::sync::Arc;
+
+use super::{Call, Fault};
+use crate::{contract::handle, facts::HOST_VERSION, policy::Phase};
+
+/// What a kept text costs beside its bytes and those of its key: without it, empty texts would cost nothing.
+const PER_TEXT: usize = 32;
 
 impl Call {
     /// `context.keep`
-    pub fn context_keep(&mut self, _: handle::Context, _: &str, _: &str) -> Result<(), Fault> {
-        wrong("not written yet")
+    pub fn context_keep(&mut self, _: handle::Context, key: &str, text: &str) -> Result<(), Fault> {
+        self.meter.text(key)?;
+        self.meter.text(text)?;
+        if self.phase != Phase::Transform {
+            return Err(Fault::WrongPhase {
+                what: "keep a text",
+                phase: self.phase,
+            });
+        }
+        let before = self.kept.get(key).map_or(0, |before| cost(key, before));
+        let kept = self.kept_bytes - before + cost(key, text);
+        self.meter.kept(kept)?;
+        self.kept_bytes = kept;
+        Arc::make_mut(&mut self.kept).insert(key.to_owned(), text.into());
+        Ok(())
     }
 
     /// `context.kept`
-    pub fn context_kept(&mut self, _: handle::Context, _: &str) -> Result<Option<String>, Fault> {
-        wrong("not written yet")
+    pub fn context_kept(&mut self, _: handle::Context, key: &str) -> Result<Option<String>, Fault> {
+        self.meter.text(key)?;
+        let text = self.kept.get(key).cloned();
+        self.give_some(text.as_deref())
     }
 
     /// `context.fact`
-    pub fn context_fact(&mut self, _: handle::Context, _: &str) -> Result<Option<String>, Fault> {
-        wrong("not written yet")
+    pub fn context_fact(
+        &mut self,
+        _: handle::Context,
+        name: &str,
+    ) -> Result<Option<String>, Fault> {
+        self.meter.text(name)?;
+        if name == HOST_VERSION {
+            return self.give(env!("CARGO_PKG_VERSION")).map(Some);
+        }
+        let facts = self.inputs.job.facts.clone();
+        let fact = facts.get(name);
+        if fact.is_some() && !self.facts.contains(name) {
+            self.facts.insert(name.to_owned());
+        }
+        self.give_some(fact)
     }
+}
+
+fn cost(key: &str, text: &str) -> usize {
+    key.len() + text.len() + PER_TEXT
 }

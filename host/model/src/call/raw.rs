@@ -110,7 +110,7 @@ fn is_of_a_job(policy: &Value) -> bool {
 }
 
 /// About as many bytes as a value takes.
-fn weight(value: &Value) -> usize {
+pub(super) fn weight(value: &Value) -> usize {
     let below = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),

@@ -108,6 +108,16 @@ impl Access {
         patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(Key::Any)))
     }
 
+    /// Whether a field of every container in one list of a pod set may be read, whatever containers there will be.
+    pub fn covers_all_in(&self, pod_set: u32, list: Field, field: Field) -> bool {
+        let in_set = self.pod_sets.get(pod_set as usize).copied().unwrap_or(0);
+        let among = in_set & self.claims.in_container & self.claims.candidates(Touch::Read, field);
+        patterns(&self.claims, among).any(|(path, _)| {
+            let of_all = matches!(&path.scope, Scope::Container { list: of, name: Key::Any, .. } if *of == list);
+            of_all && matches!(path.key, None | Some(Key::Any))
+        })
+    }
+
     /// Whether any claim speaks of the container: of the container itself, of its list's keys, or of what is in it. The
     /// plan then has this plugin run after whoever adds it.
     pub fn knows(&mut self, record: &Record, id: ContainerId) -> bool {

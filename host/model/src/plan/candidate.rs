@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Edge, Generation, MAX_PLUGINS, PlanError, PossibleClash, Slot, precedence::Precedence,
 };
-use crate::plugin::Plugin;
+use crate::{facts::Facts, plugin::Plugin};
 
 /// A set of plugins with all that keeps it from being used: what would be, also where it would be refused.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Candidate {
 
     /// As of [`Generation::digest`].
     #[must_use]
-    pub fn digest(&self) -> String {
-        self.draft.digest()
+    pub fn digest(&self, facts: &Facts) -> String {
+        self.draft.digest(facts)
     }
 }

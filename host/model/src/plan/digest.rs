@@ -6,6 +6,7 @@
 //! ```text
 //! trainyard plan 1
 //! plugin NAME VERSION CONTENT config CONFIG operator GRANTS CONFIG ORDER
+//! facts FACTS
 //! excludes NAME NAME
 //! order NAME NAME|NAME
 //! ```
@@ -15,6 +16,7 @@
 //!   grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin::PinnedSettings)). These digests are over
 //!   JSON without white space and with sorted keys. A word that is not known is `-`: without a TrainJob there is no configuration in
 //!   a runtime, and a plan of an earlier release pins no settings.
+//! - One `facts` line with the digest of the operator's facts, if there are any.
 //! - One `excludes` line for each pair that the operator keeps apart, of plans without a TrainJob.
 //! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` that has an order of its
 //!   own. Members that stand in for each other are joined by `|`.
@@ -29,6 +31,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Generation, Planned, Slot};
 use crate::{
+    facts::Facts,
     names::hex,
     plugin::{PinnedSettings, Plugin, canonical_digest},
 };
@@ -71,14 +74,15 @@ impl<'a> Line<'a> {
 }
 
 impl Generation {
-    /// The digest of all loaded plugins in their orders: the same in whatever order they were loaded.
+    /// The digest of all loaded plugins in their orders, under the operator's facts: the same in whatever order they were loaded.
     #[must_use]
-    pub fn digest(&self) -> String {
+    pub fn digest(&self, facts: &Facts) -> String {
         let plugins = self.plugins().map(|plugin| Line::of_loaded(plugin));
         let excluded = self.excluded().iter().map(|(a, b)| (&**a, &**b));
         let orders = self.overview();
         digest(
             plugins.collect(),
+            facts,
             excluded,
             orders.iter().map(|order| words(order)),
         )
@@ -86,10 +90,10 @@ impl Generation {
 }
 
 /// The digest of the plugins of one TrainJob, which are given in their order.
-pub(super) fn of_planned(planned: &[Planned]) -> String {
+pub(super) fn of_planned(planned: &[Planned], facts: &Facts) -> String {
     let order: Vec<_> = planned.iter().map(|planned| &*planned.name).collect();
     let lines = planned.iter().map(Line::of_planned);
-    digest(lines.collect(), [], [order.join(" ")])
+    digest(lines.collect(), facts, [], [order.join(" ")])
 }
 
 /// An order as one line.
@@ -100,6 +104,7 @@ fn words(order: &[Slot]) -> String {
 
 fn digest<'a>(
     mut plugins: Vec<Line<'a>>,
+    facts: &Facts,
     excluded: impl IntoIterator<Item = (&'a str, &'a str)>,
     orders: impl IntoIterator<Item = String>,
 ) -> String {
@@ -122,11 +127,12 @@ fn digest<'a>(
             of_settings(|settings| &settings.order),
         );
     }
+    let facts = (!facts.is_empty()).then(|| format!("facts {}", facts.digest()));
     let excluded = excluded
         .into_iter()
         .map(|(a, b)| format!("excludes {a} {b}"));
     let orders = orders.into_iter().map(|order| format!("order {order}"));
-    for line in excluded.chain(orders) {
+    for line in facts.into_iter().chain(excluded).chain(orders) {
         text.push_str(line.trim_end());
         text.push('\n');
     }

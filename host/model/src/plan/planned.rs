@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::digest;
-use crate::plugin::{PinnedSettings, Plugin};
+use crate::{
+    facts::Facts,
+    plugin::{PinnedSettings, Plugin},
+};
 
 /// One plugin of a plan, with its complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,10 +63,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of plugins in that order.
+    /// A plan of plugins in that order, under the operator's facts.
     #[must_use]
-    pub fn new(plugins: Vec<Planned>) -> Self {
-        let digest = digest::of_planned(&plugins);
+    pub fn new(plugins: Vec<Planned>, facts: &Facts) -> Self {
+        let digest = digest::of_planned(&plugins, facts);
         Self { digest, plugins }
     }
 
@@ -100,7 +103,7 @@ impl Plan {
         });
         let changed: Vec<_> = changed.collect();
         if changed.is_empty() {
-            "what its plugins looked up, the accelerators or the cluster domain has changed"
+            "what its plugins looked up, the facts that they read, the accelerators or the cluster domain has changed"
                 .to_owned()
         } else {
             format!("these have changed: {}", changed.join(", "))
@@ -143,7 +146,7 @@ mod tests {
     }
 
     fn plan(settings: Settings) -> Plan {
-        Plan::new(vec![planned("a", "sha256:a", settings)])
+        Plan::new(vec![planned("a", "sha256:a", settings)], &Facts::default())
     }
 
     fn level(level: u8) -> Settings {
@@ -186,14 +189,17 @@ mod tests {
     #[test]
     fn another_file_or_order_changes_the_plan() {
         let of = |name, digest| planned(name, digest, Settings::default());
-        let then = Plan::new(vec![of("a", "sha256:a"), of("b", "sha256:b")]);
+        let then = Plan::new(
+            vec![of("a", "sha256:a"), of("b", "sha256:b")],
+            &Facts::default(),
+        );
         for now in [
             vec![],
             vec![of("a", "sha256:a")],
             vec![of("b", "sha256:b"), of("a", "sha256:a")],
             vec![of("a", "sha256:a"), of("b", "sha256:c")],
         ] {
-            let now = Plan::new(now);
+            let now = Plan::new(now, &Facts::default());
             assert!(!then.is_kept_by(&now), "{now:?}");
             let error = then.change(&now);
             assert!(error.contains("its plugins are now"), "{error}");
@@ -209,7 +215,7 @@ mod tests {
         let old: Plan = serde_json::from_value(old).unwrap();
         assert_eq!(old.plugins.first().unwrap().settings, None);
         assert!(old.is_kept_by(&now));
-        assert!(!old.is_kept_by(&Plan::new(vec![planned_elsewhere()])));
+        assert!(!old.is_kept_by(&Plan::new(vec![planned_elsewhere()], &Facts::default())));
     }
 
     fn planned_elsewhere() -> Planned {

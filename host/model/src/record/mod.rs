@@ -68,6 +68,15 @@ pub struct Container {
     pub fields: Fields,
 }
 
+impl Container {
+    /// Whether it is an init container that runs beside the containers that follow.
+    #[must_use]
+    pub fn is_sidecar(&self) -> bool {
+        let policy = self.fields.one(Field::RestartPolicy);
+        self.list == Field::InitContainers && policy.and_then(Datum::as_text) == Some("Always")
+    }
+}
+
 impl Record {
     /// A record without pod sets.
     #[must_use]
@@ -108,13 +117,18 @@ impl Record {
 
     /// The ids of the containers in one list of a pod set, in order.
     pub fn containers(&self, pod_set: u32, list: Field) -> impl Iterator<Item = ContainerId> + '_ {
-        self.pod_set(pod_set)
-            .into_iter()
-            .flat_map(move |p| p.fields.all(list).iter())
+        let set = self.pod_set(pod_set);
+        let placed = set
+            .and_then(|set| set.init_order.as_deref())
+            .filter(|_| list == Field::InitContainers);
+        let listed = set.filter(|_| placed.is_none()).into_iter();
+        let listed = listed
+            .flat_map(move |set| set.fields.all(list).iter())
             .filter_map(|entry| match entry.datum {
                 Datum::Container(id) => Some(id),
                 _ => None,
-            })
+            });
+        placed.into_iter().flatten().copied().chain(listed)
     }
 
     /// The container or init container of that name.

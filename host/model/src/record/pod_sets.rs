@@ -4,7 +4,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Fields;
+use super::{ContainerId, Fields};
 use crate::value::Dependency;
 
 /// The pod sets of a record: in order, and found by their names, which do not change.
@@ -68,6 +68,9 @@ pub struct PodSet {
     pub replicas: u32,
     /// Whether `numNodes` counts it.
     pub counts_nodes: bool,
+    /// The init containers in the order of the pod's list, once the places that they asked for are solved. None before that, and
+    /// where none asked for one: then they stand as the record has them.
+    pub init_order: Option<Arc<[ContainerId]>>,
     /// Fields of [`Level::PodSet`].
     pub fields: Fields,
 }
@@ -83,6 +86,7 @@ impl PodSet {
             count: 1,
             replicas: 1,
             counts_nodes: false,
+            init_order: None,
             fields: Fields::default(),
         }
     }

@@ -63,6 +63,20 @@ methods! {
     "info.set-label" Transform [writes "labels[x]"] |c| { let i = info(c)?; c.info_set_label(i, "x", "1") };
     "info.set-annotation" Transform [writes "annotations[x]"] |c| { let i = info(c)?; c.info_set_annotation(i, "x", "1") };
 
+    "info.gang-requests" Transform [
+        reads "pod-sets[node].containers[*].requests[*]", reads "pod-sets[node].containers[*].limits[*]",
+        reads "pod-sets[node].init-containers[*].requests[*]", reads "pod-sets[node].init-containers[*].limits[*]",
+        reads "pod-sets[node].init-containers[*].restart-policy", reads "pod-sets[node].raw[resources]",
+        reads "pod-sets[node].raw[overhead]", reads "pod-sets[node].raw[runtimeClassName]",
+        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"
+    ] |c| { let i = info(c)?; done(c.info_gang_requests(i, &["node".to_owned()])) };
+    "pod-set.pod-requests" Transform [
+        reads "pod-sets[node].containers[*].requests[*]", reads "pod-sets[node].containers[*].limits[*]",
+        reads "pod-sets[node].init-containers[*].requests[*]", reads "pod-sets[node].init-containers[*].limits[*]",
+        reads "pod-sets[node].init-containers[*].restart-policy", reads "pod-sets[node].raw[resources]",
+        reads "pod-sets[node].raw[overhead]", reads "pod-sets[node].raw[runtimeClassName]",
+        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"
+    ] |c| { let s = set(c); done(c.pod_set_pod_requests(s)) };
     "pod-set.containers" Transform [reads "pod-sets[node].containers[#]"] |c| { let s = set(c); done(c.pod_set_containers(s)) };
     "pod-set.init-containers" Transform [reads "pod-sets[node].init-containers[#]"]
         |c| { let s = set(c); done(c.pod_set_init_containers(s)) };

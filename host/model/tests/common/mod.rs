@@ -100,6 +100,9 @@ pub fn record() -> Record {
     let data = json!({"name": "data", "emptyDir": {}});
     node.fields.load(Field::Volumes, "data", data.into());
     record.pod_sets.push(node);
+    let pods = json!({"template": {"spec": {"runtimeClassName": "kata"}}});
+    let jobs = json!([{"name": "node", "template": {"spec": pods}}]);
+    record.template = Some(Arc::new(json!({"replicatedJobs": jobs})));
     record.pod_sets.push(PodSet::new("launcher"));
     add_container(&mut record, 0, Field::InitContainers, "setup");
     for (set, name) in [(0, "node"), (0, "side"), (1, "node")] {
@@ -143,7 +146,8 @@ pub const ASKER: Asker<'static> = Asker {
     uid: None,
 };
 
-/// Answers to what the tests look up: a ConfigMap `known`, the list of ConfigMaps, that they are served.
+/// Answers to what the tests look up: a ConfigMap `known`, the list of ConfigMaps, that they are served; no LimitRange; and the
+/// RuntimeClass of the pod set `node`.
 pub fn lookups() -> Arc<Lookups> {
     let (version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
     let object = Arc::new(json!({"metadata": {"name": "known"}}));
@@ -163,6 +167,18 @@ pub fn lookups() -> Arc<Lookups> {
         },
         LookupAnswer::all(vec![object], ASKER),
     );
+    let limit_ranges = LookupKey::All {
+        api_version: version.clone(),
+        kind: "LimitRange".to_owned(),
+    };
+    lookups.insert(limit_ranges, LookupAnswer::all(Vec::new(), ASKER));
+    let class = LookupKey::Object {
+        api_version: "node.k8s.io/v1".to_owned(),
+        kind: "RuntimeClass".to_owned(),
+        name: "kata".to_owned(),
+    };
+    let overhead = json!({"overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}}});
+    lookups.insert(class, LookupAnswer::Object(Arc::new(overhead)));
     let served = LookupKey::Served {
         api_version: version,
         kind,
@@ -190,6 +206,7 @@ pub fn call_over(
         job: job(),
         base: Arc::new(record.clone()),
         lookups: lookups(),
+        kept: Arc::default(),
     };
     Call::new(phase, record, inputs)
 }

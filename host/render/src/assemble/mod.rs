@@ -28,15 +28,11 @@ use crate::shape::{ListKey, Shape, item_json, item_key, shape};
 type Touched = BTreeMap<PlaceScope, BTreeMap<Field, Keys>>;
 type Keys = BTreeSet<Arc<str>>;
 
-/// The order of each pod set's init containers, where one was solved.
-pub(crate) type InitOrder = BTreeMap<u32, Vec<ContainerId>>;
-
 /// Writes the record into the template's spec.
 pub(crate) fn assemble<'c>(
     template: &Value,
     record: &Record,
     changes: impl Iterator<Item = &'c Change>,
-    init_order: &InitOrder,
 ) -> Value {
     let mut touched = Touched::new();
     for change in changes {
@@ -53,7 +49,7 @@ pub(crate) fn assemble<'c>(
         for job in jobs {
             let name = job.get("name").and_then(Value::as_str);
             if let Some(position) = name.and_then(|name| record.pod_set_named(name)) {
-                writer.write_pod_set(job, position, init_order.get(&position));
+                writer.write_pod_set(job, position);
             }
         }
     });
@@ -154,10 +150,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write_pod_set(&self, job: &mut Value, position: u32, init_order: Option<&Vec<ContainerId>>) {
+    fn write_pod_set(&self, job: &mut Value, position: u32) {
         self.write_counts(job, position);
         edit_at(job, &["template", "spec", "template"], |pod| {
-            self.write_pod(pod, position, init_order)
+            self.write_pod(pod, position)
         });
     }
 
@@ -183,12 +179,13 @@ impl Writer<'_> {
         });
     }
 
-    fn write_pod(&self, pod: &mut Value, position: u32, init_order: Option<&Vec<ContainerId>>) {
+    fn write_pod(&self, pod: &mut Value, position: u32) {
         self.write_fields(pod, PlaceScope::PodSet(position));
         for list in [Field::InitContainers, Field::Containers] {
             self.write_containers(pod, position, list);
         }
-        if let Some(order) = init_order {
+        let set = self.record.pod_set(position);
+        if let Some(order) = set.and_then(|set| set.init_order.as_deref()) {
             let name = |id: &ContainerId| Some(&*self.record.container(*id)?.name);
             let names = order.iter().filter_map(name).enumerate();
             let places: BTreeMap<&str, usize> = names.map(|(at, name)| (name, at)).collect();

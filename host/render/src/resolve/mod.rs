@@ -15,6 +15,7 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
 use trainyard_model::{
     deadline::Deadline,
+    facts::Facts,
     job::{Job, RuntimeRef},
     names::short_hash,
     plugin::PluginId,
@@ -35,6 +36,8 @@ pub struct ClusterFacts {
     pub cluster_domain: String,
     /// Which extended resources are accelerators.
     pub accelerators: Accelerators,
+    /// What plugins may know beside.
+    pub facts: Facts,
 }
 
 impl Default for ClusterFacts {
@@ -42,6 +45,7 @@ impl Default for ClusterFacts {
         Self {
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Accelerators::default(),
+            facts: Facts::default(),
         }
     }
 }
@@ -242,6 +246,7 @@ fn job_facts(
         processes_per_node: processes.or_else(|| runtime_processes(runtime)),
         spec: Arc::new(job.spec.clone()),
         accelerators: facts.accelerators.clone(),
+        facts: facts.facts.clone(),
     }
 }
 

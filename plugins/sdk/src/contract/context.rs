@@ -34,12 +34,12 @@ handles! {
         /// call.
         fn log(level: &str, line: &str) = "context.log" context_log(level, line);
         /// Keeps a text for the later phases of this plugin and TrainJob, under a key, in place of the one that was
-        /// kept there. In transform only.
+        /// kept there. In transform only, and within the limit `keptBytes`.
         fn keep(key: &str, text: &str) = "context.keep" context_keep(key, text);
         /// What was kept under the key, in this call or in transform; none where nothing was.
         fn kept(key: &str) -> Option<String> = "context.kept" context_kept(key);
-        /// A fact that the host knows: `host/version`, or one of those under `facts` in the operator's policy file.
-        /// None where it knows none of that name.
+        /// A fact that the host knows: its own version as `host/version`, or one of those under `facts` in the
+        /// operator's policy file, as `status/url`. None where it knows none of that name.
         fn fact(name: &str) -> Option<String> = "context.fact" context_fact(name);
         /// Whether the host has a feature that came after 1.0.0. Unknown names are false.
         fn supports(feature: &str) -> bool = "context.supports" context_supports(feature);

@@ -49,16 +49,21 @@ handles! {
         /// The cluster's DNS domain, as `cluster.local`.
         fn cluster_domain() -> String = "info.cluster-domain" info_cluster_domain();
         /// How many pods the pod sets of those names have together: the members of a gang. A name that no pod set has
-        /// ends the call, and so does one that is given twice.
+        /// ends the call; so does one that is given twice, and a number that 32 bits can't hold.
         fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
-        /// What the scheduler counts for all these pods together, sorted by resource; see `pod_requests`.
+        /// What the scheduler counts for all pods of the pod sets of those names together, sorted by resource; see
+        /// `pod_requests`.
         ///
         /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+        /// Needs the claim to read `pod-sets[P].raw[resources]`.
+        /// Needs the claim to read `pod-sets[P].raw[overhead]`.
+        /// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
         /// Needs the claim to read `lookups[v1/LimitRange/*]`.
+        /// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
         fn gang_requests(pod_sets: &[String]) -> Vec<Quantity> = "info.gang-requests" info_gang_requests(pod_sets);
     }
 }
@@ -275,16 +280,22 @@ handles! {
         /// Needs the claim to write `pod-sets[P].fs-group`.
         fn set_fs_group(gid: i64) = "pod-set.set-fs-group" pod_set_set_fs_group(gid);
         /// What the scheduler counts for one of the pods, sorted by resource: the containers and sidecars together, or
-        /// the largest init container with the sidecars before it, and the overhead. A limit without a request counts
-        /// as one. What the namespace's LimitRanges give by default is in it; so is the overhead of the pod's
-        /// RuntimeClass, for which the plugin claims `lookups[node.k8s.io/v1/RuntimeClass/*]` as well.
+        /// the largest init container with the sidecars before it, then the overhead; of `resources` of the pod spec
+        /// what stands in their place. A limit without a request counts as one. What the namespace's LimitRanges give a
+        /// container by default is in it. The RuntimeClass is looked up, and its claim needed, where the pods name one
+        /// and have no overhead of their own. In transform, init containers count in the order that they have so far.
+        /// An amount that a quantity can't hold is the largest that it can.
         ///
         /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
         /// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+        /// Needs the claim to read `pod-sets[P].raw[resources]`.
+        /// Needs the claim to read `pod-sets[P].raw[overhead]`.
+        /// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
         /// Needs the claim to read `lookups[v1/LimitRange/*]`.
+        /// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
         fn pod_requests() -> Vec<Quantity> = "pod-set.pod-requests" pod_set_pod_requests();
         /// A member of the pod spec that has no method of its own, as `hostNetwork`; none where it is absent. Of
         /// `securityContext` and `dnsConfig` it is a member below, as `securityContext/runAsUser`. One that has a

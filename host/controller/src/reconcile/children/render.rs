@@ -8,7 +8,7 @@ use trainyard_api::runtime::RuntimeKind;
 use trainyard_model::deadline::Deadline;
 use trainyard_model::lookup::{Asker, Lookups};
 use trainyard_model::plan::{Plan, Planned};
-use trainyard_render::{Problem, Rendered, Renderer, plan_of};
+use trainyard_render::{ClusterFacts, Problem, Rendered, Renderer};
 
 use super::Pass;
 use crate::reconcile::defaults;
@@ -163,12 +163,16 @@ impl Pass<'_> {
     /// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started
     /// TrainJob.
     fn still_loaded(&self, plan: &Plan) -> Result<(), ReconcileError> {
-        let generation = self.reconciler.plugins.renderer.generation();
+        let renderer = &self.reconciler.plugins.renderer;
+        let generation = renderer.generation();
         let loaded = |planned: &Planned| {
             let plugin = generation.plugin(&planned.name)?;
             Some(Planned::of(plugin, &planned.config))
         };
-        let now = Plan::new(plan.plugins.iter().filter_map(loaded).collect());
+        let now = Plan::new(
+            plan.plugins.iter().filter_map(loaded).collect(),
+            &renderer.facts().facts,
+        );
         if plan.is_kept_by(&now) {
             Ok(())
         } else {
@@ -240,14 +244,18 @@ impl Rendering {
         let mut rendered = renderer
             .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
             .map_err(ReconcileError::render)?;
-        let plan = plan_of(&rendered.plan);
+        let plan = rendered.whole_plan();
+        let facts = ClusterFacts {
+            facts: rendered.read_facts(),
+            ..renderer.facts().clone()
+        };
         let read = rendered.read_lookups();
         // What is pinned was read by the very same calls, so that there is nothing to renew.
         let lookups = match pinned {
             Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
             _ => Arc::new(read),
         };
-        let same = snapshot.renew(plan.clone(), lookups, renderer.facts());
+        let same = snapshot.renew(plan.clone(), lookups, &facts);
         if let (Some(pinned), false) = (&pinned, same) {
             return Err(ReconcileError::pinned(pinned, &plan));
         }

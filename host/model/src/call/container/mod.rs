@@ -35,10 +35,11 @@ impl Call {
 
     /// `container.is-sidecar`
     pub fn container_is_sidecar(&mut self, handle: handle::Container) -> Result<bool, Fault> {
-        let is_init = self.container(handle)?.list == Field::InitContainers;
-        let target = self.container_target(handle)?;
-        Ok(is_init
-            && self.read_text(target, Field::RestartPolicy, "")?.as_deref() == Some("Always"))
+        if self.container(handle)?.list == Field::InitContainers {
+            let target = self.container_target(handle)?;
+            self.may_read(target, Field::RestartPolicy, Some(""))?;
+        }
+        Ok(self.container(handle)?.is_sidecar())
     }
 
     /// `container.created-by-me`

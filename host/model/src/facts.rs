@@ -1,0 +1,116 @@
+//! What the operator lets plugins know of the cluster: names with texts, under `facts` in the policy file.
+//!
+//! A fact is no secret: what a TrainJob's plugins read of them stands in its snapshot.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+/// The version of the host, which every host knows.
+pub const HOST_VERSION: &str = "host/version";
+
+/// What the names of the host's own facts begin with.
+pub const HOST_PREFIX: &str = "host/";
+
+/// The longest name, in bytes.
+pub const MAX_NAME: usize = 128;
+
+/// The most bytes of all names and texts together: a snapshot may hold them.
+pub const MAX_BYTES: usize = 32 << 10;
+
+/// The operator's facts. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts(Arc<BTreeMap<String, String>>);
+
+impl Facts {
+    /// Facts by name. Names and sizes are checked where they are read.
+    #[must_use]
+    pub fn new(facts: BTreeMap<String, String>) -> Self {
+        Self(facts.into())
+    }
+
+    /// The fact of that name; the host's own are not among them.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All of them, by name.
+    #[must_use]
+    pub fn all(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those of some names.
+    #[must_use]
+    pub fn only(&self, names: &BTreeSet<String>) -> Self {
+        let facts = self.0.iter().filter(|(name, _)| names.contains(*name));
+        Self::new(facts.map(|(k, v)| (k.clone(), v.clone())).collect())
+    }
+
+    /// The digest of all of them.
+    pub(crate) fn digest(&self) -> String {
+        let facts: Value = json!(*self.0);
+        crate::plugin::canonical_digest(&facts)
+    }
+}
+
+/// What is wrong with the name of a fact that an operator sets.
+#[must_use]
+pub fn name_problem(name: &str) -> Option<String> {
+    let is_word = |word: &str| {
+        let is_end = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = word.as_bytes();
+        bytes.first().is_some_and(is_end)
+            && bytes.last().is_some_and(is_end)
+            && bytes
+                .iter()
+                .all(|b| is_end(b) || matches!(b, b'-' | b'_' | b'.'))
+    };
+    if name.starts_with(HOST_PREFIX) {
+        return Some(format!(
+            "names that begin with `{HOST_PREFIX}` are the host's own; choose another name"
+        ));
+    }
+    let is_name = name.len() <= MAX_NAME && name.split('/').all(is_word);
+    (!is_name).then(|| {
+        format!("is not a name of a fact; write one as `status/url`: words of a-z, 0-9, `-`, `_` and `.` with `/` between them, {MAX_NAME} bytes at most")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_words_with_slashes_between_them() {
+        for name in ["a", "status/url", "cluster.example.com/zone", "a-b_c/0"] {
+            assert_eq!(name_problem(name), None, "{name}");
+        }
+        let long = "x".repeat(MAX_NAME + 1);
+        for name in [
+            "",
+            "/",
+            "a/",
+            "/a",
+            "A",
+            "-a",
+            "a b",
+            "a//b",
+            HOST_VERSION,
+            "host/x",
+            &long,
+        ] {
+            assert!(name_problem(name).is_some(), "{name}");
+        }
+    }
+}
