@@ -190,6 +190,7 @@ apiVersion: trainyard.dev/v1alpha1
 kind: PolicyFile
 clusterDomain: k8s.example.com
 accelerators: [example.com/npu]
+facts: {site/region: north-3, site/other: south}
 plugins:
 - {name: site, grants: ['pod-sets[@trainer].node-selector[example.com/pool]'], after: [torch], config: {proxy: 'http://proxy:3128'}}
 - {name: flavors, grants: ['lookups[example.com/v1/Flavor/default]', 'lookups[scheduling.k8s.io/v1/PriorityClass/*]', 'lookups[v1/ConfigMap/*]', 'lookups[late.example.com/v1/Zone/*]'], limits: {fuel: 20000000}}
@@ -224,6 +225,7 @@ fn nothing_but_the_bundle_is_needed() {
         "h100",
         "k8s.example.com",
         "http://proxy:3128",
+        "north-3",
         "namespace: research",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -431,6 +431,7 @@ fn faults_of_every_sort_are_told_in_one_run() {
 kind: PolicyFile
 clusterDomian: x
 clusterDomain: cluster.{long}
+facts: {{host/version: '1', 'Site/Region': north, site/rack: 7, site/zone: x}}
 accelerators: [nvidia.com/gpu, nvidia.com/mig-*, example.com/*, gpu, 'nvidia.com/g pu', '*', 'Example.com/gpu', 5]
 plugins:
 - {{name: a, grants: ['labels[team]', 'pod-sets['], limits: {{fuel: 1e30, wallClockMs: 1}}}}
@@ -448,6 +449,9 @@ plugins:
         "accelerators[6]: `Example.com/gpu` is no name ",
         "accelerators[7]: is 5; it must be a text",
         "clusterDomain: `cluster.aaaa",
+        "facts.Site/Region: is not a name of a fact; ",
+        "facts.host/version: names that begin with `host/` are the host's own",
+        "facts.site/rack: is 7; it must be a text",
         "plugins[0].grants[1]: ",
         "plugins[0].limits.fuel: ",
         "plugins[0].limits.wallClockMs: is 1; it must be at least 10",
@@ -464,6 +468,31 @@ plugins:
     for (found, wanted) in found.iter().zip(wanted) {
         assert!(found.starts_with(wanted), "{found}\n{wanted}");
     }
+}
+
+#[test]
+fn facts_reach_the_plugins_that_ask_for_them() {
+    let region = |facts: &str| site_pod(&site_policy(SITE_NEEDS, facts)).1("SITE_REGION");
+    assert_eq!(region(""), None);
+    assert_eq!(region("facts: {site/zone: a}"), None);
+    let north = region("facts: {site/region: 'north-3', site/zone: a}");
+    assert_eq!(north.as_deref(), Some("north-3"));
+}
+
+#[test]
+fn facts_have_32_kib_at_most() {
+    let with = |bytes: usize| {
+        let text = "x".repeat(bytes);
+        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nfacts: {{a: {text}}}")
+    };
+    assert_eq!(errors(with((32 << 10) - 1)), [""; 0]);
+    let found = errors(with(32 << 10));
+    assert_eq!(
+        found,
+        [
+            "facts: the facts have 32769 bytes, names and texts together, and 32768 at most may be set; leave some out"
+        ]
+    );
 }
 
 #[test]

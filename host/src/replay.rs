@@ -55,6 +55,7 @@ const LARGEST: Limits = Limits {
     containers: 1 << 10,
     objects: 1 << 10,
     key_material: 1 << 10,
+    kept_bytes: 1 << 24,
 };
 
 /// What came of a replay.

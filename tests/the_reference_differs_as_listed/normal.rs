@@ -168,7 +168,7 @@ fn quantity(value: &Value) -> Value {
     };
     let exact = Quantity::parse(&text).and_then(|quantity| {
         let milli = format!("{}m", quantity.milli()?);
-        let same = Quantity::parse(&milli)?.compare(quantity)?.is_eq();
+        let same = Quantity::parse(&milli)?.compare(quantity).is_eq();
         same.then_some(milli)
     });
     if exact.as_deref() == Some("0m") {

@@ -140,7 +140,7 @@ impl From<&PossibleClash> for Clash {
 /// What all plans of one run have in common.
 pub(super) struct Relations<'a> {
     generation: &'a Generation,
-    facts: &'a Facts,
+    facts: Facts,
     because: Vec<Reason>,
     possible_clashes: Vec<Clash>,
     /// Whether claims and grants are part of the report.
@@ -148,11 +148,11 @@ pub(super) struct Relations<'a> {
 }
 
 impl<'a> Relations<'a> {
-    pub(super) fn new(generation: &'a Generation, facts: &'a Facts, claims: bool) -> Self {
+    pub(super) fn new(generation: &'a Generation, facts: &Facts, claims: bool) -> Self {
         let clashes = generation.possible_clashes();
         Self {
             generation,
-            facts,
+            facts: facts.clone(),
             because: generation.edges().iter().map(Reason::from).collect(),
             possible_clashes: clashes.iter().map(Clash::from).collect(),
             claims,
@@ -180,7 +180,7 @@ impl<'a> Relations<'a> {
                 .collect(),
             ..self.report(
                 None,
-                self.generation.digest(self.facts),
+                self.generation.digest(&self.facts),
                 in_words(&orders),
                 &plugins,
             )
@@ -193,7 +193,7 @@ impl<'a> Relations<'a> {
         let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
         self.report(
             Some(job),
-            plan_of(plan, self.facts).digest,
+            plan_of(plan, &self.facts).digest,
             in_words(&[order]),
             &plugins,
         )

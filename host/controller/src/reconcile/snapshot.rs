@@ -420,6 +420,36 @@ mod tests {
         Snapshot::listed(map, "job", 16)
     }
 
+    fn facts(facts: &[(&str, &str)]) -> ClusterFacts {
+        let facts = facts
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()));
+        ClusterFacts {
+            facts: Facts::new(facts.collect()),
+            ..ClusterFacts::default()
+        }
+    }
+
+    /// Of the facts only those that plugins read are given, so that no other is pinned.
+    #[test]
+    fn the_facts_that_plugins_read_are_pinned() {
+        let runtime = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": "plain"},
+            "spec": {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": {
+                "containers": [{"name": "node", "image": "a"}],
+            }}}}}]}}},
+        });
+        let mut snapshot = Snapshot::new(runtime).unwrap();
+        let (read, plan) = (facts(&[("site/region", "north")]), Plan::default());
+        assert!(!snapshot.renew(plan.clone(), Arc::default(), &read));
+        let kept = snapshot.facts().unwrap();
+        assert_eq!(kept.facts, read.facts);
+        assert!(snapshot.renew(plan.clone(), Arc::default(), &read));
+        for changed in [facts(&[]), facts(&[("site/region", "south")])] {
+            assert!(!snapshot.renew(plan.clone(), Arc::default(), &changed));
+        }
+    }
+
     #[test]
     fn a_snapshot_without_the_list_knows_of_no_objects() {
         assert_eq!(listed(&map(None)).unwrap(), []);

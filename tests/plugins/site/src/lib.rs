@@ -1,4 +1,4 @@
-//! Shows in the pods what an operator has set in the policy file: configuration, the cluster's domain, a grant, an order.
+//! Shows in the pods what an operator has set in the policy file: configuration, the cluster's domain, a fact, a grant, an order.
 
 use trainyard_sdk::{Config, Context, Failure, Transform};
 
@@ -26,6 +26,9 @@ impl Transform for SitePolicy {
                 node.put_env("SITE_PROXY", proxy);
             }
             node.put_env("SITE_DOMAIN", &ctx.info().cluster_domain());
+            if let Some(region) = ctx.fact("site/region") {
+                node.put_env("SITE_REGION", &region);
+            }
             // Torch writes it too: which of the two values stays shows the order.
             node.put_env("PET_NNODES", "site");
         }

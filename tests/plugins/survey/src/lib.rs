@@ -60,6 +60,8 @@ impl Sheet {
             "context.quantity-milli",
             ["1500m", "2", "x"].map(|text| ctx.quantity_milli(text)),
         );
+        self.note("context.fact", ctx.fact("survey/unknown"));
+        self.note("context.kept", ctx.kept("survey"));
         self.note(
             "context.fit-name",
             ctx.fit_name("A name that is no label", 20),
@@ -110,6 +112,7 @@ impl Sheet {
             self.document("pod-set.volume", &volume, "");
         }
         self.note("pod-set.devices", set.devices());
+        self.note("pod-set.pod-requests", set.pod_requests());
         self.note("pod-set.accelerators", set.accelerators());
         self.note("pod-set.processes", set.processes());
         self.note("pod-set.pod-label", set.pod_label("old"));
@@ -171,6 +174,9 @@ impl Transform for Survey {
             sheet.note("info.pod-sets", info.pod_sets().len());
             sheet.note("info.with-ancestor", info.with_ancestor("trainer").len());
             sheet.note("info.nodes", info.nodes().len());
+            let gang = ["node".to_owned()];
+            sheet.note("info.gang-members", info.gang_members(&gang));
+            sheet.note("info.gang-requests", info.gang_requests(&gang));
         }
         let absent = ctx.info().pod_set("absent").is_none();
         let Some(set) = ctx.info().pod_set("node").filter(|_| absent) else {
@@ -189,6 +195,7 @@ impl Transform for Survey {
         // What it wrote it reads.
         sheet.container(&node);
         ctx.because("");
+        ctx.keep("survey", "done");
         set.set_pod_annotation("survey-sheet", &sheet.0);
         ctx.log("info", "surveyed");
         Ok(())
