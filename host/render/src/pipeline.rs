@@ -121,11 +121,7 @@ fn call(
         }
         let Some(key) = error.missing().cloned() else {
             return Err(Box::new(match error.cause {
-                Ended::Refused(failure) => Problem::Refused {
-                    plugin: error.plugin,
-                    phase,
-                    failure,
-                },
+                Ended::Refused(failure) => Problem::refused(&error.plugin, phase, &failure),
                 _ => Problem::Call(error),
             }));
         };

@@ -11,6 +11,7 @@ use trainyard_model::{
     plugin::PluginId,
     policy::Phase,
     session::{CallError, Said},
+    value::Failure,
 };
 
 /// Whose field a problem names.
@@ -35,10 +36,12 @@ pub enum Problem {
         /// What is wrong and what to do.
         message: String,
     },
-    /// The runtime switches on a plugin that is not loaded.
+    /// The runtime, or a wish of the TrainJob, switches on a plugin that is not loaded.
     #[error("{path}: {message}")]
     NotLoaded {
-        /// Where the runtime does.
+        /// Whose field.
+        about: About,
+        /// Where it does.
         path: FieldPath,
         /// What is missing, and why it was left out or else what is loaded.
         message: String,
@@ -49,12 +52,14 @@ pub enum Problem {
     /// A plugin refuses the TrainJob.
     #[error("{failure} (plugin {plugin} in {phase})")]
     Refused {
+        /// Whose field.
+        about: About,
         /// The plugin.
         plugin: PluginId,
         /// The phase in which it did.
         phase: Phase,
         /// What it says.
-        failure: trainyard_model::value::Failure,
+        failure: Failure,
     },
     /// A plugin's call failed.
     #[error(transparent)]
@@ -117,6 +122,19 @@ impl Problem {
         }
     }
 
+    pub(crate) fn refused(plugin: &PluginId, phase: Phase, failure: &Failure) -> Self {
+        let (about, field) = place(failure.field.as_deref());
+        Self::Refused {
+            about,
+            plugin: plugin.clone(),
+            phase,
+            failure: Failure {
+                message: failure.message.clone(),
+                field,
+            },
+        }
+    }
+
     pub(crate) fn runtime(path: FieldPath, message: impl Into<String>) -> Self {
         Self::Field {
             about: About::Runtime,
@@ -130,11 +148,7 @@ impl Problem {
     pub fn about(&self) -> About {
         match self {
             Self::Field { about, .. } => *about,
-            Self::NotLoaded { .. } => About::Runtime,
-            Self::Refused { failure, .. } => failure
-                .field
-                .as_deref()
-                .map_or(About::TrainJob, about_field),
+            Self::NotLoaded { about, .. } | Self::Refused { about, .. } => *about,
             _ => About::TrainJob,
         }
     }
@@ -213,6 +227,7 @@ impl Problem {
                 plugin,
                 phase,
                 failure,
+                ..
             } => format!("{} (plugin {plugin} in {phase})", failure.message),
             other => other.to_string(),
         }
@@ -221,27 +236,31 @@ impl Problem {
 
 impl From<&Said> for Problem {
     fn from(said: &Said) -> Self {
-        Self::Refused {
-            plugin: said.plugin.clone(),
-            phase: said.phase,
-            failure: said.failure.clone(),
-        }
+        Self::refused(&said.plugin, said.phase, &said.failure)
     }
 }
 
-/// Whether a field that a plugin names is the runtime's: only runtimes have these.
-fn about_field(field: &str) -> About {
+/// Where a field is that a plugin names: only runtimes have some, and a path of the runtime's metadata, which TrainJobs have too,
+/// has `runtime.` before it.
+fn place(field: Option<&str>) -> (About, Option<String>) {
+    let Some(field) = field else {
+        return (About::TrainJob, None);
+    };
+    if let Some(field) = field.strip_prefix("runtime.") {
+        return (About::Runtime, Some(field.to_owned()));
+    }
     let in_runtime = [
         "spec.mlPolicy",
         "spec.podGroupPolicy",
         "spec.plugins",
         "spec.template",
     ];
-    if in_runtime.iter().any(|prefix| field.starts_with(prefix)) {
-        About::Runtime
-    } else {
-        About::TrainJob
-    }
+    let is_runtimes = in_runtime.iter().any(|prefix| field.starts_with(prefix));
+    let about = match is_runtimes {
+        true => About::Runtime,
+        false => About::TrainJob,
+    };
+    (about, Some(field.to_owned()))
 }
 
 /// A sentence for the user about a TrainJob that goes on.
@@ -279,9 +298,9 @@ impl fmt::Display for Warning {
 
 impl From<&Said> for Warning {
     fn from(said: &Said) -> Self {
-        let field = said.failure.field.clone();
+        let (about, field) = place(said.failure.field.as_deref());
         Self {
-            about: field.as_deref().map_or(About::TrainJob, about_field),
+            about,
             field,
             message: said.failure.message.clone(),
             plugin: Some(said.plugin.clone()),

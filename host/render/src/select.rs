@@ -14,7 +14,7 @@ use trainyard_model::{
 
 use crate::{
     left_out::{Declared, LeftOut, Why, why},
-    problem::Problem,
+    problem::{About, Problem},
 };
 
 /// A plugin that is active, with its complete configuration.
@@ -79,19 +79,22 @@ pub(crate) fn select(
 }
 
 /// Where claims are asked for that no pod has yet, and that a plugin has to give to the pods.
-fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<FieldPath> {
+fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<(About, FieldPath)> {
     let field = ["spec", "trainer", "resourceClaimsPerNode"];
     if is_list(&job.spec, "/trainer/resourceClaimsPerNode") {
-        return Some(FieldPath::of(field));
+        return Some((About::TrainJob, FieldPath::of(field)));
     }
-    let mut metadata = [&job.metadata, &runtime.metadata].into_iter();
-    metadata
-        .any(|metadata| {
-            metadata
-                .annotations
-                .contains_key(names::RESOURCE_CLAIMS_ANNOTATION)
-        })
-        .then(|| FieldPath::of(["metadata", "annotations"]).key(names::RESOURCE_CLAIMS_ANNOTATION))
+    let annotation = names::RESOURCE_CLAIMS_ANNOTATION;
+    let metadata = [
+        (About::TrainJob, &job.metadata),
+        (About::Runtime, &runtime.metadata),
+    ];
+    let mut wished = metadata.into_iter();
+    let (about, _) = wished.find(|(_, of)| of.annotations.contains_key(annotation))?;
+    Some((
+        about,
+        FieldPath::of(["metadata", "annotations"]).key(annotation),
+    ))
 }
 
 /// Whether the TrainJob has the trainer's container use claims of its pod.
@@ -153,7 +156,7 @@ impl Selection<'_> {
                     None => {
                         let is_it = |declared: &Declared| declared.active_when == wanted;
                         let message = "no loaded plugin handles this policy";
-                        self.not_loaded(path, message, is_it, |_| true);
+                        self.not_loaded(About::Runtime, path, message, is_it, |_| true);
                     }
                 }
             }
@@ -176,11 +179,11 @@ impl Selection<'_> {
         }
         let handles_claims =
             |plugin: &Active| plugin.plugin.manifest.active_when == ActiveWhen::ResourceClaims;
-        if let (Some(wished), false) = (wished, self.active.values().any(handles_claims)) {
+        if let (Some((about, path)), false) = (wished, self.active.values().any(handles_claims)) {
             let message = "no loaded plugin handles resource claims";
             let when = |declared: &Declared| declared.active_when == ActiveWhen::ResourceClaims;
             let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
-            self.not_loaded(wished, message, when, fits);
+            self.not_loaded(about, path, message, when, fits);
         }
         for one in self.left_out {
             // One of its name does its work: it is another version, or the same file. What the operator disabled is not missed
@@ -222,7 +225,7 @@ impl Selection<'_> {
             None => {
                 let message = format!("no loaded plugin has the name `{name}`");
                 let is_it = |declared: &Declared| declared.name == name;
-                self.not_loaded(path.clone(), &message, is_it, |plugin| {
+                self.not_loaded(About::Runtime, path.clone(), &message, is_it, |plugin| {
                     plugin.manifest.active_when == *when
                 });
             }
@@ -231,6 +234,7 @@ impl Selection<'_> {
 
     fn not_loaded(
         &mut self,
+        about: About,
         path: FieldPath,
         message: &str,
         is_it: impl Fn(&Declared) -> bool,
@@ -245,7 +249,11 @@ impl Selection<'_> {
             }
             Why::Unknown => format!("{message}; loaded: {}", self.loaded(fits)),
         };
-        self.problems.push(Problem::NotLoaded { path, message });
+        self.problems.push(Problem::NotLoaded {
+            about,
+            path,
+            message,
+        });
     }
 
     /// The plugins that would do, in words.

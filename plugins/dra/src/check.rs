@@ -3,12 +3,15 @@
 use trainyard_sdk::{Context, PodSet};
 
 use crate::{
+    config::{DeviceKind, DraConfig},
+    devices::{self, Used, claim_path},
     made::{API, TEMPLATE},
     uses,
+    wish::{MAX_DEVICES, NODE, Wishes},
 };
 
 /// Warns of what is no error and may still be a mistake.
-pub(crate) fn check(ctx: &Context) {
+pub(crate) fn check(ctx: &Context, config: &DraConfig) {
     if !ctx.lookups().served(API, TEMPLATE) {
         return;
     }
@@ -16,11 +19,20 @@ pub(crate) fn check(ctx: &Context) {
         not_used(ctx, &set);
         shared(ctx, &set);
     }
+    if ctx.job().processes_per_node().is_some() {
+        // The claims were not looked at.
+        return;
+    }
+    let wishes = Wishes::read(ctx).list;
     for set in ctx.info().nodes() {
         not_known(ctx, &set);
-        if ctx.job().processes_per_node().is_none() {
-            // Otherwise nobody looked at what the claims give.
-            allocated_twice(ctx, &set);
+        allocated_twice(ctx, &set);
+        if let Some(node) = set.container(NODE) {
+            let counted = devices::of_node(ctx, &set, &node, &wishes, config);
+            // What can't be counted was refused in transform.
+            let used: Vec<_> = counted.into_iter().filter_map(Result::ok).collect();
+            no_accelerator(ctx, &set, &used);
+            used.iter().for_each(|used| amount(ctx, &set, used));
         }
     }
 }
@@ -69,13 +81,57 @@ fn warn(ctx: &Context, set: &PodSet, claim: &str, message: &str) {
 
 /// Frameworks that have to know the number of processes can't be told.
 fn not_known(ctx: &Context, set: &PodSet) {
-    if ctx.job().processes_per_node().is_none() && set.accelerators().is_none() {
+    if set.accelerators().is_none() {
         let message = format!(
             "the devices of replicated job `{}` are known only once its pods are scheduled; give the number of processes, or each framework uses its own default",
             set.name()
         );
         ctx.warn(&message, Some("spec.trainer.numProcPerNode"));
     }
+}
+
+/// Devices of classes whose names do not say what they are, and no accelerator beside them: there would be a process for each CPU.
+fn no_accelerator(ctx: &Context, set: &PodSet, used: &[Used]) {
+    if set.accelerators() != Some(0) {
+        return;
+    }
+    let counted = used.iter().flat_map(|used| used.requests.iter().flatten());
+    let unknown = counted.filter(|counted| counted.kind == DeviceKind::Unknown);
+    let mut classes: Vec<_> = unknown.flat_map(|counted| &*counted.classes).collect();
+    classes.sort();
+    classes.dedup();
+    if !classes.is_empty() {
+        let classes: Vec<_> = classes
+            .into_iter()
+            .map(|class| format!("`{class}`"))
+            .collect();
+        let message = format!(
+            "the devices of replicated job `{}` are of classes that are not known as accelerators ({}), so that its CPUs give the number of processes; give the number, or have the operator list the classes as accelerators",
+            set.name(),
+            classes.join(", ")
+        );
+        ctx.warn(&message, Some("spec.trainer.numProcPerNode"));
+    }
+}
+
+/// A claim of nothing, or of more than the scheduler allocates.
+fn amount(ctx: &Context, set: &PodSet, used: &Used) {
+    let Some(requests) = &used.requests else {
+        return;
+    };
+    let name = &used.claim.name;
+    let counts = requests.iter().filter_map(|counted| counted.count);
+    let devices = counts.fold(0u32, u32::saturating_add);
+    let message = if requests.is_empty() && used.is_first {
+        format!("the resource claim `{name}` requests no device")
+    } else if devices > MAX_DEVICES {
+        format!(
+            "the resource claim `{name}` requests {devices} devices; the scheduler allocates at most {MAX_DEVICES} for a claim, so that the pods would wait for ever"
+        )
+    } else {
+        return;
+    };
+    ctx.warn(&message, Some(&claim_path(set, name)));
 }
 
 /// Accelerators from both ways of asking: each is allocated.

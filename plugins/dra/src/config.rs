@@ -10,20 +10,55 @@ pub(crate) struct DraConfig {
     pub(crate) accelerator_classes: Vec<String>,
 }
 
-/// Words of a class's name that mean an accelerator, and those that mean that it is something beside one.
-const ACCELERATORS: [&str; 7] = ["gpu", "gpus", "tpu", "npu", "mig", "gaudi", "neuron"];
-const OTHERS: [&str; 6] = ["nic", "nics", "rdma", "channel", "daemon", "memory"];
+/// What a device is to a framework.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DeviceKind {
+    /// Something beside an accelerator, as a network card.
+    Other,
+    /// Its class does not say.
+    Unknown,
+    /// A process of its own can run on each.
+    Accelerator,
+}
+
+/// Words of a class's name that mean an accelerator, also in the plural and with a number behind them; so does every name that
+/// holds `gpu`, the rule of the proposal for Kubeflow Trainer.
+const ACCELERATORS: [&str; 7] = [
+    "tpu",
+    "npu",
+    "mig",
+    "gaudi",
+    "neuron",
+    "neuroncore",
+    "accelerator",
+];
+/// Those that mean something beside one.
+const OTHERS: [&str; 5] = ["nic", "rdma", "channel", "daemon", "infiniband"];
 
 impl DraConfig {
-    /// Whether devices of the class are accelerators.
-    pub(crate) fn is_accelerator(&self, class: &str) -> bool {
-        if self.accelerator_classes.is_empty() {
-            let words = || class.split(|c: char| !c.is_ascii_alphanumeric());
-            let named = |word: &str| ACCELERATORS.contains(&word) || word.ends_with("gpu");
-            words().any(named) && !words().any(|word| OTHERS.contains(&word))
-        } else {
+    /// What the devices of a class are.
+    pub(crate) fn kind(&self, class: &str) -> DeviceKind {
+        if !self.accelerator_classes.is_empty() {
             let mut patterns = self.accelerator_classes.iter();
-            patterns.any(|pattern| matches(pattern, class))
+            return match patterns.any(|pattern| matches(pattern, class)) {
+                true => DeviceKind::Accelerator,
+                false => DeviceKind::Other,
+            };
+        }
+        let words = class
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .map(|word| {
+                let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+                word.strip_suffix('s').unwrap_or(word)
+            });
+        let words: Vec<_> = words.collect();
+        let says = |known: &[&str]| words.iter().any(|word| known.contains(word));
+        if says(&OTHERS) {
+            DeviceKind::Other
+        } else if class.contains("gpu") || says(&ACCELERATORS) {
+            DeviceKind::Accelerator
+        } else {
+            DeviceKind::Unknown
         }
     }
 }
@@ -73,22 +108,37 @@ mod tests {
         let rule = DraConfig {
             accelerator_classes: Vec::new(),
         };
-        for class in [
-            "gpu.example.com",
-            "gpu.nvidia.com",
-            "mig.nvidia.com",
-            "vgpu.example.com",
-            "tpu.google.com",
+        for (class, kind) in [
+            ("gpu.example.com", DeviceKind::Accelerator),
+            ("mig.nvidia.com", DeviceKind::Accelerator),
+            ("vgpu.example.com", DeviceKind::Accelerator),
+            ("gpu80gb.example.com", DeviceKind::Accelerator),
+            ("nvidiagpua100", DeviceKind::Accelerator),
+            ("gpu-high-memory.example.com", DeviceKind::Accelerator),
+            ("tpus.example.com", DeviceKind::Accelerator),
+            ("tpu.google.com", DeviceKind::Accelerator),
+            ("gaudi3.example.com", DeviceKind::Accelerator),
+            ("rdma.example.com", DeviceKind::Other),
+            ("nics.example.com", DeviceKind::Other),
+            ("gpu-nic.example.com", DeviceKind::Other),
+            (
+                "compute-domain-default-channel.nvidia.com",
+                DeviceKind::Other,
+            ),
+            ("h100.example.com", DeviceKind::Unknown),
+            ("migration.example.com", DeviceKind::Unknown),
+            ("inputs.example.com", DeviceKind::Unknown),
         ] {
-            assert!(rule.is_accelerator(class), "{class}");
+            assert_eq!(rule.kind(class), kind, "{class}");
         }
-        for class in [
-            "rdma.example.com",
-            "gpu-nic.example.com",
-            "compute-domain-default-channel.nvidia.com",
-            "migration.example.com",
-        ] {
-            assert!(!rule.is_accelerator(class), "{class}");
-        }
+    }
+
+    #[test]
+    fn the_operators_list_knows_them_all() {
+        let rule = DraConfig {
+            accelerator_classes: vec!["fast.*".to_owned()],
+        };
+        assert_eq!(rule.kind("fast.example.com"), DeviceKind::Accelerator);
+        assert_eq!(rule.kind("gpu.example.com"), DeviceKind::Other);
     }
 }

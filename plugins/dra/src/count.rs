@@ -1,24 +1,64 @@
-//! The devices of a claim, as its requests say them.
+//! The devices of a claim, as the requests of its ResourceClaim or ResourceClaimTemplate say them.
 
-use trainyard_sdk::Document;
+use trainyard_sdk::{Document, ResourceClaimUse};
 
-use crate::{config::DraConfig, made::API};
+use crate::{
+    config::{DeviceKind, DraConfig},
+    made::API,
+};
 
 /// What one request gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// The request's name.
     pub(crate) request: String,
+    /// The names of its alternatives, if it has any.
+    pub(crate) alternatives: Vec<String>,
     /// None where it is known only once the pod is scheduled.
     pub(crate) count: Option<u32>,
-    /// Whether the devices are accelerators.
-    pub(crate) accelerator: bool,
+    /// What the devices are.
+    pub(crate) kind: DeviceKind,
+    /// The device classes that it names.
+    pub(crate) classes: Vec<String>,
+}
+
+/// Those requests of a claim that a container uses, as it uses them.
+///
+/// # Errors
+/// The request that it names, if the claim does not have it.
+pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<Counted>, String> {
+    let Some(named) = &one.request else {
+        return Ok(requests.to_vec());
+    };
+    let (request, alternative) = match named.split_once('/') {
+        Some((request, alternative)) => (request, Some(alternative)),
+        None => (named.as_str(), None),
+    };
+    let has = |counted: &&Counted| {
+        let mut alternatives = counted.alternatives.iter();
+        counted.request == request
+            && alternative.is_none_or(|name| alternatives.any(|known| known == name))
+    };
+    let Some(counted) = requests.iter().find(has) else {
+        let names: Vec<_> = requests.iter().map(|counted| &*counted.request).collect();
+        return Err(format!(
+            "uses the request `{named}` of the resource claim `{}`, which has these: {}",
+            one.name,
+            names.join(", ")
+        ));
+    };
+    let mut counted = counted.clone();
+    if alternative.is_some() && counted.alternatives.len() > 1 {
+        // The container gets nothing where another alternative is taken.
+        counted.count = None;
+    }
+    Ok(vec![counted])
 }
 
 /// Reads the requests at a pointer of a ResourceClaim or ResourceClaimTemplate.
 ///
 /// # Errors
-/// What of the requests nothing can count, with its place in the object.
+/// What of the requests can't be counted, with its place in the object.
 pub(crate) fn requests(
     object: &Document,
     at: &str,
@@ -27,55 +67,82 @@ pub(crate) fn requests(
     let requests = format!("{at}/devices/requests");
     (0..object.len(&requests))
         .map(|index| {
-            let counted = request(object, &format!("{requests}/{index}"), config);
             let place = requests.trim_start_matches('/').replace('/', ".");
-            counted.ok_or_else(|| {
-                format!(
-                    "{place}[{index}]: has neither `exactly` nor `firstAvailable`, so that nothing says how many devices it is; {API} has the class and the count under `exactly`"
-                )
-            })
+            request(object, &format!("{requests}/{index}"), config)
+                .map_err(|problem| format!("{place}[{index}]{problem}"))
         })
         .collect()
 }
 
-/// One request; none where it says no number.
-fn request(object: &Document, at: &str, config: &DraConfig) -> Option<Counted> {
+fn request(object: &Document, at: &str, config: &DraConfig) -> Result<Counted, String> {
     let one_of = format!("{at}/firstAvailable");
-    let alternatives: Vec<_> = match object.len(&one_of) {
-        0 => {
-            let exactly = format!("{at}/exactly");
-            object.kind(&exactly).filter(|kind| kind == "object")?;
-            vec![devices(object, &exactly, config)]
-        }
+    let places: Vec<_> = match object.len(&one_of) {
+        0 => vec!["exactly".to_owned()],
         len => (0..len)
-            .map(|index| devices(object, &format!("{one_of}/{index}"), config))
+            .map(|index| format!("firstAvailable/{index}"))
             .collect(),
     };
-    let accelerator = alternatives.iter().any(|(_, accelerator)| *accelerator);
-    let mut counts = alternatives.into_iter().map(|(count, _)| count);
-    let first = counts.next().flatten();
-    Some(Counted {
-        request: object.text(&format!("{at}/name")).unwrap_or_default(),
-        count: first.filter(|first| counts.all(|other| other == Some(*first))),
-        accelerator,
+    if places.len() == 1
+        && object.kind(&format!("{at}/{}", places.concat())).as_deref() != Some("object")
+    {
+        return Err(format!(
+            ": has neither `exactly` nor `firstAvailable`, so that nothing says how many devices it is; {API} has the class and the count under `exactly`"
+        ));
+    }
+    let text = |member: &str| object.text(&format!("{at}/{member}"));
+    let mut kinds = Vec::new();
+    let mut counts = Vec::new();
+    for place in &places {
+        let (count, kind) = devices(object, &format!("{at}/{place}"), config)
+            .map_err(|problem| format!(".{}{problem}", place.replace('/', ".")))?;
+        counts.push(count);
+        kinds.push(kind);
+    }
+    let is_one = |kinds: &[DeviceKind]| kinds.windows(2).all(|pair| pair.first() == pair.last());
+    let same = counts.windows(2).all(|pair| pair.first() == pair.last()) && is_one(&kinds);
+    Ok(Counted {
+        request: text("name").unwrap_or_default(),
+        alternatives: match object.len(&one_of) {
+            0 => Vec::new(),
+            _ => places
+                .iter()
+                .filter_map(|place| text(&format!("{place}/name")))
+                .collect(),
+        },
+        count: counts.first().copied().flatten().filter(|_| same),
+        kind: kinds.into_iter().max().unwrap_or(DeviceKind::Unknown),
+        classes: places
+            .iter()
+            .filter_map(|place| text(&format!("{place}/deviceClassName")))
+            .collect(),
     })
 }
 
-/// How many devices one alternative is, and whether they are accelerators.
-fn devices(object: &Document, at: &str, config: &DraConfig) -> (Option<u32>, bool) {
+/// How many devices one alternative is, and what they are.
+fn devices(
+    object: &Document,
+    at: &str,
+    config: &DraConfig,
+) -> Result<(Option<u32>, DeviceKind), String> {
     let text = |member: &str| object.text(&format!("{at}/{member}"));
-    let accelerator = text("deviceClassName").is_some_and(|class| config.is_accelerator(&class));
-    let count = if object.boolean(&format!("{at}/adminAccess")) == Some(true) {
-        // It looks at devices that others use.
-        Some(0)
-    } else if text("allocationMode").as_deref() == Some("All") {
-        None
-    } else {
+    let class = text("deviceClassName").unwrap_or_default();
+    let exact = || {
         let count = format!("{at}/count");
         match object.kind(&count) {
             None => Some(1),
             Some(_) => object.integer(&count).and_then(|n| u32::try_from(n).ok()),
         }
     };
-    (count, accelerator)
+    let count = match text("allocationMode").as_deref() {
+        // It looks at devices that others use.
+        _ if object.boolean(&format!("{at}/adminAccess")) == Some(true) => Some(0),
+        None | Some("" | "ExactCount") => exact(),
+        Some("All") => None,
+        Some(mode) => {
+            return Err(format!(
+                ".allocationMode: is `{mode}`, which this release does not know, so that the devices can't be counted"
+            ));
+        }
+    };
+    Ok((count, config.kind(&class)))
 }

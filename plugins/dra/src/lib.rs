@@ -4,23 +4,20 @@
 mod check;
 mod config;
 mod count;
+mod devices;
 mod made;
 mod wish;
 
 use trainyard_sdk::{
-    Build, Check, Container, Context, Devices, Failure, PodResourceClaim, PodSet, ResourceClaimUse,
-    Transform, names::is_dns_subdomain,
+    Build, Check, Container, Context, Failure, PodResourceClaim, PodSet, ResourceClaimUse,
+    Transform, names::is_dns_label,
 };
 
 use self::{
     config::DraConfig,
-    count::Counted,
     made::{API, TEMPLATE},
     wish::{NODE, Source, Wish, Wishes},
 };
-
-/// The kind of claims that are there.
-const CLAIM: &str = "ResourceClaim";
 
 /// The DRA policy.
 pub struct Dra;
@@ -34,13 +31,18 @@ impl Transform for Dra {
             problems,
         } = Wishes::read(ctx);
         for problem in problems {
-            ctx.error(&problem.message, problem.field.as_deref());
+            refuse(ctx, &problem);
         }
         if !ctx.lookups().served(API, TEMPLATE) {
             return not_served(ctx, &wishes);
         }
         let config = ctx.job().operator_config_as::<DraConfig>()?;
         exclude(ctx);
+        if let (Some(wish), true) = (wishes.first(), ctx.info().nodes().is_empty()) {
+            let message =
+                "has nowhere to go: no replicated job of the runtime is counted by `numNodes`";
+            return Err(Failure::from(message).at(&*wish.path));
+        }
         for set in ctx.info().nodes() {
             for wish in &wishes {
                 grant(ctx, &set, wish);
@@ -50,7 +52,7 @@ impl Transform for Dra {
             wire(ctx, &set);
         }
         for set in ctx.info().nodes() {
-            count_devices(ctx, &set, &wishes, &config);
+            devices::note(ctx, &set, &wishes, &config);
         }
         Ok(())
     }
@@ -71,8 +73,16 @@ impl Build for Dra {
 
 impl Check for Dra {
     fn check(ctx: &Context) {
-        check::check(ctx);
+        // What was refused in transform is not checked.
+        if let Ok(config) = ctx.job().operator_config_as::<DraConfig>() {
+            check::check(ctx, &config);
+        }
     }
+}
+
+/// Refuses the TrainJob; the call goes on, so that all that is wrong is told at once.
+fn refuse(ctx: &Context, problem: &Failure) {
+    ctx.error(&problem.message, problem.field.as_deref());
 }
 
 /// Without the API there are no claims: what is asked for can't be had, and what the runtime has is the API server's to judge.
@@ -94,7 +104,7 @@ fn not_served(ctx: &Context, wishes: &[Wish]) -> Result<(), Failure> {
 /// Takes out the claims that the TrainJob does without, with their uses.
 fn exclude(ctx: &Context) {
     for name in wish::excluded(ctx) {
-        let mut found = false;
+        let mut found = Wishes::of_runtime(ctx).iter().any(|wish| wish.name == name);
         for set in ctx.info().pod_sets() {
             if set.resource_claims().iter().any(|claim| claim.name == name) {
                 found = true;
@@ -119,19 +129,27 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
         Source::Template(name) => (None, Some(name.clone())),
         Source::Made(policy) => (None, Some(policy.name(ctx))),
     };
-    ctx.because(&format!("asked for by {}", wish.path));
-    set.put_resource_claim(&PodResourceClaim {
+    let claim = PodResourceClaim {
         name: wish.name.clone(),
         resource_claim: claim,
         resource_claim_template: template,
-    });
+    };
+    ctx.because(&format!("asked for by {}", wish.path));
+    let claims = set.resource_claims();
+    let before = claims.iter().find(|before| before.name == claim.name);
+    if before.is_some_and(|before| *before != claim) {
+        // The requests that the runtime's containers name are those of the runtime's claim.
+        for container in containers(ctx, set) {
+            if uses(&container, &wish.name).is_some_and(|one| one.request.is_some()) {
+                container.put_resource_claim_use(&whole(&wish.name));
+            }
+        }
+    }
+    set.put_resource_claim(&claim);
     for (at, name) in wish.containers.iter().enumerate() {
         match set.container(name) {
             Some(container) if uses(&container, &wish.name).is_none() => {
-                container.put_resource_claim_use(&ResourceClaimUse {
-                    name: wish.name.clone(),
-                    request: None,
-                });
+                container.put_resource_claim_use(&whole(&wish.name));
             }
             Some(_) => {}
             None => {
@@ -145,6 +163,14 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
     }
 }
 
+/// A container's use of all that a claim gives.
+fn whole(claim: &str) -> ResourceClaimUse {
+    ResourceClaimUse {
+        name: claim.to_owned(),
+        request: None,
+    }
+}
+
 /// Claims that no container uses are for the container that trains.
 fn wire(ctx: &Context, set: &PodSet) {
     let containers: Vec<_> = containers(ctx, set)
@@ -153,14 +179,21 @@ fn wire(ctx: &Context, set: &PodSet) {
         .collect();
     let claims = set.resource_claims();
     for claim in &claims {
+        if !is_dns_label(&claim.name) {
+            let message = "is no DNS label, as the name of a resource claim of pods has to be: at most 63 of a-z, 0-9 and `-`";
+            ctx.error(message, Some(&devices::claim_path(set, &claim.name)));
+            continue;
+        }
+        let sources = [&claim.resource_claim, &claim.resource_claim_template];
+        if sources.into_iter().flatten().count() != 1 {
+            let message = "names a ResourceClaim and a ResourceClaimTemplate, or neither; name one of `resourceClaimName` and `resourceClaimTemplateName`";
+            ctx.error(message, Some(&devices::claim_path(set, &claim.name)));
+        }
         let mut uses = containers.iter().flat_map(|(uses, _)| uses);
         let is_used = uses.any(|one| one.name == claim.name);
         if let (false, Some(node)) = (is_used, set.container(NODE)) {
             ctx.because("no container says that it uses this claim of the pods");
-            node.put_resource_claim_use(&ResourceClaimUse {
-                name: claim.name.clone(),
-                request: None,
-            });
+            node.put_resource_claim_use(&whole(&claim.name));
         }
     }
     for (uses, container) in &containers {
@@ -180,22 +213,15 @@ fn wire(ctx: &Context, set: &PodSet) {
 
 /// Where it is said that a container uses a claim: the TrainJob may say it of the trainer's.
 fn used_at(ctx: &Context, set: &PodSet, container: &Container, claim: &str) -> String {
-    let (set, name) = (set.name(), container.name());
     let spec = ctx.job().spec();
     let claims = "/trainer/resourcesPerNode/claims";
     for at in 0..spec.len(claims) {
-        if name == NODE && spec.text(&format!("{claims}/{at}/name")).as_deref() == Some(claim) {
+        let name = spec.text(&format!("{claims}/{at}/name"));
+        if container.name() == NODE && name.as_deref() == Some(claim) {
             return format!("spec.trainer.resourcesPerNode.claims[{at}]");
         }
     }
-    let list = if container.is_init() {
-        "initContainers"
-    } else {
-        "containers"
-    };
-    format!(
-        "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.{list}[{name}].resources.claims"
-    )
+    set.path_in(container, "resources.claims")
 }
 
 /// The containers of the pods, as the runtime and the TrainJob have them: what other plugins add uses no claims of theirs.
@@ -212,91 +238,4 @@ fn containers(ctx: &Context, set: &PodSet) -> Vec<Container> {
 pub(crate) fn uses(container: &Container, claim: &str) -> Option<ResourceClaimUse> {
     let mut uses = container.resource_claim_uses().into_iter();
     uses.find(|one| one.name == claim)
-}
-
-/// Notes the devices that the node container gets of its claims.
-fn count_devices(ctx: &Context, set: &PodSet, wishes: &[Wish], config: &DraConfig) {
-    let Some(node) = set.container(NODE) else {
-        return;
-    };
-    let claims = set.resource_claims();
-    ctx.because("the devices of the claims that the node container uses");
-    for one in node.resource_claim_uses() {
-        let Some(claim) = claims.iter().find(|claim| claim.name == one.name) else {
-            continue;
-        };
-        let source = format!("resource-claim/{}", claim.name);
-        let Some(requests) = counted(ctx, set, claim, wishes, config) else {
-            set.put_devices(&Devices {
-                source,
-                count: None,
-                accelerator: true,
-            });
-            continue;
-        };
-        for counted in requests.iter().filter(|counted| is_used(&one, counted)) {
-            set.put_devices(&Devices {
-                source: format!("{source}/{}", counted.request),
-                count: counted.count,
-                accelerator: counted.accelerator,
-            });
-        }
-    }
-}
-
-/// Whether the use of a claim means the request; `REQUEST/ALTERNATIVE` names one of a request's alternatives.
-fn is_used(one: &ResourceClaimUse, counted: &Counted) -> bool {
-    let request = one
-        .request
-        .as_deref()
-        .map(|request| request.split('/').next().unwrap_or(request));
-    request.is_none_or(|request| request == counted.request)
-}
-
-/// What the requests of a claim give; none where the number of processes is given, so that no TrainJob waits for the object that
-/// says it.
-fn counted(
-    ctx: &Context,
-    set: &PodSet,
-    claim: &PodResourceClaim,
-    wishes: &[Wish],
-    config: &DraConfig,
-) -> Option<Vec<Counted>> {
-    let made = wishes.iter().find(|wish| wish.name == claim.name);
-    if let Some(Source::Made(policy)) = made.map(|wish| &wish.source) {
-        return Some(vec![Counted {
-            request: policy.request.clone(),
-            count: Some(policy.count),
-            accelerator: config.is_accelerator(&policy.class),
-        }]);
-    }
-    let (kind, name, at) = match (&claim.resource_claim_template, &claim.resource_claim) {
-        (Some(name), _) => (TEMPLATE, name, "/spec/spec"),
-        (None, Some(name)) => (CLAIM, name, "/spec"),
-        (None, None) => return Some(Vec::new()),
-    };
-    if ctx.job().processes_per_node().is_some() {
-        return None;
-    }
-    let place = || match made {
-        Some(wish) => wish.path.clone(),
-        None => format!(
-            "spec.template.spec.replicatedJobs[{}].template.spec.template.spec.resourceClaims[{}]",
-            set.name(),
-            claim.name
-        ),
-    };
-    if !is_dns_subdomain(name) {
-        ctx.error(&format!("`{name}` is no name of a {kind}"), Some(&place()));
-        return Some(Vec::new());
-    }
-    let Some(object) = ctx.lookups().get(API, kind, name) else {
-        return Some(Vec::new());
-    };
-    Some(
-        count::requests(&object, at, config).unwrap_or_else(|problem| {
-            ctx.error(&format!("{kind} `{name}`: {problem}"), Some(&place()));
-            Vec::new()
-        }),
-    )
 }

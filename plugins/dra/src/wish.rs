@@ -19,6 +19,11 @@ const FIELD: (&str, &str) = (
 );
 /// The container that uses a claim where nothing else is said.
 pub(crate) const NODE: &str = "node";
+/// The most devices of a claim: the scheduler allocates no more (`AllocationResultsMaxSize` of resource.k8s.io/v1).
+pub(crate) const MAX_DEVICES: u32 = 32;
+/// The most selectors of a request, and the most bytes of one, as the API server has them.
+const MAX_SELECTORS: usize = 32;
+const MAX_CEL: usize = 10 << 10;
 /// The members of an entry.
 const MEMBERS: [&str; 7] = [
     "name",
@@ -73,26 +78,33 @@ impl Wishes {
             wishes.add(&spec, FIELD.0, FIELD.1);
         }
         if let Some(text) = job.annotation(PER_NODE) {
-            wishes.add_annotation(ctx, &text);
+            wishes.add_annotation(ctx, &text, "");
         }
         if let Some(text) = job.runtime_annotation(PER_NODE) {
             let mut of_runtime = Self::default();
-            of_runtime.add_annotation(ctx, &text);
-            let own = &wishes.list;
-            let is_new = |wish: &Wish| own.iter().all(|own| own.name != wish.name);
+            of_runtime.add_annotation(ctx, &text, "runtime.");
+            let (own, excluded) = (&wishes.list, excluded(ctx));
+            let is_new = |wish: &Wish| {
+                !excluded.contains(&wish.name) && own.iter().all(|own| own.name != wish.name)
+            };
             of_runtime.list.retain(is_new);
             wishes.list.extend(of_runtime.list);
-            let of_runtime = of_runtime.problems.into_iter().map(|mut problem| {
-                problem.message += " (in the runtime's annotation)";
-                problem
-            });
-            wishes.problems.extend(of_runtime);
+            wishes.problems.extend(of_runtime.problems);
         }
         wishes
     }
 
-    fn add_annotation(&mut self, ctx: &Context, text: &str) {
-        let place = format!("metadata.annotations[{PER_NODE}]");
+    /// Those of the runtime's annotation, without a look at what the TrainJob says of them.
+    pub(crate) fn of_runtime(ctx: &Context) -> Vec<Wish> {
+        let mut wishes = Self::default();
+        if let Some(text) = ctx.job().runtime_annotation(PER_NODE) {
+            wishes.add_annotation(ctx, &text, "runtime.");
+        }
+        wishes.list
+    }
+
+    fn add_annotation(&mut self, ctx: &Context, text: &str, of: &str) {
+        let place = format!("{of}metadata.annotations[{PER_NODE}]");
         match ctx.parse_json(text) {
             Some(list) if list.kind("").as_deref() == Some("array") => self.add(&list, "", &place),
             _ => self.problems.push(
@@ -130,10 +142,13 @@ impl Wishes {
 pub(crate) fn excluded(ctx: &Context) -> Vec<String> {
     let text = ctx.job().annotation(EXCLUDED).unwrap_or_default();
     let names = text.split(',').map(str::trim);
-    names
+    let mut names: Vec<_> = names
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
-        .collect()
+        .collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Where the names of [`excluded`] stand.
@@ -213,13 +228,25 @@ impl Entry<'_> {
                 .integer(&at)
                 .and_then(|n| u32::try_from(n).ok()),
         };
-        let count = count.filter(|count| (1..=128).contains(count));
+        let count = count.filter(|count| (1..=MAX_DEVICES).contains(count));
+        let selectors = self.texts("selectors")?;
+        if selectors.len() > MAX_SELECTORS {
+            let message = format!("has more than {MAX_SELECTORS} selectors");
+            return Err(self.problem("selectors", &message));
+        }
+        let is_expression = |cel: &String| (1..=MAX_CEL).contains(&cel.len());
+        if let Some(at) = selectors.iter().position(|cel| !is_expression(cel)) {
+            let message = format!("must be a CEL expression of 1 to {MAX_CEL} bytes");
+            return Err(self.problem(&format!("selectors[{at}]"), &message));
+        }
         Ok(Policy {
             request: name.to_owned(),
             class,
-            count: count
-                .ok_or_else(|| self.problem("count", "must be an integer from 1 to 128"))?,
-            selectors: self.texts("selectors")?,
+            count: count.ok_or_else(|| {
+                let message = format!("must be an integer from 1 to {MAX_DEVICES}");
+                self.problem("count", &message)
+            })?,
+            selectors,
         })
     }
 

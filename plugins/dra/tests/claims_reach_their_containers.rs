@@ -186,3 +186,38 @@ fn a_launcher_gets_no_claim_of_the_nodes() {
         None
     );
 }
+
+#[test]
+fn a_claim_of_the_runtimes_annotation_can_be_done_without() {
+    let of_runtime = json!([{"name": "gpu", "deviceClassName": "gpu.example.com"}]);
+    let outcome = job(|set| set)
+        .runtime_annotation(PER_NODE, &of_runtime.to_string())
+        .annotation("trainyard.dev/exclude-resource-claims", "gpu,gpu")
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert!(outcome.errors().is_empty(), "{:?}", outcome.errors());
+    assert!(outcome.writes().is_empty(), "{:?}", outcome.writes());
+    assert!(outcome.objects().is_empty());
+}
+
+#[test]
+fn requests_of_the_runtimes_claim_are_not_those_of_the_one_that_takes_its_place() {
+    let runtime = |set: trainyard_sdk::mock::MockPodSet| {
+        set.ancestor("trainer")
+            .resource_claim("gpu", json!({"resourceClaimTemplateName": "other"}))
+            .container("node", |c| c.uses_resource_claim("gpu", Some("b")))
+            .container("sidecar", |c| c.uses_resource_claim("gpu", Some("b")))
+    };
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
+    let outcome = mock()
+        .pod_set("node", runtime)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
+    let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
+    assert_eq!(outcome.value(sidecar), Some(json!({"name": "gpu"})));
+    let devices = outcome.value("pod-sets[node].devices[resource-claim/gpu/a]");
+    assert_eq!(devices, Some(json!({"count": 4, "accelerator": true})));
+}

@@ -65,6 +65,11 @@ fn requests_of_every_form() {
             None,
             true,
         ),
+        (
+            json!({"firstAvailable": [gpus(json!({"count": 4})), {"deviceClassName": "fpga.example.com", "count": 4}]}),
+            None,
+            true,
+        ),
     ] {
         let expected = json!({"count": count, "accelerator": accelerator});
         assert_eq!(counted(&request), Some(expected), "{request}");
@@ -210,4 +215,80 @@ fn without_the_api_nothing_is_counted_and_that_is_told() {
         warnings.contains("does not serve resource.k8s.io/v1"),
         "{warnings}"
     );
+}
+
+#[test]
+fn one_alternative_may_not_be_the_one_that_is_taken() {
+    let with = |alternatives: Value| {
+        let outcome = mock()
+            .pod_set("node", |set| {
+                set.ancestor("trainer")
+                    .container("node", |c| c.uses_resource_claim("gpu", Some("a/large")))
+                    .resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
+            })
+            .object(template(
+                "t",
+                &json!([{"name": "a", "firstAvailable": alternatives}]),
+            ))
+            .all_phases(&PLUGIN)
+            .unwrap();
+        devices(&outcome, "a").unwrap()["count"].clone()
+    };
+    let gpus = |name: &str| json!({"name": name, "deviceClassName": "gpu.example.com", "count": 4});
+    assert_eq!(with(json!([gpus("large"), gpus("small")])), Value::Null);
+    assert_eq!(with(json!([gpus("large")])), 4);
+}
+
+#[test]
+fn one_resource_claim_under_two_names_is_counted_once() {
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 4}))}]}},
+    });
+    let outcome = job(|set| {
+        set.resource_claim("gpu", json!({"resourceClaimName": "c"}))
+            .resource_claim("same", json!({"resourceClaimName": "c"}))
+    });
+    let outcome = outcome.object(claim).all_phases(&PLUGIN).unwrap();
+    assert!(devices(&outcome, "a").is_some());
+    let again = outcome.value("pod-sets[node].devices[resource-claim/same/a]");
+    assert_eq!(again, None);
+}
+
+#[test]
+fn what_is_likely_a_mistake_is_told() {
+    let class = |class: &str, count: u32| json!([{"name": "a", "exactly": {"deviceClassName": class, "count": count}}]);
+    for (requests, expected) in [
+        (
+            class("h100.example.com", 4),
+            "of classes that are not known as accelerators (`h100.example.com`)",
+        ),
+        (class("rdma.example.com", 4), ""),
+        (class("gpu.example.com", 4), ""),
+        (
+            class("gpu.example.com", 33),
+            "requests 33 devices; the scheduler allocates at most 32",
+        ),
+        (json!([]), "the resource claim `gpu` requests no device"),
+    ] {
+        let outcome = claimed()
+            .object(template("t", &requests))
+            .all_phases(&PLUGIN)
+            .unwrap();
+        let warnings = outcome.warnings().join("\n");
+        assert!(warnings.contains(expected), "{requests}: {warnings}");
+        assert_eq!(
+            warnings.is_empty(),
+            expected.is_empty(),
+            "{requests}: {warnings}"
+        );
+    }
+    // An accelerator by another way: the claim is for something else.
+    let beside = mock().pod_set("node", |set| {
+        set.ancestor("trainer")
+            .container("node", |c| c.limit("nvidia.com/gpu", "8"))
+            .resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
+    });
+    let outcome = beside.object(template("t", &class("fabric.example.com", 1)));
+    assert!(outcome.all_phases(&PLUGIN).unwrap().warnings().is_empty());
 }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;
 
-use crate::common::{PER_NODE, four_gpus, job, template};
+use crate::common::{PER_NODE, four_gpus, job, mock, template};
 
 /// The errors that a list of wishes gets.
 fn errors(wishes: &Value) -> String {
@@ -50,11 +50,19 @@ fn wishes() {
         ),
         (
             json!([{"name": "a", "deviceClassName": "b", "count": 0}]),
-            "[0].count: must be an integer from 1 to 128",
+            "[0].count: must be an integer from 1 to 32",
         ),
         (
             json!([{"name": "a", "deviceClassName": "b", "count": "4"}]),
-            "[0].count: must be an integer from 1 to 128",
+            "[0].count: must be an integer from 1 to 32",
+        ),
+        (
+            json!([{"name": "a", "deviceClassName": "b", "selectors": ["true", ""]}]),
+            "[0].selectors[1]: must be a CEL expression of 1 to 10240 bytes",
+        ),
+        (
+            json!([{"name": "a", "deviceClassName": "b", "selectors": vec!["true"; 33]}]),
+            "[0].selectors: has more than 32 selectors",
         ),
         (
             json!([{"name": "a", "resourceClaimName": "b", "container": "x"}]),
@@ -176,4 +184,92 @@ fn a_claim_of_the_runtime_whose_template_has_no_name() {
         errors.contains("resourceClaims[gpu]: `four gpus` is no name of a ResourceClaimTemplate"),
         "{errors}"
     );
+}
+
+#[test]
+fn a_wish_has_to_find_nodes() {
+    let wishes = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
+    let without_nodes = mock()
+        .pod_set("launcher", |set| set.container("node", |c| c))
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wishes}}));
+    let error = without_nodes.all_phases(&PLUGIN).unwrap_err().to_string();
+    assert!(
+        error.contains("spec.trainer.resourceClaimsPerNode[0]: has nowhere to go"),
+        "{error}"
+    );
+}
+
+#[test]
+fn claims_of_the_runtime() {
+    let at = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.resourceClaims";
+    for (name, claim, expected) in [
+        (
+            "gpu",
+            json!({}),
+            "[gpu]: names a ResourceClaim and a ResourceClaimTemplate, or neither",
+        ),
+        (
+            "gpu",
+            json!({"resourceClaimName": "c", "resourceClaimTemplateName": "four-gpus"}),
+            "[gpu]: names a ResourceClaim and a ResourceClaimTemplate, or neither",
+        ),
+        (
+            "gpu/a",
+            json!({"resourceClaimName": "c"}),
+            "[gpu/a]: is no DNS label",
+        ),
+    ] {
+        let outcome = job(|set| set.resource_claim(name, claim.clone()))
+            .processes_per_node(4)
+            .object(four_gpus())
+            .all_phases(&PLUGIN)
+            .unwrap();
+        let errors = outcome.errors().join("\n");
+        assert!(
+            errors.contains(&format!("{at}{expected}")),
+            "{claim}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn a_request_that_the_claim_does_not_have() {
+    let alternatives = json!([{"name": "a", "firstAvailable": [
+        {"name": "large", "deviceClassName": "gpu.example.com", "count": 4},
+        {"name": "small", "deviceClassName": "gpu.example.com", "count": 4},
+    ]}]);
+    for (request, found) in [
+        ("a", true),
+        ("a/large", true),
+        ("b", false),
+        ("a/none", false),
+    ] {
+        let outcome = mock()
+            .pod_set("node", |set| {
+                set.ancestor("trainer")
+                    .container("node", |c| c.uses_resource_claim("gpu", Some(request)))
+                    .resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
+            })
+            .object(template("t", &alternatives))
+            .all_phases(&PLUGIN)
+            .unwrap();
+        let errors = outcome.errors().join("\n");
+        let expected = format!(
+            "containers[node].resources.claims: container `node` uses the request `{request}` of the resource claim `gpu`, which has these: a"
+        );
+        assert_eq!(errors.contains(&expected), !found, "{request}: {errors}");
+        assert_eq!(errors.is_empty(), found, "{request}: {errors}");
+    }
+}
+
+#[test]
+fn a_mode_that_is_not_known() {
+    let request = json!([{"name": "a", "exactly": {"deviceClassName": "gpu.example.com", "allocationMode": "Most"}}]);
+    let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"})))
+        .object(template("t", &request))
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let errors = outcome.errors().join("\n");
+    let expected = "ResourceClaimTemplate `t`: spec.spec.devices.requests[0].exactly.allocationMode: is `Most`, which this release does not know";
+    assert!(errors.contains(expected), "{errors}");
 }

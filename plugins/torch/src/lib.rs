@@ -64,11 +64,7 @@ fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
         "`tune run` (torchtune) is not supported yet; torchrun with a script of your own is";
     // Where the runtime's command is still there, the TrainJob's author has nothing to mend.
     let field = if node.runtime_command() == command {
-        let path = "template.spec.template.spec.containers[node].command";
-        format!(
-            "spec.template.spec.replicatedJobs[{}].{path}",
-            pod_set.name()
-        )
+        pod_set.path_in(node, "command")
     } else {
         "spec.trainer.command".to_owned()
     };

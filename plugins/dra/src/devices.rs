@@ -1,0 +1,150 @@
+//! The devices that the node container gets of its claims.
+
+use trainyard_sdk::{
+    Container, Context, Devices, Failure, PodResourceClaim, PodSet, names::is_dns_subdomain,
+};
+
+use crate::{
+    config::{DeviceKind, DraConfig},
+    count::{self, Counted},
+    made::{API, TEMPLATE},
+    refuse, used_at,
+    wish::{NODE, Source, Wish},
+};
+
+/// The kind of claims that are there.
+const CLAIM: &str = "ResourceClaim";
+
+/// Notes the devices of a pod set, and refuses what can't be counted.
+pub(crate) fn note(ctx: &Context, set: &PodSet, wishes: &[Wish], config: &DraConfig) {
+    let Some(node) = set.container(NODE) else {
+        return;
+    };
+    ctx.because("the devices of the claims that the node container uses");
+    for counted in of_node(ctx, set, &node, wishes, config) {
+        match counted {
+            Ok(used) => put(set, &used.claim.name, used.requests),
+            Err(problem) => refuse(ctx, &problem),
+        }
+    }
+}
+
+fn put(set: &PodSet, claim: &str, requests: Option<Vec<Counted>>) {
+    let source = format!("resource-claim/{claim}");
+    match requests {
+        None => set.put_devices(&Devices {
+            source,
+            count: None,
+            accelerator: true,
+        }),
+        Some(requests) => {
+            for counted in requests {
+                set.put_devices(&Devices {
+                    source: format!("{source}/{}", counted.request),
+                    count: counted.count,
+                    accelerator: counted.kind == DeviceKind::Accelerator,
+                });
+            }
+        }
+    }
+}
+
+/// What the node container uses of a claim.
+pub(crate) struct Used {
+    pub(crate) claim: PodResourceClaim,
+    /// None where the number of processes is given, so that no TrainJob waits for the object that says what they are.
+    pub(crate) requests: Option<Vec<Counted>>,
+    /// False where all of it was counted already, for another claim of the pod.
+    pub(crate) is_first: bool,
+}
+
+/// What the node container uses of each claim, or why that can't be said. What two claims of the pod give by one ResourceClaim is
+/// counted once.
+pub(crate) fn of_node(
+    ctx: &Context,
+    set: &PodSet,
+    node: &Container,
+    wishes: &[Wish],
+    config: &DraConfig,
+) -> Vec<Result<Used, Failure>> {
+    let claims = set.resource_claims();
+    let mut out = Vec::new();
+    let mut shared = Vec::new();
+    for one in node.resource_claim_uses() {
+        let Some(claim) = claims.iter().find(|claim| claim.name == one.name) else {
+            continue;
+        };
+        let requests = match requests(ctx, set, claim, wishes, config) {
+            Ok(Some(requests)) => count::used(&one, &requests).map(Some).map_err(|problem| {
+                let message = format!("container `{NODE}` {problem}");
+                Failure::from(message).at(used_at(ctx, set, node, &one.name))
+            }),
+            other => other,
+        };
+        out.push(requests.map(|mut requests| {
+            let mut is_first = true;
+            if let (Some(object), Some(requests)) = (&claim.resource_claim, &mut requests) {
+                requests.retain(|counted| {
+                    let key = (object.clone(), counted.request.clone());
+                    let is_new = !shared.contains(&key);
+                    is_first &= is_new;
+                    shared.push(key);
+                    is_new
+                });
+            }
+            Used {
+                claim: claim.clone(),
+                requests,
+                is_first,
+            }
+        }));
+    }
+    out
+}
+
+/// What the requests of a claim give; none where the number of processes is given.
+fn requests(
+    ctx: &Context,
+    set: &PodSet,
+    claim: &PodResourceClaim,
+    wishes: &[Wish],
+    config: &DraConfig,
+) -> Result<Option<Vec<Counted>>, Failure> {
+    let wish = wishes.iter().find(|wish| wish.name == claim.name);
+    if let Some(Source::Made(policy)) = wish.map(|wish| &wish.source) {
+        return Ok(Some(vec![Counted {
+            request: policy.request.clone(),
+            alternatives: Vec::new(),
+            count: Some(policy.count),
+            kind: config.kind(&policy.class),
+            classes: vec![policy.class.clone()],
+        }]));
+    }
+    let (kind, name, at) = match (&claim.resource_claim_template, &claim.resource_claim) {
+        (Some(name), None) => (TEMPLATE, name, "/spec/spec"),
+        (None, Some(name)) => (CLAIM, name, "/spec"),
+        // Refused where the claims are wired.
+        _ => return Ok(Some(Vec::new())),
+    };
+    let problem = |message: String| {
+        let place = wish.map_or_else(|| claim_path(set, &claim.name), |wish| wish.path.clone());
+        Failure::from(message).at(place)
+    };
+    if !is_dns_subdomain(name) {
+        return Err(problem(format!("`{name}` is no name of a {kind}")));
+    }
+    if ctx.job().processes_per_node().is_some() {
+        return Ok(None);
+    }
+    match ctx.lookups().get(API, kind, name) {
+        None => Ok(Some(Vec::new())),
+        Some(object) => count::requests(&object, at, config)
+            .map(Some)
+            .map_err(|message| problem(format!("{kind} `{name}`: {message}"))),
+    }
+}
+
+/// Where the runtime has a resource claim of the pods.
+pub(crate) fn claim_path(set: &PodSet, claim: &str) -> String {
+    set.path(&format!("resourceClaims[{claim}]"))
+}

@@ -1,0 +1,22 @@
+//! Where the runtime's author can mend something: paths for warnings and errors.
+
+use crate::contract::{Container, PodSet};
+
+impl PodSet {
+    /// The path of a field of the pods' spec in the runtime, as `volumes[data]`.
+    #[must_use]
+    pub fn path(&self, field: &str) -> String {
+        let name = self.name();
+        format!("spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.{field}")
+    }
+
+    /// The path of a field of one of the containers in the runtime, as `command`.
+    #[must_use]
+    pub fn path_in(&self, container: &Container, field: &str) -> String {
+        let list = match container.is_init() {
+            true => "initContainers",
+            false => "containers",
+        };
+        self.path(&format!("{list}[{}].{field}", container.name()))
+    }
+}
