@@ -106,6 +106,7 @@ pub struct Devices {
 pub struct Failure {
     /// The sentence that the user reads.
     pub message: String,
-    /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`.
+    /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`; one into the
+    /// runtime's metadata begins with `runtime.`, as `runtime.metadata.annotations[example.com/team]`.
     pub field: Option<String>,
 }

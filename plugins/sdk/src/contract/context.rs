@@ -25,8 +25,7 @@ handles! {
         /// The reason of the writes that follow, one sentence for the users of `trainyard explain`; an empty text means
         /// none. It is cut at 1,024 characters.
         fn because(text: &str) = "context.because" context_because(text);
-        /// Tells the user; the TrainJob goes on. `field` is a path into the TrainJob or the runtime, as
-        /// `spec.trainer.command`.
+        /// Tells the user; the TrainJob goes on. `field` is a path as in `failure`.
         fn warn(message: &str, field: Option<&str>) = "context.warn" context_warn(message, field);
         /// Refuses the TrainJob; the call goes on, so that further errors can be told. `field` is as with `warn`.
         fn error(message: &str, field: Option<&str>) = "context.error" context_error(message, field);

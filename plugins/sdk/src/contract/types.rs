@@ -91,7 +91,8 @@ records! {
     Failure {
         /// The sentence that the user reads.
         message: String,
-        /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`.
+        /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`; one into the
+        /// runtime's metadata begins with `runtime.`, as `runtime.metadata.annotations[example.com/team]`.
         field: Option<String>,
     }
 }
