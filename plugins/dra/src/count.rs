@@ -12,8 +12,6 @@ use crate::{
 pub(crate) struct Counted {
     /// The request's name.
     pub(crate) request: String,
-    /// The names of its alternatives, if it has any.
-    pub(crate) alternatives: Vec<String>,
     /// None where it is known only once the pod is scheduled.
     pub(crate) count: Option<u32>,
     /// What the devices are.
@@ -30,29 +28,17 @@ pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<C
     let Some(named) = &one.request else {
         return Ok(requests.to_vec());
     };
-    let (request, alternative) = match named.split_once('/') {
-        Some((request, alternative)) => (request, Some(alternative)),
-        None => (named.as_str(), None),
-    };
-    let has = |counted: &&Counted| {
-        let mut alternatives = counted.alternatives.iter();
-        counted.request == request
-            && alternative.is_none_or(|name| alternatives.any(|known| known == name))
-    };
-    let Some(counted) = requests.iter().find(has) else {
+    let mut of_name = requests.iter().filter(|counted| counted.request == *named);
+    let Some(counted) = of_name.next() else {
         let names: Vec<_> = requests.iter().map(|counted| &*counted.request).collect();
+        // An alternative, as `REQUEST/ALTERNATIVE`, is not for containers to choose: the API server refuses such a pod.
         return Err(format!(
             "uses the request `{named}` of the resource claim `{}`, which has these: {}",
             one.name,
             names.join(", ")
         ));
     };
-    let mut counted = counted.clone();
-    if alternative.is_some() && counted.alternatives.len() > 1 {
-        // The container gets nothing where another alternative is taken.
-        counted.count = None;
-    }
-    Ok(vec![counted])
+    Ok(vec![counted.clone()])
 }
 
 /// Reads the requests at a pointer of a ResourceClaim or ResourceClaimTemplate.
@@ -102,13 +88,6 @@ fn request(object: &Document, at: &str, config: &DraConfig) -> Result<Counted, S
     let same = counts.windows(2).all(|pair| pair.first() == pair.last()) && is_one(&kinds);
     Ok(Counted {
         request: text("name").unwrap_or_default(),
-        alternatives: match object.len(&one_of) {
-            0 => Vec::new(),
-            _ => places
-                .iter()
-                .filter_map(|place| text(&format!("{place}/name")))
-                .collect(),
-        },
         count: counts.first().copied().flatten().filter(|_| same),
         kind: kinds.into_iter().max().unwrap_or(DeviceKind::Unknown),
         classes: places

@@ -114,7 +114,6 @@ fn requests(
     if let Some(Source::Made(policy)) = wish.map(|wish| &wish.source) {
         return Ok(Some(vec![Counted {
             request: policy.request.clone(),
-            alternatives: Vec::new(),
             count: Some(policy.count),
             kind: config.kind(&policy.class),
             classes: vec![policy.class.clone()],

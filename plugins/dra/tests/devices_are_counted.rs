@@ -218,28 +218,6 @@ fn without_the_api_nothing_is_counted_and_that_is_told() {
 }
 
 #[test]
-fn one_alternative_may_not_be_the_one_that_is_taken() {
-    let with = |alternatives: Value| {
-        let outcome = mock()
-            .pod_set("node", |set| {
-                set.ancestor("trainer")
-                    .container("node", |c| c.uses_resource_claim("gpu", Some("a/large")))
-                    .resource_claim("gpu", json!({"resourceClaimTemplateName": "t"}))
-            })
-            .object(template(
-                "t",
-                &json!([{"name": "a", "firstAvailable": alternatives}]),
-            ))
-            .all_phases(&PLUGIN)
-            .unwrap();
-        devices(&outcome, "a").unwrap()["count"].clone()
-    };
-    let gpus = |name: &str| json!({"name": name, "deviceClassName": "gpu.example.com", "count": 4});
-    assert_eq!(with(json!([gpus("large"), gpus("small")])), Value::Null);
-    assert_eq!(with(json!([gpus("large")])), 4);
-}
-
-#[test]
 fn one_resource_claim_under_two_names_is_counted_once() {
     let claim = json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},

@@ -306,8 +306,7 @@ fn lookups(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
 }
 
 fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
-    methods!(instance, "secret-text", handle::SecretText {
-    });
+    methods!(instance, "secret-text", handle::SecretText {});
     methods!(instance, "key-pair", handle::KeyPair {
         "key-pair.private" (encoding: String) -> Resource<handle::SecretText> = key_pair_private(&encoding);
         "key-pair.public" (encoding: String) -> Resource<handle::SecretText> = key_pair_public(&encoding);
