@@ -337,6 +337,34 @@ fn what_a_plugin_added_it_may_write_and_no_other_plugin() {
     );
 }
 
+/// What plugins add is not among the containers of the base, for whoever claims these, and so makes no order with them.
+#[test]
+fn a_claim_on_the_containers_of_the_base_means_none_that_a_plugin_added() {
+    let claim = "pod-sets[*].containers[@base].limits[*]";
+    let plugin = plugin(&manifest("q", &[("writes", claim)]));
+    let creator = common::plugin(&manifest(
+        "p",
+        &[("creates", "pod-sets[*].containers[helper]")],
+    ));
+    let mut created = call(Phase::Transform, &creator);
+    let set = pod_set(&mut created, "node");
+    created
+        .pod_set_add_container(set, "helper", "image")
+        .unwrap();
+    let record = created.finish().record;
+    let mut call = call_over(Phase::Transform, &plugin, record, 2, json!({}));
+    let set = pod_set(&mut call, "node");
+    assert_eq!(call.pod_set_container(set, "helper"), Ok(None));
+    for name in ["node", "side"] {
+        let of_runtime = container(&mut call, "node", name);
+        assert!(call.container_limits(of_runtime).is_ok());
+        call.container_set_limit(of_runtime, "cpu", "1").unwrap();
+    }
+    let node = container(&mut call, "node", "node");
+    let fault = call.container_set_image(node, "x").unwrap_err();
+    assert_eq!(missing_claim(&fault).0, "writes");
+}
+
 /// Whether another plugin's container is there depends on the order, so that only claims that make an order show it.
 #[test]
 fn another_plugins_container_is_in_sight_of_a_claim_only() {

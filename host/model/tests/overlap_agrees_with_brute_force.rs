@@ -46,7 +46,8 @@ type Set = (&'static str, Option<&'static str>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     pod_set: Option<Set>,
-    container: Option<(Field, &'static str)>,
+    /// Its list and name, and whether no plugin added it.
+    container: Option<(Field, &'static str, bool)>,
     field: Field,
     what: What,
 }
@@ -66,9 +67,10 @@ static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
         .into_iter()
         .flat_map(|name| ANCESTORS.map(|ancestor| (name, ancestor)))
         .collect();
-    let containers: Vec<(Field, &str)> = LISTS
+    let containers: Vec<(Field, &str, bool)> = LISTS
         .into_iter()
-        .flat_map(|list| NAMES.map(|name| (list, name)))
+        .flat_map(|list| [(list, true), (list, false)])
+        .flat_map(|(list, is_base)| NAMES.map(|name| (list, name, is_base)))
         .collect();
     let mut out = Vec::new();
     for field in FIELDS {
@@ -77,7 +79,7 @@ static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
             whats = KEYS.map(What::Key).to_vec();
             whats.push(What::Keys);
         }
-        let scopes: Vec<(Option<Set>, Option<(Field, &str)>)> = match field.level() {
+        let scopes: Vec<(Option<Set>, Option<(Field, &str, bool)>)> = match field.level() {
             Level::Job => vec![(None, None)],
             Level::PodSet => sets.iter().map(|set| (Some(*set), None)).collect(),
             Level::Container => sets
@@ -103,7 +105,7 @@ type Values = Option<(&'static str, &'static str)>;
 fn key_means(key: &Key, text: &str, values: Values) -> bool {
     match key {
         Key::Any => true,
-        Key::Set => false,
+        Key::Set | Key::Base => false,
         Key::Literal(literal) => **literal == *text,
         Key::Prefix(prefix) => text.starts_with(&**prefix),
         Key::Variable(variable) => values.is_none_or(|(job, config)| match variable {
@@ -132,8 +134,12 @@ fn means(path: &ClaimPath, place: &Place, values: Values) -> bool {
             list,
             name,
         } => {
-            let (place_list, place_name) = place.container.unwrap();
-            in_sets(pod_sets) && *list == place_list && key_means(name, place_name, values)
+            let (place_list, place_name, is_base) = place.container.unwrap();
+            let is_named = match name {
+                Key::Base => is_base,
+                name => key_means(name, place_name, values),
+            };
+            in_sets(pod_sets) && *list == place_list && is_named
         }
     };
     in_scope
@@ -171,7 +177,8 @@ fn around(create: &ClaimPath) -> BTreeSet<Place> {
             continue;
         };
         let inside = UNIVERSE.iter().filter(|place| {
-            place.pod_set == container.pod_set && place.container == Some((container.field, name))
+            place.pod_set == container.pod_set
+                && place.container == Some((container.field, name, false))
         });
         out.extend(inside.copied());
     }
@@ -192,6 +199,10 @@ fn name() -> impl Strategy<Value = Key> {
     ]
 }
 
+fn container() -> impl Strategy<Value = Key> {
+    prop_oneof![6 => name(), 1 => Just(Key::Base)]
+}
+
 fn pod_sets() -> impl Strategy<Value = PodSets> {
     prop_oneof![
         2 => name().prop_map(PodSets::Named),
@@ -203,7 +214,11 @@ fn path_of(
     fields: Vec<Field>,
     key: impl Strategy<Value = Key> + Clone + 'static,
 ) -> impl Strategy<Value = ClaimPath> {
-    let scope = (pod_sets(), prop::sample::select(LISTS.to_vec()), name());
+    let scope = (
+        pod_sets(),
+        prop::sample::select(LISTS.to_vec()),
+        container(),
+    );
     (prop::sample::select(fields), scope, key).prop_map(|(field, (pod_sets, list, name), key)| {
         ClaimPath {
             scope: match field.level() {
@@ -335,7 +350,7 @@ fn any_path() -> impl Strategy<Value = ClaimPath> {
         field,
         sets,
         prop::sample::select(LISTS.to_vec()),
-        any_key(),
+        prop_oneof![6 => any_key(), 1 => Just(Key::Base)],
         key,
     )
         .prop_map(|(field, pod_sets, list, name, key)| ClaimPath {
@@ -377,6 +392,10 @@ fn what_is_no_path_is_refused_with_what_is_wrong() {
         ("pod-sets[@@a].volumes[a]", "an ancestor is"),
         ("pod-sets[@a*].volumes[a]", "an ancestor is"),
         ("pod-sets[a].containers[#].image", "the set of keys"),
+        (
+            "pod-sets[a].containers[@trainer].image",
+            "there is no other name with `@`",
+        ),
         ("pod-sets[a].containers.image", "needs a key"),
         (
             "pod-sets[a].containers[b].volumes[c]",

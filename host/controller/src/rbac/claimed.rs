@@ -32,7 +32,7 @@ impl<'c> Claimed<'c> {
         let (text, is_prefix) = match key? {
             Key::Literal(text) => (text, false),
             Key::Prefix(text) => (text, true),
-            Key::Any | Key::Set | Key::Variable(_) => return None,
+            Key::Any | Key::Set | Key::Variable(_) | Key::Base => return None,
         };
         let (version_and_kind, name) = text.rsplit_once('/')?;
         let (api_version, kind) = version_and_kind.rsplit_once('/')?;

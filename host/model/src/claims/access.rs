@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ClaimPath, Compiled, Grant, Key, PodSets, Scope, Touch, Variable};
-use crate::record::{ContainerId, Field, PlaceScope, Record};
+use crate::record::{ContainerId, Field, Owner, PlaceScope, Record};
 
 /// The values of a call's variables.
 #[derive(Clone, Debug)]
@@ -160,7 +160,9 @@ impl Access {
                 in_set & self.claims.in_container,
                 |path| match &path.scope {
                     Scope::Container { list, name, .. } => {
+                        let is_added = matches!(container.home, Owner::Plugin(_));
                         *list == container.list
+                            && !(is_added && *name == Key::Base)
                             && name.matches(&container.name, self.variables.of_key(name))
                     }
                     _ => false,

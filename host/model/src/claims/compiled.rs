@@ -194,7 +194,7 @@ fn possible_member(path: &ClaimPath) -> Option<String> {
         Key::Literal(member) => path.field.raw_member_problem(member),
         Key::Prefix(prefix) => path.field.raw_prefix_problem(prefix),
         Key::Set => Some("raw members are read one by one".to_owned()),
-        Key::Any | Key::Variable(_) => None,
+        Key::Any | Key::Variable(_) | Key::Base => None,
     }
 }
 

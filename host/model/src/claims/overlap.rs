@@ -9,7 +9,8 @@ impl Key {
         match (self, other) {
             (Self::Set, Self::Set) => true,
             (Self::Set, _) | (_, Self::Set) => false,
-            (Self::Any | Self::Variable(_), _) | (_, Self::Any | Self::Variable(_)) => true,
+            (Self::Any | Self::Variable(_) | Self::Base, _)
+            | (_, Self::Any | Self::Variable(_) | Self::Base) => true,
             (Self::Literal(a), Self::Literal(b)) => a == b,
             (Self::Literal(key), Self::Prefix(prefix))
             | (Self::Prefix(prefix), Self::Literal(key)) => key.starts_with(&**prefix),
@@ -23,7 +24,7 @@ impl Key {
         match (self, other) {
             (Self::Set, Self::Set) => true,
             (Self::Set, _) | (_, Self::Set) => false,
-            (Self::Any, _) => true,
+            (Self::Any, _) | (Self::Base, Self::Base) => true,
             (Self::Variable(a), Self::Variable(b)) => a == b,
             (Self::Literal(a), Self::Literal(b)) => a == b,
             (Self::Prefix(prefix), Self::Literal(text) | Self::Prefix(text)) => {
@@ -33,11 +34,12 @@ impl Key {
         }
     }
 
-    /// Whether it means the key `key`; a variable is compared by `value`.
+    /// Whether it means the key `key`; a variable is compared by `value`. [`Self::Base`] may mean any name: who asks knows which
+    /// containers plugins added.
     #[must_use]
     pub fn matches(&self, key: &str, value: Option<&str>) -> bool {
         match self {
-            Self::Any => true,
+            Self::Any | Self::Base => true,
             Self::Set => false,
             Self::Literal(text) => **text == *key,
             Self::Prefix(prefix) => key.starts_with(&**prefix),
@@ -54,7 +56,8 @@ impl Key {
             Self::Literal(_) | Self::Set => (0, 0),
             Self::Prefix(prefix) => (1, usize::MAX - prefix.len()),
             Self::Variable(_) => (2, 0),
-            Self::Any => (3, 0),
+            Self::Base => (3, 0),
+            Self::Any => (4, 0),
         };
         if width(other) < width(self) {
             other.clone()
@@ -224,7 +227,9 @@ impl ClaimPath {
         else {
             return false;
         };
-        *list == self.field
+        // What a plugin adds is none of those that no plugin added.
+        *name != Key::Base
+            && *list == self.field
             && mine.overlaps(pod_sets)
             && self.key.as_ref().is_none_or(|key| key.overlaps(name))
     }

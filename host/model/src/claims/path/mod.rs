@@ -1,6 +1,7 @@
 //! The language of claims: paths into the record, keyed as in server-side apply.
 //!
 //! `labels[KEY]`, `pod-sets[P].volumes[KEY]`, `pod-sets[P].containers[C].env[KEY]`, where `P` is a name or `@ancestor`.
+//! The containers that no plugin added are `containers[@base]`: those of the base record, whatever their names.
 //! A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys (`#`), or a variable (`$job`,
 //! `$config./pointer`). It is quoted (`"a]b"`) where it holds a bracket, a quote or a blank, or begins like a variable.
 
@@ -37,6 +38,8 @@ pub enum Key {
     Prefix(Box<str>),
     /// One key, known per TrainJob.
     Variable(Variable),
+    /// Every container that no plugin added. Stands for the name of a container alone.
+    Base,
 }
 
 /// Which pod sets.
@@ -149,6 +152,7 @@ impl fmt::Display for Key {
         match self {
             Self::Any => f.write_str("*"),
             Self::Set => f.write_str("#"),
+            Self::Base => f.write_str("@base"),
             Self::Literal(text) => write_literal(f, text),
             Self::Prefix(text) => write!(f, "{text}*"),
             Self::Variable(Variable::Job) => f.write_str("$job"),

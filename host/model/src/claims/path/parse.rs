@@ -50,7 +50,7 @@ fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), 
             let scope = Scope::Container {
                 pod_sets,
                 list: field,
-                name: name.name(path)?,
+                name: name.container(path)?,
             };
             Ok((scope, named(Level::Container, &inner, path)?, inner_key))
         }
@@ -122,6 +122,18 @@ impl RawKey {
                 "`#` is the set of keys, which holds nothing; `*` means every one",
             )),
             key => Ok(key),
+        }
+    }
+
+    /// As the name of a container: `@base` means all that no plugin added.
+    fn container(self, path: &str) -> Result<Key, PathError> {
+        match &self {
+            Self::Plain(text) if text == "@base" => Ok(Key::Base),
+            Self::Plain(text) if text.starts_with('@') => Err(syntax(
+                path,
+                "of containers, `@base` means those that no plugin added; there is no other name with `@`",
+            )),
+            _ => self.name(path),
         }
     }
 
