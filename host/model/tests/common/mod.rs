@@ -14,6 +14,7 @@
 
 pub mod manual;
 pub mod methods;
+pub mod plans;
 pub mod wit;
 
 use std::sync::Arc;

@@ -1,0 +1,257 @@
+//! Two plugins that write one place are refused when they are loaded, by both claims and their meeting place; where one TrainJob's values make
+//! it one place, that TrainJob is.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
+use serde_json::json;
+use trainyard_model::plan::{Generation, PlanError};
+
+use crate::common::plans::{C, apart, errors, of, of_with, planned};
+
+#[test]
+fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() {
+    let command = format!("{C}.command");
+    let both = || {
+        [
+            of("flux", &[("writes", &command)]),
+            of(
+                "profiler",
+                &[("writes", "pod-sets[*].containers[*].command")],
+            ),
+        ]
+    };
+    let [error] = &errors(both())[..] else {
+        panic!()
+    };
+    assert_eq!(
+        *error,
+        format!(
+            "plugins `flux` and `profiler` both write `{command}` (`flux` claims `{command}`, `profiler` claims `pod-sets[*].containers[*].command`): declare `after` in the manifest of one, or set `after`, `excludes` or `disabled` for one in the policy file"
+        )
+    );
+    let creates = ("creates", "pod-sets[*].containers[x]");
+    assert!(errors([of("a", &[creates]), of("b", &[creates])])[0].contains("both write"));
+    let object = ("writes", "objects[v1/ConfigMap/-a*]");
+    assert!(
+        errors([
+            of("a", &[object]),
+            of("b", &[("writes", "objects[v1/ConfigMap/-abc]")])
+        ])[0]
+            .contains("objects")
+    );
+}
+
+#[test]
+fn a_conflict_names_the_place_where_the_claims_meet() {
+    for (a, b, place) in [
+        ("labels[te*]", "labels[team]", "labels[team]"),
+        ("labels[*]", "labels[te*]", "labels[te*]"),
+        (
+            "pod-sets[@trainer].volumes[*]",
+            "pod-sets[node].volumes[v*]",
+            "pod-sets[node].volumes[v*]",
+        ),
+        (
+            "pod-sets[@trainer].containers[*].env[A_*]",
+            "pod-sets[*].containers[node].env[A_B*]",
+            "pod-sets[@trainer].containers[node].env[A_B*]",
+        ),
+        (
+            "pod-sets[*].containers[*].mounts[/dev/shm/]",
+            "pod-sets[*].containers[*].mounts[/dev/*]",
+            "pod-sets[*].containers[*].mounts[/dev/shm]",
+        ),
+    ] {
+        for (x, y) in [(a, b), (b, a)] {
+            let [error] = &errors([of("x", &[("writes", x)]), of("y", &[("writes", y)])])[..]
+            else {
+                panic!("{x} and {y}")
+            };
+            assert!(error.contains(&format!("both write `{place}`")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn two_spellings_of_one_mount_path_are_one_path() {
+    let mounts = |path: &str| format!("pod-sets[*].containers[node].mounts[{path}]");
+    for path in [
+        "/dev/shm/",
+        "//dev/shm",
+        "/dev/./shm",
+        "/x/../dev/shm",
+        "/dev//sh*",
+    ] {
+        let one = of("a", &[("writes", &mounts(path))]);
+        let other = of("b", &[("writes", &mounts("/dev/shm"))]);
+        assert!(
+            errors([one, other])[0].contains("mounts[/dev/shm]"),
+            "{path}"
+        );
+    }
+    let variable = of("a", &[("writes", &mounts("$config./path"))]);
+    let literal = of("b", &[("writes", &mounts("/data"))]);
+    let generation = Generation::new([variable, literal]).unwrap();
+    planned(&generation, &["a", "b"], &json!({"path": "/data/"})).unwrap_err();
+    planned(&generation, &["a", "b"], &json!({"path": "/data/x"})).unwrap();
+}
+
+#[test]
+fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
+    let of = |name: &str, when: &str| {
+        let node_sets = json!([{"podSet": name, "when": "/on"}]);
+        of_with(
+            name,
+            &[],
+            json!({"activeWhen": when, "nodeSets": node_sets}),
+        )
+    };
+    let [error] = &errors([of("a", "plugins"), of("mpi", "mlPolicy.mpi")])[..] else {
+        panic!()
+    };
+    assert!(
+        error.starts_with("plugins `a` and `mpi` both have `nodeSets`"),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("or set `excludes` or `disabled` for one in the policy file"),
+        "{error}"
+    );
+    Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
+    let without = of_with("a", &[], json!({}));
+    Generation::new([without, of("mpi", "mlPolicy.mpi")]).unwrap();
+}
+
+#[test]
+fn members_of_one_union_are_no_conflict_and_one_switch_is_one_plugin() {
+    let write = [("writes", "labels[x]")];
+    let torch = of_with("torch", &write, json!({"activeWhen": "mlPolicy.torch"}));
+    let jax = of_with("jax", &write, json!({"activeWhen": "mlPolicy.jax"}));
+    let own = of_with("own", &write, json!({"activeWhen": "mlPolicy.plugin"}));
+    let second = of_with("second", &write, json!({"activeWhen": "mlPolicy.plugin"}));
+    Generation::new([torch.clone(), jax, own, second]).unwrap();
+    let other = of_with("torch-too", &[], json!({"activeWhen": "mlPolicy.torch"}));
+    let [error] = &errors([torch.clone(), other])[..] else {
+        panic!()
+    };
+    assert_eq!(
+        *error,
+        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: leave one out, or disable it in the policy file"
+    );
+    assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
+}
+
+#[test]
+fn variables_clash_for_the_job_that_makes_them_one_path() {
+    let variable = of(
+        "a",
+        &[(
+            "writes",
+            "pod-sets[*].containers[node].mounts[$config./path]",
+        )],
+    );
+    let literal = of(
+        "b",
+        &[("writes", "pod-sets[*].containers[*].mounts[/data]")],
+    );
+    let generation = Generation::new([variable, literal]).unwrap();
+    assert_eq!(
+        planned(&generation, &["a", "b"], &json!({"path": "/ssh"})).unwrap(),
+        ["a", "b"]
+    );
+    assert_eq!(
+        planned(&generation, &["a", "b"], &json!({})).unwrap(),
+        ["a", "b"],
+        "without a value it means nothing"
+    );
+    assert_eq!(
+        planned(&generation, &["a"], &json!({"path": "/data"})).unwrap(),
+        ["a"],
+        "b is not active"
+    );
+    let clash = planned(&generation, &["a", "b"], &json!({"path": "/data"})).unwrap_err();
+    let conflict = PlanError::Conflict {
+        first: "a".into(),
+        first_claim: "pod-sets[*].containers[node].mounts[$config./path]".to_owned(),
+        second: "b".into(),
+        second_claim: "pod-sets[*].containers[*].mounts[/data]".to_owned(),
+        place: "pod-sets[*].containers[node].mounts[/data]".to_owned(),
+    };
+    assert_eq!(clash, [conflict]);
+    let [possible] = &generation.possible_clashes()[..] else {
+        panic!()
+    };
+    assert_eq!(
+        possible.to_string(),
+        "a writes `pod-sets[*].containers[node].mounts[$config./path]`, b writes `pod-sets[*].containers[*].mounts[/data]`: a TrainJob for which they are one place is refused"
+    );
+}
+
+#[test]
+fn a_variable_in_any_place_of_a_path_is_compared_by_value() {
+    let of_job = |path: &str| of("a", &[("writes", path)]);
+    for (path, other, clashes) in [
+        (
+            "pod-sets[$job].volumes[v]",
+            "pod-sets[llama].volumes[v]",
+            true,
+        ),
+        (
+            "pod-sets[$job].volumes[v]",
+            "pod-sets[node].volumes[v]",
+            false,
+        ),
+        (
+            "pod-sets[*].containers[$job].image",
+            "pod-sets[*].containers[lla*].image",
+            true,
+        ),
+        (
+            "pod-sets[*].containers[$job].image",
+            "pod-sets[*].containers[node].image",
+            false,
+        ),
+        ("labels[$job]", "labels[$job]", true),
+    ] {
+        let generation = Generation::new([of_job(path), of("b", &[("writes", other)])]).unwrap();
+        assert_eq!(generation.possible_clashes().len(), 1, "{path}");
+        assert_eq!(
+            planned(&generation, &["a", "b"], &json!({})).is_err(),
+            clashes,
+            "{path} and {other}"
+        );
+    }
+}
+
+#[test]
+fn plugins_that_are_kept_apart_are_in_no_conflict_and_in_no_train_job_together() {
+    let writes = [("writes", "labels[x]")];
+    assert_eq!(errors([of("a", &writes), of("b", &writes)]).len(), 1);
+    for (a, b) in [
+        (apart("a", &writes, &["b"]), of("b", &writes)),
+        (of("a", &writes), apart("b", &writes, &["a"])),
+    ] {
+        let generation = Generation::new([a, b]).unwrap();
+        assert_eq!(generation.edges(), []);
+        assert_eq!(generation.excluded(), [("a".into(), "b".into())]);
+        for alone in ["a", "b"] {
+            assert_eq!(planned(&generation, &[alone], &json!({})).unwrap(), [alone]);
+        }
+        let refused = planned(&generation, &["a", "b"], &json!({})).unwrap_err();
+        let said: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "plugins `a` and `b` are both active, and the policy file excludes one where the other is: switch one off in the runtime, or take it out of `excludes`"
+            ]
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Plugins that depend on each other in a cycle are refused when they are loaded, and the cycle is shown.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
+use serde_json::{Value, json};
+use trainyard_model::plan::{Generation, PlanError};
+
+use crate::common::plans::{apart, errors, of, of_with, order};
+
+/// Each reads the names of all containers and adds one: an order that is declared says who sees whom.
+#[test]
+fn a_declared_order_breaks_the_cycle_of_two_that_list_and_add_containers() {
+    for list in ["containers", "init-containers"] {
+        for read in ["#", "*"] {
+            let adder = |name: &str, more: Value| {
+                let reads = format!("pod-sets[*].{list}[{read}]");
+                let creates = format!("pod-sets[@trainer].{list}[of-{name}]");
+                of_with(name, &[("reads", &reads), ("creates", &creates)], more)
+            };
+            let [error] = &errors([adder("a", json!({})), adder("b", json!({}))])[..] else {
+                panic!()
+            };
+            assert!(error.contains("depend on each other in a cycle"), "{error}");
+            for way_out in [
+                "context.base",
+                "declare `after`",
+                "`excludes`",
+                "`disabled`",
+            ] {
+                assert!(error.contains(way_out), "{error}");
+            }
+            let declared = adder("a", json!({"after": ["b"]}));
+            assert_eq!(order([declared, adder("b", json!({}))]), ["b", "a"]);
+        }
+    }
+    // What is in the other's container is another path.
+    let looker = of_with(
+        "a",
+        &[
+            ("reads", "pod-sets[*].containers[of-b].image"),
+            ("creates", "pod-sets[*].containers[of-a]"),
+        ],
+        json!({"before": ["b"]}),
+    );
+    let other = of("b", &[("creates", "pod-sets[*].containers[of-b]")]);
+    assert_eq!(errors([looker, other]).len(), 1);
+}
+
+#[test]
+fn declarations_against_each_other_are_a_cycle() {
+    let a = of_with("a", &[("writes", "labels[x]")], json!({"after": ["z"]}));
+    let z = of_with("z", &[("writes", "labels[x]")], json!({"after": ["a"]}));
+    let [error] = &errors([a, z])[..] else {
+        panic!()
+    };
+    assert_eq!(
+        *error,
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; take a declared order back, or set `excludes` or `disabled` for one in the policy file"
+    );
+}
+
+#[test]
+fn a_cycle_is_refused_and_shown_once() {
+    let reads_writes = |name, read, write| of(name, &[("reads", read), ("writes", write)]);
+    let three = [
+        reads_writes("a", "labels[c]", "labels[a]"),
+        reads_writes("b", "labels[a]", "labels[b]"),
+        reads_writes("c", "labels[b]", "labels[c]"),
+        reads_writes("apart", "labels[a]", "labels[d]"),
+    ];
+    assert_eq!(
+        errors(three),
+        [
+            "these plugins depend on each other in a cycle: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`; read from the base record (`context.base`), which needs no claim, declare `after` between two that both write, or both add containers, there, or set `excludes` or `disabled` for one in the policy file"
+        ]
+    );
+}
+
+#[test]
+fn a_cycle_that_needs_two_members_of_one_union_never_comes_up() {
+    let ml = |name, when, read, write| {
+        of_with(
+            name,
+            &[("reads", read), ("writes", write)],
+            json!({"activeWhen": when}),
+        )
+    };
+    let two = || {
+        [
+            ml("torch", "mlPolicy.torch", "labels[x]", "labels[t]"),
+            ml("jax", "mlPolicy.jax", "labels[t]", "labels[j]"),
+            of("x", &[("reads", "labels[j]"), ("writes", "labels[x]")]),
+        ]
+    };
+    Generation::new(two()).unwrap();
+    let [torch, _, x] = two();
+    let own = ml("jax", "podGroupPolicy.jax", "labels[t]", "labels[j]");
+    assert_eq!(errors([torch, own, x]).len(), 1, "of two unions they meet");
+}
+
+#[test]
+fn a_cycle_through_plugins_that_are_kept_apart_is_none() {
+    let link = |name: &str, reads: &str, writes: &str, excludes: &[&str]| {
+        apart(name, &[("reads", reads), ("writes", writes)], excludes)
+    };
+    let ring = |excludes: &[&str]| {
+        [
+            link("a", "labels[d]", "labels[a]", excludes),
+            link("b", "labels[a]", "labels[b]", &[]),
+            link("c", "labels[b]", "labels[c]", &[]),
+            link("d", "labels[c]", "labels[d]", &[]),
+        ]
+    };
+    assert_eq!(errors(ring(&[])).len(), 1);
+    // Its neighbors, and one that it shares no path with.
+    for excluded in ["b", "c", "d"] {
+        Generation::new(ring(&[excluded])).unwrap();
+    }
+}
+
+/// As many pairs as there can be, in cycles that none of them opens: searching ends, and what is found is a cycle.
+#[test]
+fn many_plugins_that_are_kept_apart_in_pairs_are_searched_in_bounds() {
+    let name = |at: usize| format!("p{at:02}");
+    let ring = (0..64).map(|at| {
+        let (reads, writes) = (
+            format!("labels[{at}]"),
+            format!("labels[{}]", (at + 1) % 64),
+        );
+        let excludes = if at < 32 {
+            vec![name(at + 32)]
+        } else {
+            Vec::new()
+        };
+        let excludes: Vec<_> = excludes.iter().map(String::as_str).collect();
+        apart(
+            &name(at),
+            &[("reads", &reads), ("writes", &writes)],
+            &excludes,
+        )
+    });
+    // Whether it is told apart or not, it is a cycle of all or none.
+    if let Err(errors) = Generation::new(ring) {
+        assert!(
+            errors
+                .iter()
+                .all(|error| matches!(error, PlanError::Cycle { .. }))
+        );
+    }
+}

@@ -1,0 +1,361 @@
+//! The policies of the reference have the order that the design gives them, one machine learning policy with one gang policy or none,
+//! without a conflict or a cycle and in whatever order they are loaded. A plugin that meets one of them has its ways out.
+//!
+//! The manifests are those of plugins/; of a policy that is not there yet, the one that tests/manifests/ has.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
+use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use trainyard_model::{
+    plan::{Because, Generation},
+    plugin::{Plugin, Settings},
+};
+
+use crate::common::{
+    manifest,
+    plans::{errors, of, planned},
+    plugin, plugin_under, with,
+};
+
+/// The policies of the design, in the order that it gives them as far as they can be active together.
+const POLICIES: [&str; 9] = [
+    "coscheduling",
+    "dra",
+    "flux",
+    "jax",
+    "mpi",
+    "torch",
+    "train-job-status",
+    "volcano",
+    "xgboost",
+];
+
+/// The files of manifests in a folder, by the names of their plugins.
+fn manifests(folder: &str, of: fn(PathBuf) -> PathBuf) -> BTreeSet<(String, PathBuf)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(folder);
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let named = files.map(|path| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, of(path))
+    });
+    named.filter(|(_, file)| file.is_file()).collect()
+}
+
+fn real() -> BTreeSet<(String, PathBuf)> {
+    manifests("plugins", |folder| folder.join("manifest.json"))
+}
+
+fn written() -> BTreeSet<(String, PathBuf)> {
+    manifests("tests/manifests", |file| file)
+}
+
+/// What the SDK's macro adds, for all that matters to an order.
+fn whole(manifest: &str) -> Value {
+    let parts =
+        json!({"version": "0.1.0", "contract": "1.0.0", "phases": ["transform", "build", "check"]});
+    with(serde_json::from_str(manifest).unwrap(), parts)
+}
+
+fn policies() -> Vec<Arc<Plugin>> {
+    let files = real().into_iter().chain(written());
+    files
+        .map(|(_, file)| plugin(&whole(&fs::read_to_string(file).unwrap())))
+        .collect()
+}
+
+fn policy(name: &str) -> Arc<Plugin> {
+    let mut all = policies().into_iter();
+    all.find(|plugin| &*plugin.id.name == name).unwrap()
+}
+
+#[test]
+fn each_policy_has_one_manifest() {
+    let names = |files: BTreeSet<(String, PathBuf)>| -> BTreeSet<String> {
+        files.into_iter().map(|(name, _)| name).collect()
+    };
+    let (real, written) = (names(real()), names(written()));
+    let twice: Vec<_> = real.intersection(&written).collect();
+    assert!(
+        twice.is_empty(),
+        "plugins/ has {twice:?} now: take its manifest out of tests/manifests/"
+    );
+    let all: BTreeSet<_> = real.union(&written).map(String::as_str).collect();
+    assert_eq!(all, BTreeSet::from(POLICIES));
+    for (name, plugin) in all.iter().zip(
+        policies()
+            .iter()
+            .map(|p| p.id.name.clone())
+            .collect::<BTreeSet<_>>(),
+    ) {
+        assert_eq!(
+            *name, &*plugin,
+            "a manifest has the name of its file or folder"
+        );
+    }
+}
+
+/// One machine learning policy with one gang policy or none, and what is beside both; and their order.
+fn combinations() -> Vec<Vec<&'static str>> {
+    let gangs = [None, Some("coscheduling"), Some("volcano")];
+    let mut all = Vec::new();
+    for ml in ["", "torch", "jax", "xgboost", "mpi", "flux"] {
+        for gang in gangs {
+            let first = gang.filter(|gang| *gang == "coscheduling");
+            let last = gang.filter(|gang| *gang == "volcano");
+            let (before, after) = match ml {
+                "" => (None, None),
+                "xgboost" => (None, Some(ml)),
+                _ => (Some(ml), None),
+            };
+            let order = [
+                first,
+                Some("dra"),
+                before,
+                Some("train-job-status"),
+                last,
+                after,
+            ];
+            all.push(order.into_iter().flatten().collect());
+        }
+    }
+    all
+}
+
+#[test]
+fn every_combination_has_the_order_of_the_design() {
+    let generation = Generation::new(policies()).unwrap();
+    let config = json!({"sshAuthMountPath": "/root/.ssh"});
+    let combinations = combinations();
+    assert_eq!(combinations.len(), 18);
+    for order in combinations {
+        assert_eq!(planned(&generation, &order, &config).unwrap(), order);
+        // And without what is active by itself.
+        let some: Vec<_> = order.iter().filter(|name| **name != "dra").collect();
+        assert_eq!(
+            planned(&generation, &some, &config).unwrap().len(),
+            some.len()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_load_order_changes_nothing(shuffled in Just(policies()).prop_shuffle()) {
+        let (sorted, generation) = (Generation::new(policies()).unwrap(), Generation::new(shuffled).unwrap());
+        prop_assert_eq!(generation.edges(), sorted.edges());
+        prop_assert_eq!(generation.overview(), sorted.overview());
+        prop_assert_eq!(generation.possible_clashes(), sorted.possible_clashes());
+        let config = json!({"sshAuthMountPath": "/root/.ssh"});
+        for order in combinations() {
+            prop_assert_eq!(planned(&generation, &order, &config).unwrap(), order);
+        }
+    }
+}
+
+/// A plugin that is switched on beside any policy.
+fn tuner(claim: &str, more: Value) -> Value {
+    with(manifest("tuner", &[("writes", claim)]), more)
+}
+
+const PET: &str = "pod-sets[*].containers[*].env[PET_*]";
+
+#[test]
+fn two_that_claim_the_same_variables_are_refused_with_both_claims_and_their_meeting_place() {
+    let other = "pod-sets[@trainer].containers[node].env[PET_*]";
+    let [error] = &errors([policy("torch"), plugin(&tuner(other, json!({})))])[..] else {
+        panic!()
+    };
+    assert_eq!(
+        *error,
+        format!(
+            "plugins `torch` and `tuner` both write `{other}` (`torch` claims `{PET}`, `tuner` claims `{other}`): declare `after` in the manifest of one, or set `after`, `excludes` or `disabled` for one in the policy file"
+        )
+    );
+    // Two vendors' plugins beside any policy, too.
+    let two = [
+        of("tuner", &[("writes", PET)]),
+        of("profiler", &[("writes", PET)]),
+    ];
+    assert!(errors(two)[0].contains(&format!("both write `{PET}`")));
+}
+
+#[test]
+fn each_way_out_of_a_conflict_works() {
+    let names = ["torch", "tuner"];
+    let accepted = |tuner: Arc<Plugin>| Generation::new([policy("torch"), tuner]).unwrap();
+    let under = |settings: Settings| plugin_under(&tuner(PET, json!({})), settings);
+    let of_operator = |list: fn(&mut Settings) -> &mut Vec<String>| {
+        let mut settings = Settings::built_in();
+        list(&mut settings).push("torch".to_owned());
+        under(settings)
+    };
+    let none = json!({});
+    for (tuner, order) in [
+        (plugin(&tuner(PET, json!({"after": ["torch"]}))), names),
+        (
+            plugin(&tuner(PET, json!({"before": ["torch"]}))),
+            ["tuner", "torch"],
+        ),
+        (of_operator(|settings| &mut settings.after), names),
+        (
+            of_operator(|settings| &mut settings.before),
+            ["tuner", "torch"],
+        ),
+        // What is apart needs no order.
+        (
+            plugin(&tuner("pod-sets[*].containers[*].env[TUNER_*]", json!({}))),
+            names,
+        ),
+        (
+            plugin(&tuner("pod-sets[*].containers[*].env[PETS_*]", json!({}))),
+            names,
+        ),
+    ] {
+        assert_eq!(planned(&accepted(tuner), &names, &none).unwrap(), order);
+    }
+    let apart = accepted(of_operator(|settings| &mut settings.excludes));
+    for alone in names {
+        assert_eq!(planned(&apart, &[alone], &none).unwrap(), [alone]);
+    }
+    let refused = planned(&apart, &names, &none).unwrap_err();
+    assert!(
+        refused[0]
+            .to_string()
+            .contains("`torch` and `tuner` are both active")
+    );
+    // One that is switched on by another member of the union never meets it.
+    let own = plugin(&tuner(PET, json!({"activeWhen": "mlPolicy.plugin"})));
+    assert_eq!(
+        planned(&accepted(own), &["tuner"], &none).unwrap(),
+        ["tuner"]
+    );
+}
+
+#[test]
+fn a_configuration_that_makes_two_meet_refuses_that_train_job_alone() {
+    let by_config = "pod-sets[*].containers[*].env[$config./variable]";
+    let tuner = plugin(&tuner(by_config, json!({})));
+    let generation = Generation::new([policy("torch"), tuner]).unwrap();
+    let names = ["torch", "tuner"];
+    for fine in [
+        json!({"variable": "TUNER"}),
+        json!({"variable": "PET"}),
+        json!({}),
+    ] {
+        assert_eq!(planned(&generation, &names, &fine).unwrap(), names);
+    }
+    let meets = json!({"variable": "PET_NNODES"});
+    let refused = planned(&generation, &names, &meets).unwrap_err();
+    let [error] = &refused[..] else { panic!() };
+    let error = error.to_string();
+    for part in [
+        PET,
+        by_config,
+        "both write `pod-sets[*].containers[*].env[PET_NNODES]`",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    // Where only one of the two is active, the same configuration is fine.
+    assert_eq!(planned(&generation, &["tuner"], &meets).unwrap(), ["tuner"]);
+    assert_eq!(generation.possible_clashes().len(), 1);
+}
+
+#[test]
+fn the_overview_shows_members_that_stand_in_for_each_other_side_by_side() {
+    let generation = Generation::new(policies()).unwrap();
+    let lines: Vec<Vec<String>> = generation
+        .overview()
+        .into_iter()
+        .map(|line| {
+            line.into_iter()
+                .map(|slot| slot.names.join(" | "))
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            vec![
+                "coscheduling",
+                "dra",
+                "flux | jax | mpi | torch",
+                "train-job-status",
+                "volcano"
+            ],
+            vec![
+                "coscheduling",
+                "dra",
+                "train-job-status",
+                "volcano",
+                "xgboost"
+            ],
+        ]
+    );
+    let none = Generation::new([of("b", &[]), of("a", &[])])
+        .unwrap()
+        .overview();
+    assert_eq!(none.len(), 1);
+    assert_eq!(
+        none[0]
+            .iter()
+            .map(|slot| slot.names.join(""))
+            .collect::<String>(),
+        "ab"
+    );
+}
+
+#[test]
+fn only_the_ssh_path_of_mpi_may_clash_among_the_policies_of_the_design() {
+    let generation = Generation::new(policies()).unwrap();
+    let clashes = generation.possible_clashes();
+    assert!(
+        clashes
+            .iter()
+            .all(|clash| &*clash.first == "mpi" && &*clash.second == "train-job-status"),
+        "{clashes:?}"
+    );
+    assert!(!clashes.is_empty());
+    let config = json!({"sshAuthMountPath": "/var/run/secrets/kubeflow/trainer"});
+    let refused = planned(&generation, &["mpi", "train-job-status"], &config).unwrap_err();
+    assert!(
+        refused[0]
+            .to_string()
+            .contains("`mpi` and `train-job-status` both write"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn edges_say_why() {
+    let generation = Generation::new(policies()).unwrap();
+    let because = |first: &str, then: &str| {
+        let edge = generation
+            .edges()
+            .iter()
+            .find(|edge| &*edge.first == first && &*edge.then == then);
+        edge.map(|edge| edge.because.clone())
+    };
+    let Some(Because::Path { path, .. }) = because("dra", "torch") else {
+        panic!()
+    };
+    assert_eq!(path, "pod-sets[@trainer].devices[*]");
+    assert_eq!(because("torch", "dra"), None);
+    assert_eq!(because("torch", "flux"), None, "they never meet");
+}
