@@ -2,6 +2,7 @@
 
 mod a_bundle_replays;
 mod a_controller_stops_when_it_is_told;
+mod bundle;
 mod cases_render_as_expected;
 mod components_of_every_contract_still_run;
 mod errors_name_the_field_that_was_written;
@@ -10,6 +11,7 @@ mod explain_names_who_set_a_field;
 mod layers_are_kept;
 mod links_lead_to_files;
 mod live_train_jobs_are_explained_by_their_snapshot;
+mod made_up_bundles_are_refused;
 mod nothing_hidden_is_printed;
 mod output_is_for_pipes;
 mod output_is_stable;

@@ -35,7 +35,6 @@ pub(crate) struct Recording {
 impl Recording {
     /// Notes what a TrainJob was rendered from and what it became.
     pub(crate) fn of(written: &Written<'_>, rendered: &Rendered) -> Self {
-        let text = |value: &Value| (value.to_string() + "\n").into_bytes();
         let active = rendered.plan.iter();
         Self {
             namespace: written.namespace.to_owned(),
@@ -51,6 +50,11 @@ impl Recording {
             ],
         }
     }
+}
+
+/// A value as a bundle has it.
+pub(crate) fn text(value: &Value) -> Vec<u8> {
+    (value.to_string() + "\n").into_bytes()
 }
 
 /// What a TrainJob became, as one list.

@@ -149,6 +149,11 @@ impl PluginEntry {
         }
     }
 
+    /// Whether it ran under the grants of a built-in plugin.
+    pub(crate) const fn is_built_in(&self) -> bool {
+        self.grants.is_none()
+    }
+
     /// The limits of its calls.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write as _,
+    io::{Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -34,6 +34,12 @@ pub(crate) enum PackError {
         /// How many.
         count: usize,
     },
+    /// Something else is there.
+    #[error("{path}: is there and is not a bundle; give a name that is free, or that of a bundle to replace", path = .path.display())]
+    InTheWay {
+        /// What is there.
+        path: PathBuf,
+    },
     /// The file system says no.
     #[error("{path}: can't be written: {error}", path = .path.display())]
     Write {
@@ -44,8 +50,8 @@ pub(crate) enum PackError {
     },
 }
 
-/// Writes a bundle of these files, which the index is completed with. An older file of that name is replaced once the new one is
-/// whole.
+/// Writes a bundle of these files, which the index is completed with. A bundle of that name is replaced once the new one is
+/// whole; nothing else is.
 pub(crate) fn pack(
     path: &Path,
     mut index: Index,
@@ -77,6 +83,11 @@ pub(crate) fn pack(
         path: path.to_owned(),
         error,
     };
+    if !is_free(path).map_err(failed)? {
+        return Err(PackError::InTheWay {
+            path: path.to_owned(),
+        });
+    }
     let archive = archive(&index, files).map_err(failed)?;
     if archive.len() as u64 > MAX_BYTES {
         return Err(too_large("the whole", archive.len() as u64, MAX_BYTES));
@@ -109,7 +120,24 @@ fn append(archive: &mut Builder<Vec<u8>>, name: &str, content: &[u8]) -> std::io
     archive.append(&header, content)
 }
 
-/// Writes a file beside the one that it replaces, so that nobody sees half of it.
+/// Whether nothing stands in the way: no file, an empty one, or a bundle.
+fn is_free(path: &Path) -> std::io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+        Ok(there) if !there.is_file() => return Ok(false),
+        Ok(_) => {}
+    }
+    // An archive begins with the name of its first file, which fills its field with zeros.
+    let name = [INDEX.as_bytes(), &[0]].concat();
+    let mut begins = Vec::new();
+    std::fs::File::open(path)?
+        .take(name.len() as u64)
+        .read_to_end(&mut begins)?;
+    Ok(begins.is_empty() || begins == name)
+}
+
+/// Writes a file beside the one that it replaces, so that half of it is never seen.
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,7 +1,7 @@
 //! Reads bundles, which anybody may have made.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     io::Read as _,
     path::Path,
 };
@@ -57,6 +57,14 @@ pub(crate) enum BundleProblem {
     NotListed(String),
     #[error("`{0}`: is listed in `{INDEX}` and missing; the bundle is cut off, or was changed")]
     Missing(String),
+    #[error("`{0}`: belongs to no plugin or TrainJob of `{INDEX}`")]
+    Unused(String),
+    #[error("`{0}`: belongs to two plugins or TrainJobs of `{INDEX}`, or twice to one")]
+    Shared(String),
+    #[error(
+        "`{name}`: says the same as when it was written, but is spelled otherwise; it was changed"
+    )]
+    Respelled { name: String },
     #[error(
         "`{name}`: has the digest {found}, but `{INDEX}` lists {listed}; it was changed or damaged"
     )]
@@ -105,7 +113,12 @@ impl Bundle {
     /// The value of a file of JSON, within the budget of input.
     pub(crate) fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
         let content = self.take(name)?;
-        let text = str::from_utf8(&content).map_err(|error| error.to_string());
+        self.json(name, &content)
+    }
+
+    /// The value of what a file of JSON holds.
+    pub(crate) fn json(&self, name: &str, content: &[u8]) -> Result<Value, BundleError> {
+        let text = str::from_utf8(content).map_err(|error| error.to_string());
         let value = text.and_then(|text| {
             yaml::read_json(text).map_err(|error| {
                 format!(
@@ -228,9 +241,18 @@ fn check(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleP
     let of_jobs = of_jobs
         .flat_map(|job: &JobEntry| [&job.train_job, &job.runtime, &job.lookups, &job.output]);
     let of_plugins = index.plugins.iter().map(|plugin| &plugin.file);
-    let needed = index.files.keys().chain(of_jobs).chain(of_plugins);
-    match needed.into_iter().find(|name| !files.contains_key(*name)) {
-        Some(missing) => Err(BundleProblem::Missing(clean(missing))),
+    let mut used = BTreeSet::new();
+    for name in of_jobs.chain(of_plugins) {
+        if !used.insert(name) {
+            return Err(BundleProblem::Shared(clean(name)));
+        }
+    }
+    let mut needed = index.files.keys().chain(used.iter().copied());
+    if let Some(missing) = needed.find(|name| !files.contains_key(*name)) {
+        return Err(BundleProblem::Missing(clean(missing)));
+    }
+    match files.keys().find(|name| !used.contains(name)) {
+        Some(unused) => Err(BundleProblem::Unused(clean(unused))),
         None => Ok(()),
     }
 }

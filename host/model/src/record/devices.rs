@@ -17,7 +17,8 @@ impl Accelerators {
 }
 
 impl Default for Accelerators {
-    /// The resource names of the vendors' device plugins. Shares of a device (`nvidia.com/gpumem`) are none.
+    /// The resource names of the vendors' device plugins, and of device classes of GPUs (DRAExtendedResource, KEP-5004). Shares of
+    /// a device (`nvidia.com/gpumem`) are none.
     fn default() -> Self {
         Self::new([
             "nvidia.com/gpu",
@@ -37,6 +38,7 @@ impl Default for Accelerators {
             "metax-tech.com/gpu",
             "iluvatar.com/gpu",
             "hygon.com/dcu",
+            "deviceclass.resource.kubernetes.io/gpu*",
         ])
     }
 }

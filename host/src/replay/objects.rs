@@ -1,0 +1,95 @@
+//! The TrainJobs of a bundle with their runtimes, and what becomes of them.
+
+use std::sync::Arc;
+
+use trainyard_api::{FieldErrors, Object, Runtime, Source, TrainJob};
+use trainyard_controller::reconcile::Snapshot;
+use trainyard_model::{lookup::Lookups, text::clean};
+use trainyard_render::{Rendered, Renderer};
+use trainyard_schema::Admission;
+
+use super::shown;
+use crate::{
+    bundle::{Bundle, BundleProblem, InputKind, JobEntry},
+    report::Failure,
+};
+
+/// Reads a TrainJob and its runtime as they were read when they were recorded, and renders them.
+pub(super) fn rendered(
+    bundle: &mut Bundle,
+    entry: &JobEntry,
+    renderer: &Renderer,
+) -> Result<Rendered, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
+    let job = read_job(bundle, entry)?;
+    let runtime = read_runtime(bundle, entry)?;
+    let lookups = bundle
+        .take_json(&entry.lookups)
+        .map_err(|error| refused(&error))?;
+    let lookups: Lookups = serde_json::from_value(lookups).map_err(|error| {
+        let (name, problem) = (clean(&entry.lookups), clean(&error.to_string()));
+        refused(&bundle.error(BundleProblem::Json { name, problem }))
+    })?;
+    let rendered = renderer.render(&job, &runtime, &entry.namespace, &Arc::new(lookups));
+    rendered.map_err(|problems| {
+        let name = format!("{}: TrainJob {}", bundle.file, shown(entry));
+        let lines = problems.iter().map(|problem| format!("{name}: {problem}"));
+        lines.collect()
+    })
+}
+
+fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, Failure> {
+    let job = admitted(bundle, &entry.train_job, entry, TrainJob::read)?;
+    if job.metadata.name == entry.name {
+        return Ok(job);
+    }
+    Err(Failure::from_iter([format!(
+        "{}: `{}`: holds TrainJob `{}`, but the bundle names it `{}`",
+        bundle.file,
+        clean(&entry.train_job),
+        clean(&job.metadata.name),
+        clean(&entry.name)
+    )]))
+}
+
+fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, Failure> {
+    if entry.from == InputKind::Cluster {
+        let value = bundle.take_json(&entry.runtime);
+        let value = value.map_err(|error| Failure::from_iter([error]))?;
+        let place = format!("{}: `{}`", bundle.file, clean(&entry.runtime));
+        let snapshot = Snapshot::new(value);
+        return match snapshot {
+            Ok(snapshot) => Ok(snapshot.runtime),
+            Err(problem) => Err(Failure::from_iter([format!("{place}: {problem}")])),
+        };
+    }
+    admitted(bundle, &entry.runtime, entry, Runtime::read).map(Arc::new)
+}
+
+/// An object of a file of the bundle, as an API server lets it in, read as what it is.
+fn admitted<T>(
+    bundle: &mut Bundle,
+    name: &str,
+    entry: &JobEntry,
+    read: impl FnOnce(&Object) -> Result<T, FieldErrors>,
+) -> Result<T, Failure> {
+    let object = object(bundle, name)?;
+    let mut admitted = Admission::default()
+        .admit(object, None, &entry.namespace)
+        .map_err(|error| Failure::from_iter([error]))?;
+    if admitted.errors.is_empty() {
+        match read(&admitted.object) {
+            Ok(read) => return Ok(read),
+            Err(errors) => admitted.refuse(&errors.0),
+        }
+    }
+    Err(Failure::from_iter(admitted.errors))
+}
+
+/// An object of a file of the bundle.
+fn object(bundle: &mut Bundle, name: &str) -> Result<Object, Failure> {
+    let value = bundle.take_json(name);
+    let value = value.map_err(|error| Failure::from_iter([error]))?;
+    let source = Source::new(format!("{}:{}", bundle.file, clean(name)), 1);
+    Object::read(source, value).map_err(|errors| Failure::from_iter(errors.0))
+}

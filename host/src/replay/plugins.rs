@@ -1,0 +1,121 @@
+//! The plugins of a bundle.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use trainyard_model::{limits::Limits, plugin::PluginId, policy::Policy, text::clean};
+use trainyard_render::Renderer;
+use trainyard_sandbox::Loader;
+
+use crate::{
+    built_ins::BUILT_INS,
+    bundle::{Bundle, PluginEntry},
+    report::Failure,
+};
+
+/// The largest limits of a plugin call that a bundle may ask for: whoever made it may have written any.
+const LARGEST: Limits = Limits {
+    memory_bytes: 1 << 30,
+    fuel: 100_000_000_000,
+    wall_clock_ms: 60_000,
+    import_bytes: 1 << 30,
+    handles: 1 << 24,
+    writes: 1 << 20,
+    log_lines: 1 << 16,
+    containers: 1 << 10,
+    objects: 1 << 10,
+    key_material: 1 << 10,
+    kept_bytes: 1 << 24,
+};
+
+/// Loads the plugins of a bundle as any plugin is loaded: screened, compiled in a process with limits, under its grants.
+pub(super) fn renderer(
+    bundle: &mut Bundle,
+    loader: &Loader,
+    any_version: bool,
+) -> Result<(Renderer, Vec<String>), Failure> {
+    let mut failure = Failure::default();
+    let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
+    for entry in std::mem::take(&mut bundle.index.plugins) {
+        let place = format!("{}: `{}`", bundle.file, clean(&entry.file));
+        if let Err(problem) = within(entry.limits(), &LARGEST) {
+            failure.add(format!("{place}: {problem}"));
+            continue;
+        }
+        let bytes = match bundle.take(&entry.file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                failure.add(error);
+                continue;
+            }
+        };
+        if entry.is_built_in() && !any_version && !is_ours(&entry.name, &bytes) {
+            failure.add(format!(
+                "{place}: is not the plugin `{}` that this build has built in, and has no grants of its own: it was changed",
+                clean(&entry.name)
+            ));
+            continue;
+        }
+        match loader.load_foreign(bytes, |_| entry.settings()) {
+            Ok(policy) if is_named(&policy.plugin().id, &entry) => policies.push(Arc::new(policy)),
+            Ok(policy) => failure.add(format!(
+                "{place}: holds plugin {}, but the bundle names it `{} {}`",
+                policy.plugin().id,
+                clean(&entry.name),
+                clean(&entry.version)
+            )),
+            Err(problem) => failure.add(format!("{place}: {problem}")),
+        }
+    }
+    failure.or_ok(())?;
+    let ids = policies.iter().map(|policy| policy.plugin().id.to_string());
+    let ids = ids.collect();
+    match Renderer::new(policies, bundle.index.cluster.facts()) {
+        Ok(renderer) => Ok((renderer, ids)),
+        Err(errors) => Err(Failure::from_iter(errors)),
+    }
+}
+
+/// Whether the component is the one of that name that this program has built in.
+fn is_ours(name: &str, component: &[u8]) -> bool {
+    BUILT_INS
+        .iter()
+        .any(|built_in| built_in.name == name && built_in.component == component)
+}
+
+fn is_named(id: &PluginId, entry: &PluginEntry) -> bool {
+    *id.name == *entry.name && id.version.to_string() == entry.version
+}
+
+/// Whether no limit is larger than one that may be asked for.
+fn within(limits: &Limits, largest: &Limits) -> Result<(), String> {
+    let (limits, largest) = (serde_json::json!(limits), serde_json::json!(largest));
+    let mut limits = limits.as_object().into_iter().flatten();
+    let too_large = limits.find_map(|(name, limit)| {
+        let most = largest.get(name).and_then(Value::as_u64)?;
+        (limit.as_u64()? > most)
+            .then(|| format!("limits.{name}: is {limit}; a replay allows at most {most}"))
+    });
+    too_large.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn limits_of_a_bundle_are_bounded() {
+        assert_eq!(within(&Limits::default(), &LARGEST), Ok(()));
+        let limits = Limits {
+            memory_bytes: u64::MAX,
+            ..Limits::default()
+        };
+        let error = within(&limits, &LARGEST).unwrap_err();
+        assert!(
+            error.starts_with("limits.memoryBytes: is 18446744073709551615;"),
+            "{error}"
+        );
+    }
+}

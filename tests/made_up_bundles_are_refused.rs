@@ -1,0 +1,304 @@
+//! A bundle that was damaged or made up is refused with what is wrong, and none of its files is written.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tar::{EntryType, Header};
+
+use crate::bundle::{archive, changed, files, plain, recorded, replay, said};
+
+/// Refuses a bundle, with nothing on standard output and nothing written.
+fn refused(bundle: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("in/inner");
+    fs::create_dir_all(&inner).unwrap();
+    fs::write(inner.join("bundle.tar"), bundle).unwrap();
+    let output = replay(&inner, &[]);
+    let error = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        output.stdout.is_empty() && error.starts_with("error: bundle.tar: "),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1, "{error}");
+    let names = |folder: &Path| fs::read_dir(folder).unwrap().count();
+    assert_eq!((names(folder.path()), names(&inner)), (1, 1));
+    assert_eq!(fs::read(inner.join("bundle.tar")).unwrap(), bundle);
+    error
+}
+
+#[test]
+fn a_file_that_a_bundle_does_not_have_is_refused() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let files = files(&bundle);
+    let regular = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
+    for name in [
+        "../outside",
+        "/tmp/outside",
+        "trainjobs/000/../../outside",
+        "trainjobs/000/other.json",
+        "plugins/a/b.wasm",
+        "plugins/A.wasm",
+        "trainjobs/0x1/output.json",
+        "",
+    ] {
+        let more = [&files[..], &[regular(name, b"x")]].concat();
+        let error = refused(&plain(&more));
+        assert!(
+            error.contains("is not a file that a bundle has"),
+            "{name}: {error}"
+        );
+    }
+    let unlisted = [&files[..], &[regular("plugins/other.wasm", b"x")]].concat();
+    assert!(
+        refused(&plain(&unlisted)).contains("`plugins/other.wasm`: is not listed in `bundle.json`")
+    );
+    let twice = [&files[..], &files[2..3]].concat();
+    assert!(refused(&plain(&twice)).contains("is there twice"));
+    let index_twice = [&files[..], &files[..1]].concat();
+    assert!(refused(&plain(&index_twice)).contains("`bundle.json`: is there twice"));
+    assert!(refused(&plain(&files[1..])).contains("does not begin with `bundle.json`"));
+    assert!(refused(&plain(&files[..3])).contains("is listed in `bundle.json` and missing"));
+}
+
+#[test]
+fn links_devices_and_extensions_are_refused() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let files = files(&bundle);
+    for (kind, words) in [
+        (EntryType::Symlink, "a symbolic link"),
+        (EntryType::Link, "a hard link"),
+        (EntryType::Directory, "a folder"),
+        (EntryType::Fifo, "a device or a pipe"),
+        (EntryType::Block, "a device or a pipe"),
+        (EntryType::GNULongName, "an extension of tar"),
+        (EntryType::GNUSparse, "an extension of tar"),
+        (EntryType::XHeader, "an extension of tar"),
+        (EntryType::XGlobalHeader, "an extension of tar"),
+    ] {
+        let entries = [
+            (files[0].0.as_str(), EntryType::Regular, &*files[0].1),
+            ("plugins/torch.wasm", kind, &[][..]),
+        ];
+        let error = refused(&archive(&entries));
+        assert!(
+            error.contains(&format!("is {words}, and a bundle holds plain files only")),
+            "{error}"
+        );
+        let error = refused(&archive(&[("bundle.json", kind, &[][..])]));
+        assert!(error.contains("plain files only"), "{error}");
+    }
+}
+
+#[test]
+fn a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let files = files(&bundle);
+    // Up to the last file; what follows is padding.
+    let content: usize = files
+        .iter()
+        .map(|(_, content)| 512 + content.len().next_multiple_of(512))
+        .sum();
+    for end in [
+        0,
+        1,
+        100,
+        511,
+        512,
+        513,
+        4000,
+        content / 2,
+        content - 1024,
+        content - 600,
+    ] {
+        refused(&bundle[..end]);
+    }
+    // A byte of each file's content.
+    let mut at = 0;
+    for (name, content) in &files {
+        let mut other = bundle.clone();
+        let place = at + 512 + content.len() / 2;
+        other[place] ^= 1;
+        let error = refused(&other);
+        let said = if name == "bundle.json" {
+            ""
+        } else {
+            "was changed or damaged"
+        };
+        assert!(error.contains(said), "{name}: {error}");
+        // And one of its header.
+        let mut other = bundle.clone();
+        other[at + 3] ^= 1;
+        refused(&other);
+        at += 512 + content.len().next_multiple_of(512);
+    }
+    assert!(refused(b"no archive at all").contains("is not a tar archive, or is damaged"));
+}
+
+#[test]
+fn sizes_are_bounded_before_anything_is_read() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let files = files(&bundle);
+    for (name, size) in [
+        ("plugins/torch.wasm", 33 << 20),
+        ("trainjobs/000/output.json", u64::MAX >> 4),
+        ("bundle.json", 1 << 40),
+    ] {
+        let mut header = Header::new_ustar();
+        header.set_path(name).unwrap();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(size);
+        header.set_cksum();
+        let before = if name == "bundle.json" {
+            Vec::new()
+        } else {
+            archive(&[("bundle.json", EntryType::Regular, &files[0].1)])
+        };
+        // Without the end of the archive.
+        let before = &before[..before.len().saturating_sub(1024)];
+        let error = refused(&[before, header.as_bytes()].concat());
+        assert!(
+            error.contains(&format!("`{name}`: has {size} bytes, but at most ")),
+            "{error}"
+        );
+    }
+    // JSON that takes far more memory than text.
+    let nested = "[".repeat(200) + &"]".repeat(200);
+    let many = format!(
+        "{{\"form\": 1, \"files\": [{}]}}",
+        vec!["[]"; 9_000_000].join(",")
+    );
+    for text in [nested, many] {
+        let error = refused(&archive(&[(
+            "bundle.json",
+            EntryType::Regular,
+            text.as_bytes(),
+        )]));
+        assert!(error.contains("`bundle.json`: "), "{error}");
+    }
+    let (folder, _) = (tempfile::tempdir().unwrap(), ());
+    fs::create_dir(folder.path().join("bundle.tar")).unwrap();
+    assert_eq!(replay(folder.path(), &[]).status.code(), Some(1));
+}
+
+#[test]
+fn what_the_index_says_is_checked() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    type Change = fn(&mut Value);
+    let table: [(Change, &str); 12] = [
+        (
+            |index| index["form"] = json!(2),
+            "has the form 2, but this trainyard reads form 1",
+        ),
+        (|index| index["form"] = json!("1"), "`form` is missing"),
+        (|index| index["more"] = json!(1), "unknown field `more`"),
+        (
+            |index| index["trainJobs"] = json!([]),
+            "trainJobs: has 0 entries",
+        ),
+        (
+            |index| index["trainJobs"][0]["output"] = json!("../x"),
+            "`../x`: is listed in `bundle.json` and missing",
+        ),
+        (
+            |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(u64::MAX),
+            "limits.memoryBytes: is 18446744073709551615; a replay allows at most 1073741824",
+        ),
+        (
+            |index| index["plugins"][0]["name"] = json!("other"),
+            "is not the plugin `other` that this build has built in",
+        ),
+        (
+            |index| {
+                index["plugins"][0]["name"] = json!("other");
+                index["plugins"][0]["grants"] = json!(["pod-sets[*].containers[*].command"]);
+            },
+            "but the bundle names it `other 0.1.0`",
+        ),
+        (
+            |index| index["plugins"][0]["version"] = json!("9.9.9"),
+            "but the bundle names it `torch 9.9.9`",
+        ),
+        (
+            |index| index["trainJobs"][0]["name"] = json!("other"),
+            "but the bundle names it `other`",
+        ),
+        (
+            |index| {
+                index["trainJobs"][1]["output"] = index["trainJobs"][0]["output"].clone();
+            },
+            "`trainjobs/000/output.json`: belongs to two plugins or TrainJobs",
+        ),
+        (
+            |index| index["plugins"] = json!([]),
+            "`plugins/torch.wasm`: belongs to no plugin or TrainJob",
+        ),
+    ];
+    for (change, wanted) in table {
+        let error = refused(&changed(&bundle, "bundle.json", change));
+        assert!(error.contains(wanted), "{wanted}: {error}");
+    }
+}
+
+/// A component of a bundle is screened as any other.
+#[test]
+fn a_component_is_loaded_as_any_other() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    for content in [&b"no component"[..], b"\x7fELF", b""] {
+        let mut files = files(&bundle);
+        let plugin = files
+            .iter_mut()
+            .find(|(name, _)| name == "plugins/torch.wasm")
+            .unwrap();
+        plugin.1 = content.to_vec();
+        let digest: String = Sha256::digest(content)
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let mut index: Value = serde_json::from_slice(&files[0].1).unwrap();
+        index["files"]["plugins/torch.wasm"] =
+            json!({"bytes": content.len(), "digest": format!("sha256:{digest}")});
+        index["plugins"][0]["grants"] = json!([]);
+        files[0].1 = index.to_string().into_bytes();
+        let error = refused(&plain(&files));
+        assert!(error.contains("`plugins/torch.wasm`: "), "{error}");
+    }
+}
+
+/// What ran as a built-in plugin has no grants of its own, so that another component in its place would have all that it claims.
+#[test]
+fn a_built_in_plugin_is_this_builds_own() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let mut files = files(&bundle);
+    let place = |files: &[(String, Vec<u8>)]| {
+        let mut names = files.iter().map(|(name, _)| name);
+        names.position(|name| name == "plugins/torch.wasm").unwrap()
+    };
+    let at = place(&files);
+    // An empty custom section changes nothing that runs.
+    files[at].1.extend([0, 2, 1, b'x']);
+    let digest = Sha256::digest(&files[at].1);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut index: Value = serde_json::from_slice(&files[0].1).unwrap();
+    index["files"]["plugins/torch.wasm"] =
+        json!({"bytes": files[at].1.len(), "digest": format!("sha256:{digest}")});
+    files[0].1 = index.to_string().into_bytes();
+    let error = refused(&plain(&files));
+    assert!(
+        error.contains("is not the plugin `torch` that this build has built in"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_result_that_was_written_again_is_not_the_same() {
+    let (_folder, bundle) = recorded("torch-two-jobs");
+    let error = refused(&changed(&bundle, "trainjobs/000/output.json", |_| {}));
+    assert!(
+        error.contains("`trainjobs/000/output.json`: says the same as when it was written, but is spelled otherwise"),
+        "{error}"
+    );
+}
