@@ -341,7 +341,7 @@ fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
             vec!["plugins[0].name: no loaded plugin has the name `torhc`; did you mean `torch`?"],
         ),
         (
-            named("[{name: torch, after: [torhc, torch], before: [tracer], excludes: [torhc]}]"),
+            named("[{name: torch, after: [torhc], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
                 "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are dra, torch; load the plugin, or take it out of the policy file",
@@ -390,7 +390,8 @@ fn a_plugin_that_is_refused_is_not_called_unknown() {
 #[test]
 fn two_plugins_of_one_name_are_told_by_their_files() {
     let torch = concat!(env!("OUT_DIR"), "/torch.wasm");
-    let said = refused_with(&["plan", "--plugin", torch], policy("limits: {}"), NO_JOB);
+    let granted = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch, grants: ['pod-sets[@trainer].containers[node].command']}]";
+    let said = refused_with(&["plan", "--plugin", torch], granted, NO_JOB);
     let wanted = format!(
         "error: the plugin file {torch} has the name `torch`, as the built-in plugin has: a run has one plugin of a name"
     );
@@ -436,7 +437,7 @@ accelerators: [nvidia.com/gpu, nvidia.com/mig-*, example.com/*, gpu, 'nvidia.com
 plugins:
 - {{name: a, grants: ['labels[team]', 'pod-sets['], limits: {{fuel: 1e30, wallClockMs: 1}}}}
 - {{name: b, grants: ['pod-sets[', 7], limits: {{feul: 1, handles: 1e30}}, digest: x}}
-- {{name: a, excludes: [b, a], disabled: 1}}
+- {{name: a, before: [a], excludes: [b, a], disabled: 1}}
 "
     );
     let mut found = errors(file);
@@ -460,6 +461,7 @@ plugins:
         "plugins[1].grants[1]: is 7; it must be a text",
         "plugins[1].limits.handles: ",
         "plugins[1].limits: has the unknown key `feul`",
+        "plugins[2].before[0]: `a` can't run before itself",
         "plugins[2].disabled: is 1; it must be ",
         "plugins[2].excludes[1]: `a` excludes itself: to leave it out, set `disabled: true`",
         "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",

@@ -402,6 +402,7 @@ fn finish(
     active: &[Active],
 ) -> Rendered {
     let mut warnings = std::mem::take(&mut resolved.warnings);
+    warnings.extend(select::unhandled_claims(session.base(), active));
     warnings.extend(session.warnings().into_iter().map(Warning::from));
     let patched = resolved.patched.take();
     let template = runtime.template.spec.clone();

@@ -14,7 +14,7 @@ use trainyard_model::{
 
 use crate::{
     left_out::{Declared, LeftOut, Why, why},
-    problem::{About, Problem},
+    problem::{About, Problem, Warning},
 };
 
 /// A plugin that is active, with its complete configuration.
@@ -121,6 +121,19 @@ fn has_claims(record: &Record) -> bool {
             || lists
                 .flat_map(|list| record.containers(position, list))
                 .any(in_container)
+    })
+}
+
+/// What to tell where pods have claims that no plugin looks at: devices that are not counted give no processes.
+pub(crate) fn unhandled_claims(record: &Record, active: &[Active]) -> Option<Warning> {
+    let mut active = active.iter();
+    let is_handled =
+        active.any(|one| one.plugin.manifest.active_when == ActiveWhen::ResourceClaims);
+    (!is_handled && has_claims(record)).then(|| Warning {
+        about: About::Runtime,
+        field: None,
+        message: "the pods have resource claims, which no loaded plugin handles: they stay as they are, and no device is counted".to_owned(),
+        plugin: None,
     })
 }
 

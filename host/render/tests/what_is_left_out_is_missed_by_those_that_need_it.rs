@@ -173,3 +173,22 @@ fn what_is_missing_comes_before_what_is_misconfigured() {
     assert!(found[0].contains("wanted.wasm: is broken"), "{found:?}");
     assert!(found[1].contains("spec.plugins[0].config"), "{found:?}");
 }
+
+/// Claims of pods go through without a plugin, as in the reference; that nothing counts their devices is told.
+#[test]
+fn claims_that_no_plugin_looks_at_are_told() {
+    let renderer = Renderer::new(Vec::new(), ClusterFacts::default()).unwrap();
+    let warnings = |pod: &str| {
+        let catalog = common::catalog(&input("", "", pod));
+        let rendered = catalog.render(&catalog.jobs[0], &renderer).unwrap();
+        let warnings = rendered.warnings.iter().map(ToString::to_string);
+        warnings.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings(CLAIMS),
+        [
+            "the pods have resource claims, which no loaded plugin handles: they stay as they are, and no device is counted"
+        ]
+    );
+    assert!(warnings("").is_empty());
+}

@@ -154,22 +154,28 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
                 });
             }
         }
-        check_excludes(plugin, at, faults);
+        check_itself(plugin, at, faults);
         check_limits(plugin, at, faults);
     }
 }
 
-/// A plugin that excludes itself would never be active: `disabled` says that.
-fn check_excludes(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+/// A plugin that excludes itself would never be active: `disabled` says that. Neither can it run after itself, or before.
+fn check_itself(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     let name = plugin.get("name").and_then(Value::as_str);
-    let itself = texts(plugin, "excludes").filter(|(_, other)| Some(*other) == name);
-    faults.extend(itself.map(|(of, name)| Fault {
-        field: format!("plugins[{at}].excludes[{of}]"),
-        problem: format!(
-            "`{}` excludes itself: to leave it out, set `disabled: true`",
-            clean(name)
+    for (key, problem) in [
+        ("after", "can't run after itself"),
+        ("before", "can't run before itself"),
+        (
+            "excludes",
+            "excludes itself: to leave it out, set `disabled: true`",
         ),
-    }));
+    ] {
+        let itself = texts(plugin, key).filter(|(_, other)| Some(*other) == name);
+        faults.extend(itself.map(|(of, name)| Fault {
+            field: format!("plugins[{at}].{key}[{of}]"),
+            problem: format!("`{}` {problem}", clean(name)),
+        }));
+    }
 }
 
 /// A limit may be a number that the schema lets pass and that no limit can hold.
