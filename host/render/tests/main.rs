@@ -9,6 +9,7 @@ mod missing_runtimes_take_little;
 mod no_plugin_overwrites_another;
 mod overrides_reach_their_containers;
 mod patches_say_who_set_what;
+mod plugins_that_meet_have_one_outcome;
 mod pod_specs_are_edited_to_the_letter;
 mod rendering_ends_in_time;
 mod what_is_gone_or_new_is_explained;

@@ -9,6 +9,8 @@
     clippy::indexing_slicing
 )]
 
+pub mod acts;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -122,7 +124,7 @@ pub fn container(call: &mut Call, name: &str) -> Result<handle::Container, Fault
 }
 
 /// A runtime that switches the plugins on, and a TrainJob `job` of it.
-fn input(plugins: &[Scripted]) -> String {
+pub fn input(plugins: &[Scripted]) -> String {
     let named = plugins
         .iter()
         .filter(|plugin| plugin.active_when == "plugins");
@@ -196,6 +198,22 @@ pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rende
     let catalog = catalog(&input(plugins));
     let job = &catalog.jobs[0];
     renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+}
+
+/// All orders of so many.
+pub fn permutations(of: usize) -> Vec<Vec<usize>> {
+    let Some(last) = of.checked_sub(1) else {
+        return vec![Vec::new()];
+    };
+    let mut out = Vec::new();
+    for shorter in permutations(last) {
+        for at in 0..=last {
+            let mut longer = shorter.clone();
+            longer.insert(at, last);
+            out.push(longer);
+        }
+    }
+    out
 }
 
 /// Problems as a user reads them.
