@@ -4,6 +4,7 @@ mod additions_are_placed_by_rule;
 mod common;
 mod every_field_of_a_job_set_is_explained;
 mod every_legal_order_gives_the_same_bytes;
+mod gangs_ask_for_what_their_pods_will;
 mod key_material_is_a_placeholder_until_it_is_applied;
 mod missing_runtimes_take_little;
 mod no_plugin_overwrites_another;

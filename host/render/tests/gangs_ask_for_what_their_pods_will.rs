@@ -1,0 +1,130 @@
+//! What a plugin is told that a gang asks for is what the pods of the JobSet will ask for, with what the namespace and the RuntimeClass
+//! add to them.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use trainyard_model::{call::Call, contract::handle, policy::Phase};
+use trainyard_render::{Problem, Rendered};
+
+use crate::common::{Scripted, catalog, input, pod_set, renderer, texts};
+
+/// Writes down what the gang of the trainer asks for, as a scheduler's plugin does.
+fn gang() -> Scripted {
+    let claims = [
+        ("reads", "lookups[v1/LimitRange/*]"),
+        ("reads", "lookups[node.k8s.io/v1/RuntimeClass/*]"),
+        ("writes", "objects[v1/ConfigMap/-gang]"),
+    ];
+    Scripted::new("gang", &claims, |phase, call| {
+        if phase != Phase::Build {
+            return Ok(());
+        }
+        let info = call.context_info(Call::CONTEXT)?;
+        let gang = ["node".to_owned()];
+        let members = call.info_gang_members(info, &gang)?;
+        let requests = call.info_gang_requests(info, &gang)?.into_iter();
+        let requests = requests.map(|q| format!(" {}={}", q.resource, q.amount));
+        let object = call.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-gang", None)?;
+        let text = format!("{members}{}", requests.collect::<String>());
+        call.object_append(object, "asks", &text)
+    })
+}
+
+/// Adds a sidecar before all init containers.
+fn helper() -> Scripted {
+    let claims = [("creates", "pod-sets[node].init-containers[helper]")];
+    Scripted::new("helper", &claims, |phase, call| {
+        if phase != Phase::Transform {
+            return Ok(());
+        }
+        let set = pod_set(call, "node")?;
+        let helper = call.pod_set_add_init_container(set, "helper", "image")?;
+        call.container_set_restart_policy(helper, "Always")?;
+        call.container_set_request(helper, "cpu", "500m")?;
+        call.container_place_first(helper)
+    })
+}
+
+const NAMESPACE: &str = "
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: range, namespace: default}
+spec: {limits: [{type: Container, defaultRequest: {memory: 3Gi}}, {type: Pod, max: {cpu: 64}}]}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: range, namespace: other}
+spec: {limits: [{type: Container, defaultRequest: {memory: 9Gi}}]}
+";
+
+const RUNTIME_CLASS: &str = "
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: kata}
+handler: kata
+overhead: {podFixed: {cpu: 250m, memory: 160Mi}}
+";
+
+fn render(plugins: &[Scripted], beside: &str) -> Result<Rendered, Vec<Problem>> {
+    let text = input(plugins)
+        .replace("trainer: {env:", "trainer: {numNodes: 3, env:")
+        .replace(
+            "image: base:1\n",
+            "image: base:1\n                  resources: {limits: {cpu: 4, nvidia.com/gpu: 8}}\n",
+        )
+        .replace(
+            "{name: second, image: init:1}",
+            "{name: second, image: init:1, resources: {requests: {cpu: 8, memory: 2Gi}}}",
+        )
+        .replace(
+            "                initContainers:",
+            "                runtimeClassName: kata\n                initContainers:",
+        );
+    let catalog = catalog(&(text + beside));
+    catalog.render(&catalog.jobs[0], &renderer(plugins).unwrap())
+}
+
+fn asked(plugins: &[Scripted], beside: &str) -> String {
+    let rendered = render(plugins, beside).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let data = &rendered.objects[0].value["data"];
+    data["asks"].as_str().unwrap().to_owned()
+}
+
+/// For each of the 3 pods: 8 CPUs of the init container `second`, which is more than the 4 of `node`; the default for each of the two
+/// containers, which is more than `second` asks for, and which another namespace has in vain; and the overhead.
+#[test]
+fn with_limit_ranges_of_the_namespace_and_the_overhead_of_the_runtime_class() {
+    let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");
+    assert_eq!(
+        asked(&[gang()], &beside),
+        "3 cpu=24750m memory=18912Mi nvidia.com/gpu=24"
+    );
+    assert_eq!(
+        asked(&[gang()], RUNTIME_CLASS),
+        "3 cpu=24750m memory=6624Mi nvidia.com/gpu=24"
+    );
+}
+
+/// It runs beside `second`, and asks for the default of the LimitRange, too.
+#[test]
+fn with_the_sidecar_that_another_plugin_puts_first() {
+    let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");
+    assert_eq!(
+        asked(&[gang(), helper()], &beside),
+        "3 cpu=26250m memory=28128Mi nvidia.com/gpu=24"
+    );
+}
+
+#[test]
+fn a_runtime_class_that_is_not_there_is_waited_for() {
+    let problems = texts(&render(&[gang()], NAMESPACE).unwrap_err());
+    let [problem] = &problems[..] else {
+        panic!("{problems:?}")
+    };
+    assert!(
+        problem.contains("RuntimeClass `kata` (node.k8s.io/v1)"),
+        "{problem}"
+    );
+}
