@@ -397,25 +397,21 @@ mod tests {
     /// As `SetDefaults_LimitRangeItem` of the API server: files may hold a LimitRange that no server has seen.
     #[test]
     fn a_limit_range_is_completed_as_the_api_server_does() {
+        let of = "Container";
         for (item, sum) in [
-            (json!({"max": {"cpu": 2}}), json!({"cpu": "2"})),
-            (json!({"min": {"cpu": 1}}), json!({"cpu": "1"})),
+            (json!({"type": of, "max": {"cpu": 2}}), json!({"cpu": "2"})),
+            (json!({"type": of, "min": {"cpu": 1}}), json!({"cpu": "1"})),
             (
-                json!({"min": {"cpu": 1}, "max": {"cpu": 4}, "default": {"cpu": 2}}),
+                json!({"type": of, "min": {"cpu": 1}, "max": {"cpu": 4}, "default": {"cpu": 2}}),
                 json!({"cpu": "2"}),
             ),
             (
-                json!({"default": {"cpu": 2}, "defaultRequest": {"cpu": 1}}),
+                json!({"type": of, "default": {"cpu": 2}, "defaultRequest": {"cpu": 1}}),
                 json!({"cpu": "1"}),
             ),
         ] {
-            let mut item = item;
-            item["type"] = json!("Container");
-            check(
-                json!({"containers": [{}]}),
-                &[limit_range(json!([item]))],
-                sum,
-            );
+            let spec = json!({"containers": [{}]});
+            check(spec, &[limit_range(json!([item]))], sum);
         }
     }
 

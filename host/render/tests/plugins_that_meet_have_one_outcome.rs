@@ -211,7 +211,7 @@ impl Seen {
 fn in_every_load_order_and_every_legal_order() {
     let seen = RefCell::new(Seen::default());
     let config = ProptestConfig {
-        cases: 400,
+        cases: 250,
         source_file: Some(file!()),
         ..ProptestConfig::default()
     };

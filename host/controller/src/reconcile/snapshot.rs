@@ -369,8 +369,8 @@ fn config(facts: &ClusterFacts) -> Value {
         ACCELERATORS: facts.accelerators.names().collect::<Vec<_>>(),
     });
     // Most plugins read none, and what a snapshot of an earlier release holds stays the same.
-    if !facts.facts.is_empty() {
-        config[FACTS] = json!(facts.facts.all());
+    if let (false, Some(config)) = (facts.facts.is_empty(), config.as_object_mut()) {
+        config.insert(FACTS.to_owned(), json!(facts.facts.all()));
     }
     config
 }

@@ -214,26 +214,35 @@ impl Act {
         }
     }
 
-    /// What it writes or, for those that read, what it found, in an annotation of its own.
+    /// Notes what it finds in an annotation of its own, or writes what it writes.
     fn transform(self, of: &str, call: &mut Call) -> Result<(), Fault> {
+        let Some(found) = self.find(call)? else {
+            return self.write(of, call);
+        };
+        let annotation = format!("of-{of}");
+        let before = call.info_annotation(INFO, &annotation)?.unwrap_or_default();
+        call.info_set_annotation(INFO, &annotation, &format!("{before}{found};"))
+    }
+
+    fn write(self, of: &str, call: &mut Call) -> Result<(), Fault> {
         let set = pod_set(call, "node")?;
-        let found = match self {
-            Self::SetLabel(key) => return call.info_set_label(INFO, &format!("l{key}"), of),
+        match self {
+            Self::SetLabel(key) => call.info_set_label(INFO, &format!("l{key}"), of),
             Self::SetLabelOfConfig(_) => {
                 let config = call.job_config(handle::Job(0))?;
                 let label = call.document_text(config, "/label")?.unwrap_or_default();
-                return call.info_set_label(INFO, &label, of);
+                call.info_set_label(INFO, &label, of)
             }
             Self::AddContainer(name, env) => {
                 let added = call.pod_set_add_container(set, &format!("x{name}"), "image")?;
                 call.container_set_request(added, "cpu", "1500m")?;
-                return call.container_put_env(added, &format!("E{env}"), of);
+                call.container_put_env(added, &format!("E{env}"), of)
             }
             Self::AddInitContainer(name) => {
                 let added = call.pod_set_add_init_container(set, &format!("i{name}"), "image")?;
                 call.container_set_limit(added, "memory", "3Gi")?;
                 call.container_set_restart_policy(added, "Always")?;
-                return call.container_place_first(added);
+                call.container_place_first(added)
             }
             Self::SetEnvEverywhere(key) | Self::SetEnvOfBase(key) => {
                 for name in CONTAINERS {
@@ -241,7 +250,7 @@ impl Act {
                         call.container_put_env(container, &format!("E{key}"), of)?;
                     }
                 }
-                return Ok(());
+                Ok(())
             }
             Self::PutDevices(key) => {
                 let devices = Devices {
@@ -249,7 +258,7 @@ impl Act {
                     count: Some(u32::from(key) + 2),
                     accelerator: true,
                 };
-                return call.pod_set_put_devices(set, &devices);
+                call.pod_set_put_devices(set, &devices)
             }
             Self::PutResourceClaim(key) => {
                 let claim = PodResourceClaim {
@@ -257,7 +266,7 @@ impl Act {
                     resource_claim: Some(of.to_owned()),
                     resource_claim_template: None,
                 };
-                return call.pod_set_put_resource_claim(set, &claim);
+                call.pod_set_put_resource_claim(set, &claim)
             }
             Self::UseResourceClaim(key) => {
                 let name = format!("c{key}");
@@ -270,20 +279,21 @@ impl Act {
                     name,
                     request: None,
                 };
-                return call.container_put_resource_claim_use(node, &one);
+                call.container_put_resource_claim_use(node, &one)
             }
             Self::SetRequest(key) => {
                 let node = call.pod_set_container(set, "node")?.unwrap();
                 let resource = RESOURCES[usize::from(key)];
-                return call.container_set_request(node, resource, &format!("{}", of.len() + 1));
+                let amount = format!("1{}", of.trim_start_matches('p'));
+                call.container_set_request(node, resource, &amount)
             }
             Self::AddToleration(key) => {
                 let toleration = json!({"key": of, "operator": "Exists"}).to_string();
-                return call.pod_set_add_toleration(set, &format!("t{key}"), &toleration);
+                call.pod_set_add_toleration(set, &format!("t{key}"), &toleration)
             }
             Self::Keep => {
                 let text = format!("{of} in transform");
-                return call.context_keep(Call::CONTEXT, "text", &text);
+                call.context_keep(Call::CONTEXT, "text", &text)
             }
             Self::Mount(at) => {
                 call.pod_set_put_empty_dir(set, of, None, None)?;
@@ -293,16 +303,19 @@ impl Act {
                     path: MOUNTS[usize::from(at)].to_owned(),
                     ..Mount::default()
                 };
-                return call.container_put_mount(node, &mount);
+                call.container_put_mount(node, &mount)
             }
-            Self::Warn => {
-                return call.context_warn(Call::CONTEXT, &format!("{of} warns"), None);
-            }
-            Self::Complain => {
-                return call.context_error(Call::CONTEXT, &format!("{of} errs"), None);
-            }
-            Self::Fail => return Err(Fault::Argument(format!("{of} fails"))),
-            Self::Emit(_) | Self::SetNodes(_) => return Ok(()),
+            Self::Warn => call.context_warn(Call::CONTEXT, &format!("{of} warns"), None),
+            Self::Complain => call.context_error(Call::CONTEXT, &format!("{of} errs"), None),
+            Self::Fail => Err(Fault::Argument(format!("{of} fails"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What it finds, if it is one that looks at something.
+    fn find(self, call: &mut Call) -> Result<Option<String>, Fault> {
+        let set = pod_set(call, "node")?;
+        let found = match self {
             Self::CopyLabel(key) => format!("{:?}", call.info_label(INFO, &format!("l{key}"))?),
             Self::CountContainers => format!("{}", call.pod_set_containers(set)?.len()),
             Self::CountNodes => {
@@ -330,10 +343,9 @@ impl Act {
                 let all = call.lookups_all(handle::Lookups(0), "v1", "ConfigMap")?;
                 format!("{}", all.len())
             }
+            _ => return Ok(None),
         };
-        let annotation = format!("of-{of}");
-        let before = call.info_annotation(INFO, &annotation)?.unwrap_or_default();
-        call.info_set_annotation(INFO, &annotation, &format!("{before}{found};"))
+        Ok(Some(found))
     }
 }
 
@@ -380,19 +392,19 @@ fn acting_as(at: usize, acts: Vec<Act>, after: Option<usize>) -> Acting {
         does.iter().try_for_each(|act| act.run(&of, phase, call))
     });
     plugin.after = after.map(name).into_iter().collect();
-    let labels = acts.iter().filter_map(|act| match act {
+    let mut labels = acts.iter().filter_map(|act| match act {
         Act::SetLabelOfConfig(key) => Some(format!("l{key}")),
         _ => None,
     });
-    if let Some(label) = labels.last() {
+    if let Some(label) = labels.next_back() {
         plugin.config_schema =
             json!({"properties": {"label": {"type": "string", "default": label}}});
     }
-    let node_sets = acts.iter().filter_map(|act| match act {
+    let mut node_sets = acts.iter().filter_map(|act| match act {
         Act::SetNodes(key) => Some(json!([{"podSet": POD_SETS[usize::from(*key)]}])),
         _ => None,
     });
-    if let Some(node_sets) = node_sets.last() {
+    if let Some(node_sets) = node_sets.next_back() {
         plugin.node_sets = node_sets;
     }
     Acting { plugin, acts }
