@@ -32,6 +32,13 @@ impl Facts {
         Self(facts.into())
     }
 
+    /// The same with one more.
+    #[must_use]
+    pub fn with(mut self, name: &str, text: &str) -> Self {
+        Arc::make_mut(&mut self.0).insert(name.to_owned(), text.to_owned());
+        self
+    }
+
     /// The fact of that name; the host's own are not among them.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {

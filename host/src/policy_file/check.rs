@@ -93,7 +93,7 @@ fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
     let facts: Vec<_> = facts.into_iter().flatten().collect();
     let problems = facts.iter().filter_map(|(name, _)| {
         Some(Fault {
-            field: FieldPath::of(["facts"]).field(&clean(name)).to_string(),
+            field: FieldPath::of(["facts"]).field(clean(name)).to_string(),
             problem: facts::name_problem(name)?,
         })
     });

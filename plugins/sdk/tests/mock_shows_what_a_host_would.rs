@@ -199,3 +199,75 @@ fn a_claim_beyond_the_default_grants_needs_the_operator() {
         .to_string();
     assert!(error.contains("lookups[v1/ConfigMap/topology]"), "{error}");
 }
+
+struct Gang;
+
+impl Transform for Gang {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        ctx.keep("region", &ctx.fact("site/region").unwrap_or_default());
+        Ok(())
+    }
+}
+
+impl Build for Gang {
+    fn build(ctx: &Context) -> Result<(), Failure> {
+        let gang = ["node".to_owned()];
+        let map = ctx.objects().emit("v1", "ConfigMap", "-gang", None);
+        map.append("region", &ctx.kept("region").unwrap_or_default());
+        map.append("members", &ctx.info().gang_members(&gang).to_string());
+        for quantity in ctx.info().gang_requests(&gang) {
+            map.append(&quantity.resource.replace('/', "_"), &quantity.amount);
+        }
+        Ok(())
+    }
+}
+
+const GANG: PluginParts = PluginParts {
+    manifest: r#"{"name":"gang","activeWhen":"plugins","claims":{
+        "reads":["lookups[v1/LimitRange/*]","lookups[node.k8s.io/v1/RuntimeClass/*]"],
+        "writes":["objects[v1/ConfigMap/-gang]"]}}"#,
+    parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform","build"]}"#,
+    phases: Phases {
+        transform: Some(Gang::transform),
+        build: Some(Gang::build),
+        ..Phases::NONE
+    },
+};
+
+#[test]
+fn gangs_facts_and_kept_texts() {
+    let range = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "range"},
+        "spec": {"limits": [{"type": "Container", "default": {"memory": "1Gi"}}]},
+    });
+    let class = json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"},
+        "overhead": {"podFixed": {"cpu": "250m"}},
+    });
+    let outcome = MockJob::new("bert")
+        .settings(Settings::built_in())
+        .fact("site/region", "north")
+        .object(range)
+        .object(class)
+        .pod_set("node", |set| {
+            set.ancestor("trainer")
+                .count(4)
+                .raw("runtimeClassName", json!("kata"))
+                .container("node", |c| {
+                    c.limit("nvidia.com/gpu", "8").request("cpu", "2")
+                })
+        })
+        .all_phases(&GANG)
+        .unwrap();
+    let objects = outcome.objects();
+    let object = objects.first().unwrap();
+    for (key, text) in [
+        ("region", "north"),
+        ("members", "4"),
+        ("cpu", "9"),
+        ("memory", "4Gi"),
+        ("nvidia.com_gpu", "32"),
+    ] {
+        assert_eq!(object.text(key), Some(text), "{key}");
+    }
+}

@@ -217,6 +217,13 @@ impl MockJob {
         self
     }
 
+    /// A fact of the operator's policy file, as `status/url`.
+    #[must_use]
+    pub fn fact(mut self, name: &str, text: &str) -> Self {
+        self.job.facts = self.job.facts.with(name, text);
+        self
+    }
+
     /// The DNS subdomain of the pods.
     #[must_use]
     pub fn subdomain(mut self, subdomain: &str) -> Self {

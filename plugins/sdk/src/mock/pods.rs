@@ -115,6 +115,12 @@ impl MockPodSet {
         self.field(Field::NodeSelector, key, value.into())
     }
 
+    /// A member of the pod spec that has no method of its own, as `runtimeClassName`.
+    #[must_use]
+    pub fn raw(self, member: &str, value: Value) -> Self {
+        self.field(Field::PodRaw, member, value.into())
+    }
+
     /// A resource claim of the pods, by its source as in a pod spec: `json!({"resourceClaimTemplateName": "gpus"})`.
     #[must_use]
     pub fn resource_claim(self, name: &str, source: Value) -> Self {
