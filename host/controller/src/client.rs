@@ -16,9 +16,15 @@ use std::{
 
 use axum::body::{Bytes, HttpBody};
 use governor::{DefaultDirectRateLimiter, Quota};
-use http::{Method, Request, Response, header::CONTENT_TYPE};
+use http::{
+    Method, Request, Response,
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
+};
 use http_body_util::{BodyExt as _, Either, Full, Limited};
-use kube::client::{Body, ClientBuilder};
+use kube::{
+    client::{Body, ClientBuilder},
+    core::Status,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
@@ -135,6 +141,40 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
     }
 }
 
+/// Creates an object that holds secrets. Of the answer, the metadata is asked for alone, and only an error is read.
+pub(crate) async fn created(
+    client: &kube::Client,
+    mut request: Request<Body>,
+) -> Result<(), kube::Error> {
+    let accept = HeaderValue::from_static(METADATA);
+    request.headers_mut().insert(ACCEPT, accept);
+    let answer = client.send(request).await?;
+    let code = answer.status();
+    if code.is_success() {
+        return Ok(());
+    }
+    let body = answer.into_body().collect().await?.to_bytes();
+    let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+        let message = String::from_utf8_lossy(&body);
+        Status::failure(message.trim(), "Unknown").with_code(code.as_u16())
+    });
+    Err(kube::Error::Api(status.boxed()))
+}
+
+/// The error without what the API server, or a webhook, says in it, if that is not to be shown.
+pub(crate) fn without(error: kube::Error, is_hidden: impl Fn(&str) -> bool) -> kube::Error {
+    match error {
+        kube::Error::Api(mut status) if is_hidden(&format!("{status:?}")) => {
+            let hidden = "the answer quotes a key, and is not shown";
+            status = Status::failure(hidden, "Hidden")
+                .with_code(status.code)
+                .boxed();
+            kube::Error::Api(status)
+        }
+        other => other,
+    }
+}
+
 /// The request of a watch, whose answer goes on: a client lets it take as long as it wants and be as large as it wants, and who reads
 /// it has to bound it. Any other request is held to its deadline and to the largest answer, whatever its address asks for.
 #[must_use]
@@ -146,6 +186,9 @@ pub fn watching<B>(mut request: Request<B>) -> Request<B> {
 /// What tells the request of a watch from any other.
 #[derive(Debug, Clone, Copy)]
 struct Watching;
+
+/// The answer that holds an object's metadata and nothing else of it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// What does not stand for itself in a path, beside letters and digits.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC

@@ -4,6 +4,7 @@ mod breaker;
 pub mod client;
 pub mod events;
 mod guard;
+pub mod keys;
 pub mod lease;
 pub mod metrics;
 mod observe;

@@ -5,6 +5,7 @@ mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_read_strictly;
 mod events_are_counted_and_limited;
 mod forged_snapshots_lead_nowhere;
+mod keys_are_made_once_and_shown_nowhere;
 mod large_placements_delay_nobody_else;
 mod lists_are_asked_for_once;
 mod metrics_are_what_dashboards_read;

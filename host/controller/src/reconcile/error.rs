@@ -10,6 +10,7 @@ use trainyard_render::Problem;
 
 use super::snapshot::SnapshotError;
 use crate::client::{NoAnswer, is_transient, no_answer, without_content};
+use crate::keys::KeyError;
 use crate::threads::NotDone;
 
 /// A JobSet that may take an API server long has more bytes.
@@ -63,6 +64,14 @@ pub enum ReconcileError {
     /// A plugin asks for what no plugin gets.
     #[error("{0}: no plugin gets the content of a Secret")]
     Secret(LookupKey),
+    /// The key material of a Secret could not be made.
+    #[error("the keys of Secret `{name}` could not be made: {problem}")]
+    Keys {
+        /// The Secret.
+        name: String,
+        /// Why.
+        problem: KeyError,
+    },
     /// The snapshot can't be used.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
@@ -180,6 +189,7 @@ impl ReconcileError {
             Self::Busy(_) => "busy",
             Self::NoObject(_) => "no_object",
             Self::Secret(_) => "secret",
+            Self::Keys { .. } => "keys",
             Self::Snapshot(_) => "snapshot",
             Self::Foreign { .. } => "foreign",
             Self::Stale { .. } => "stale",

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 9] = [
+const KINDS: [(&str, &str, &str, bool); 10] = [
     (
         "TrainJob",
         "trainjobs",
@@ -35,6 +35,7 @@ const KINDS: [(&str, &str, &str, bool); 9] = [
     ("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", true),
     ("Job", "jobs", "batch/v1", true),
     ("ConfigMap", "configmaps", "v1", true),
+    ("Secret", "secrets", "v1", true),
     ("Event", "events", "v1", true),
     ("Node", "nodes", "v1", false),
     (
@@ -83,6 +84,8 @@ pub(crate) enum Act {
     Pause,
     /// It is answered with 503, and nothing is done.
     Refuse,
+    /// Nothing is done, and what was asked is quoted in the answer, as some webhooks do.
+    Quote,
 }
 
 /// What becomes of a call with this verb, plural and body.
@@ -180,14 +183,14 @@ impl Cluster {
         *self.rule.lock().unwrap() = None;
     }
 
-    /// Asks the rule, and pauses where it says so. Says whether the call goes on.
-    async fn ask(&self, when: When, call: (&str, &str), body: &Value) -> bool {
+    /// Asks the rule, and pauses where it says so.
+    async fn ask(&self, when: When, call: (&str, &str), body: &Value) -> Act {
         let rule = self.rule.lock().unwrap().clone();
         let act = rule.map_or(Act::GoOn, |rule| rule(self, when, call, body));
         if act == Act::Pause {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        act != Act::Refuse
+        act
     }
 
     /// Creates or replaces an object.
@@ -336,15 +339,20 @@ impl Cluster {
             ("PATCH", _) => "patch",
             _ => "delete",
         };
-        if !self.ask(When::Before, (verb, &place.plural), &body).await {
-            return status(503, "ServiceUnavailable");
+        match self.ask(When::Before, (verb, &place.plural), &body).await {
+            Act::Refuse => return status(503, "ServiceUnavailable"),
+            Act::Quote => return status(403, &format!("denied the request: {body}")),
+            Act::GoOn | Act::Pause => {}
         }
         let asked = body.clone();
         let (code, value) = match verb {
             "watch" => return self.watch(place, partial),
             "list" => (200, self.list(&place, partial)),
             "get" => self.found(&place, partial),
-            "create" => self.create(&place, body),
+            "create" => {
+                let (code, object) = self.create(&place, body);
+                (code, shown(&object, partial))
+            }
             "patch" => self.patch(&place, &body, is_apply),
             _ => match self.remove(&place.id(place.name.as_deref().unwrap())) {
                 true => (

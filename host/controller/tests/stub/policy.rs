@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trainyard_model::call::Call;
 use trainyard_model::plugin::{Plugin, Settings};
 use trainyard_model::policy::{Ended, Finished, Phase, Policy};
@@ -34,9 +34,27 @@ pub(crate) fn policy(
     reads: &[&str],
     run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
 ) -> Arc<dyn Policy> {
+    native(name, "transform", &json!({"reads": reads}), run)
+}
+
+/// The same with the phase `build`, which emits those objects.
+pub(crate) fn builder(
+    name: &str,
+    objects: &[&str],
+    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+) -> Arc<dyn Policy> {
+    native(name, "build", &json!({"writes": objects}), run)
+}
+
+fn native(
+    name: &str,
+    phase: &str,
+    claims: &Value,
+    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+) -> Arc<dyn Policy> {
     let manifest = json!({
-        "name": name, "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform"],
-        "claims": {"reads": reads},
+        "name": name, "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": [phase],
+        "claims": claims,
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
     let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();

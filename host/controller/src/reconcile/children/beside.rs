@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::client::Body;
 use kube::core::Request;
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
 use trainyard_render::RenderedObject;
 
 use super::Pass;
+use crate::client;
+use crate::keys;
 use crate::reconcile::error::{ReconcileError, code};
 use crate::reconcile::listed::Listed;
 use crate::reconcile::{MANAGER, creating, owner};
@@ -88,7 +91,8 @@ fn content(value: &Value) -> u64 {
 struct Beside<'v> {
     listed: Listed,
     api: Api<DynamicObject>,
-    rendered: &'v Value,
+    rendered: &'v RenderedObject,
+    /// The object with its owner.
     value: Value,
 }
 
@@ -121,7 +125,7 @@ impl Pass<'_> {
         let listed = Listed::of(object);
         let beside = Beside {
             api: self.reconciler.beside(self.key, &listed.kind),
-            rendered: &object.value,
+            rendered: object,
             value: self.owned(object.value.clone()),
             listed,
         };
@@ -150,21 +154,49 @@ impl Pass<'_> {
         })
     }
 
-    /// Creates an object, and uses the one that is there: two controllers at once have the same.
+    /// Creates an object, and uses the one that is there: two controllers at once have the same, and a Secret keeps its keys.
     async fn make_once(&self, beside: &Beside<'_>) -> Result<(), ReconcileError> {
         let failed = |error| ReconcileError::api(beside.what("creating"), error);
-        let object = serde_json::to_vec(&beside.value);
-        let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
-        let objects = Request::new(beside.api.resource_url());
-        let request = objects.create(&creating(), object);
-        match self.reconciler.text(request).await {
-            Ok(_) => Ok(()),
+        let created = if beside.rendered.material.is_empty() {
+            let object = serde_json::to_vec(&beside.value);
+            let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
+            let objects = Request::new(beside.api.resource_url());
+            let request = objects.create(&creating(), object);
+            self.reconciler.text(request).await.map(drop)
+        } else {
+            self.create_with_keys(beside).await?
+        };
+        match created {
+            Ok(()) => Ok(()),
             Err(error) if code(&error) == Some(409) => match self.there(beside).await? {
                 true => Ok(()),
                 false => Err(failed(error)),
             },
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Creates a Secret with key material, which is made for it. Of the answer nothing is kept that may hold a key.
+    async fn create_with_keys(
+        &self,
+        beside: &Beside<'_>,
+    ) -> Result<Result<(), kube::Error>, ReconcileError> {
+        let (value, material) = (beside.value.clone(), beside.rendered.material.clone());
+        let filled = self.on_thread(move |_, _| keys::fill(&value, &material));
+        let filled = filled.await?.map_err(|problem| ReconcileError::Keys {
+            name: beside.listed.name.to_string(),
+            problem,
+        })?;
+        let objects = Request::new(beside.api.resource_url());
+        let request = objects.create(&creating(), Vec::new());
+        Ok(match request {
+            Ok(request) => {
+                let request = request.map(|_| Body::from(filled.json));
+                let created = client::created(&self.reconciler.client, request).await;
+                created.map_err(|error| client::without(error, |it| filled.texts.are_quoted_in(it)))
+            }
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        })
     }
 
     /// Applies an object; by force only where ours is there.
@@ -177,7 +209,7 @@ impl Pass<'_> {
         let applied =
             applied.map_err(|error| ReconcileError::api(beside.what("writing"), error))?;
         Ok(Applied {
-            content: content(beside.rendered),
+            content: content(&beside.rendered.value),
             version: applied.metadata.resource_version,
         })
     }

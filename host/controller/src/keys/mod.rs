@@ -1,0 +1,51 @@
+//! Makes the key material of a Secret, in the moment in which the Secret is created.
+//!
+//! This is the one place of the program that holds keys, for as long as one call to the API server takes. Nothing here that holds a
+//! byte of them has a `Debug`, `Display`, `Clone` or `Serialize` of its own, and all of it is overwritten when it is dropped. What
+//! HTTP and TLS copy on the way is not.
+
+mod made;
+mod object;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use thiserror::Error;
+use trainyard_model::material::{Form, P521Text};
+use trainyard_model::object::SecretValue;
+
+use made::Made;
+pub(crate) use object::Filled;
+
+/// Why key material could not be made.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+    /// A key has no text.
+    #[error("a key could not be encoded as {}", Form::P521(*.0).encoding())]
+    Encoding(P521Text),
+    /// The Secret could not be written as JSON.
+    #[error("the Secret could not be written as JSON")]
+    Json,
+}
+
+/// Makes the keys of a Secret, and writes it with them.
+///
+/// # Errors
+/// See [`KeyError`].
+pub(crate) fn fill(
+    secret: &Value,
+    material: &BTreeMap<String, SecretValue>,
+) -> Result<Filled, KeyError> {
+    let mut made = Made::default();
+    let mut texts = BTreeMap::new();
+    for (key, value) in material {
+        texts.insert(key.as_str(), made.text(value)?);
+    }
+    Filled::new(secret, texts)
+}
+
+#[cfg(test)]
+mod tests;

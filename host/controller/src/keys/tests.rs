@@ -1,0 +1,177 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::json;
+use trainyard_model::material::{Half, RandomEncoding, SecretText};
+
+use super::*;
+
+fn text(id: &str, form: Form) -> SecretText {
+    SecretText::new("mpi".into(), id, form).unwrap()
+}
+
+/// A key of the Secret that holds those texts.
+fn value(texts: &[SecretText]) -> SecretValue {
+    let mut value = SecretValue::default();
+    value.append("<");
+    for text in texts {
+        value.append_material(text.clone());
+        value.append("\n");
+    }
+    value.append(">");
+    value
+}
+
+fn secret(material: &BTreeMap<String, SecretValue>) -> Value {
+    let mut secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque",
+        "data": {"plain": "cGxhaW4="}, "immutable": true,
+    });
+    for (key, value) in material {
+        secret["data"][key] = value.shown().into();
+    }
+    secret
+}
+
+/// The Secret as it goes to the API server, and the texts of its keys.
+fn filled(material: &BTreeMap<String, SecretValue>) -> (Value, BTreeMap<String, String>) {
+    let filled = fill(&secret(material), material).unwrap();
+    let sent: Value = serde_json::from_slice(&filled.json).unwrap();
+    let data = sent["data"].as_object().unwrap().iter();
+    let decoded = data.map(|(key, value)| {
+        let bytes = BASE64_STANDARD.decode(value.as_str().unwrap()).unwrap();
+        (key.clone(), String::from_utf8(bytes).unwrap())
+    });
+    let decoded = decoded.collect();
+    (sent, decoded)
+}
+
+#[test]
+fn keys_stand_in_the_places_of_their_placeholders_and_all_else_is_as_it_is_shown() {
+    let keys = [
+        text("curve", Form::Curve25519(Half::Public)),
+        text("curve", Form::Curve25519(Half::Private)),
+    ];
+    let material = BTreeMap::from([("curve.cert".to_owned(), value(&keys))]);
+    let (mut sent, texts) = filled(&material);
+    let cert = &texts["curve.cert"];
+    let lines: Vec<_> = cert.trim_matches(['<', '>']).lines().collect();
+    assert!(
+        cert.starts_with('<') && cert.ends_with("\n>") && lines.len() == 2,
+        "{cert}"
+    );
+    assert!(lines.iter().all(|line| line.len() == 40), "{cert}");
+    let mut shown = secret(&material);
+    for secret in [&mut sent, &mut shown] {
+        secret["data"]["curve.cert"].take();
+    }
+    assert_eq!(sent, shown);
+}
+
+#[test]
+fn one_id_is_one_key_pair_and_another_is_another() {
+    let public = |id| text(id, Form::P521(P521Text::OpenSsh));
+    let private = |id| text(id, Form::P521(P521Text::Sec1));
+    let material = BTreeMap::from([
+        ("a".to_owned(), value(&[public("a")])),
+        ("b".to_owned(), value(&[public("a")])),
+        ("c".to_owned(), value(&[public("c")])),
+        ("private".to_owned(), value(&[private("a")])),
+    ]);
+    let (_, texts) = filled(&material);
+    assert_eq!(texts["a"], texts["b"]);
+    assert_ne!(texts["a"], texts["c"]);
+    let pem = texts["private"].trim_matches(['<', '>']).trim_end();
+    let key = p521::SecretKey::from_sec1_pem(&format!("{pem}\n")).unwrap();
+    let point = key.public_key().to_sec1_bytes();
+    let line = texts["a"]
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .trim_end_matches(['\n', '>']);
+    assert!(BASE64_STANDARD.decode(line).unwrap().ends_with(&point));
+}
+
+#[test]
+fn random_text_has_the_length_that_was_asked_for_and_its_encoding() {
+    let random = |id: &str, bytes, encoding| text(id, Form::Random { bytes, encoding });
+    let material = BTreeMap::from([
+        (
+            "hex".to_owned(),
+            value(&[random("hex", 16, RandomEncoding::Hex)]),
+        ),
+        (
+            "base64".to_owned(),
+            value(&[random("base64", 1024, RandomEncoding::Base64)]),
+        ),
+    ]);
+    let (_, texts) = filled(&material);
+    let inner = |key: &str| texts[key].trim_start_matches('<').trim_end_matches("\n>");
+    assert_eq!(inner("hex").len(), 32);
+    assert!(inner("hex").bytes().all(|b| b.is_ascii_hexdigit()));
+    assert_eq!(BASE64_STANDARD.decode(inner("base64")).unwrap().len(), 1024);
+}
+
+#[test]
+fn every_secret_has_keys_of_its_own_and_no_text_is_longer_than_is_counted() {
+    let mut seen = BTreeSet::new();
+    let forms = Form::OF_KEY_PAIRS.into_iter().chain([Form::Random {
+        bytes: 16,
+        encoding: RandomEncoding::Base64,
+    }]);
+    for form in forms {
+        for _ in 0..4 {
+            let mut whole = SecretValue::default();
+            whole.append_material(text("a", form));
+            let material = BTreeMap::from([("key".to_owned(), whole)]);
+            let (_, texts) = filled(&material);
+            let length = texts["key"].len();
+            assert!(length <= form.most_bytes(), "{form:?}: {length}");
+            assert!(seen.insert(texts["key"].clone()), "{form:?}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_quotes_a_key_is_known() {
+    let material = BTreeMap::from([(
+        "key".to_owned(),
+        value(&[text("a", Form::P521(P521Text::Sec1))]),
+    )]);
+    let filled = fill(&secret(&material), &material).unwrap();
+    let sent: Value = serde_json::from_slice(&filled.json).unwrap();
+    let encoded = sent["data"]["key"].as_str().unwrap();
+    let plain = String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap();
+    for (quoted, is_quoted) in [
+        (&encoded[100..112], true),
+        (&plain[100..112], true),
+        (&encoded[100..111], false),
+        ("Secret `a` is forbidden: exceeded quota", false),
+        ("", false),
+    ] {
+        let message = format!("#10 byte of ...|{quoted}|...");
+        assert_eq!(filled.texts.are_quoted_in(&message), is_quoted, "{quoted}");
+    }
+}
+
+/// Fails to compile if a type has a trait: two impls then fit.
+macro_rules! never {
+    ($($type:ty: $($bound:path),+;)+) => {$($({
+        trait Ambiguous<A> { fn is() {} }
+        struct Has;
+        impl<T: ?Sized> Ambiguous<()> for T {}
+        impl<T: ?Sized + $bound> Ambiguous<Has> for T {}
+        let () = <$type as Ambiguous<_>>::is();
+    })+)+};
+}
+
+#[test]
+fn what_holds_keys_can_be_neither_printed_nor_copied_nor_serialized() {
+    never! {
+        Filled: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+        object::KeyTexts: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+        Made: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+    }
+}

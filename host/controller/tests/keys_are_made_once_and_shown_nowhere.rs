@@ -1,0 +1,276 @@
+//! The keys of a TrainJob's Secret are made when it is created, and once: after a restart, and of whoever made them, they are used as
+//! they are. Neither the log nor Events, metrics, snapshots or any other object show a part of them.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use trainyard_controller::metrics::Metrics;
+use trainyard_model::call::{Call, Fault};
+use trainyard_model::contract::handle;
+use trainyard_model::policy::Policy;
+
+use crate::stub::cluster::{Act, Cluster, When};
+use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::policy::builder;
+
+const SECRET: &str = "job-keys";
+
+/// A plugin that has a Secret made with a key of each kind.
+fn keys() -> Arc<dyn Policy> {
+    fn emit(call: &mut Call) -> Result<(), Fault> {
+        let objects = handle::Objects(0);
+        let secret = call.objects_emit(objects, "v1", "Secret", "-keys", None)?;
+        let ssh = call.objects_key_pair(objects, "ssh", "ecdsa-p521")?;
+        let curve = call.objects_key_pair(objects, "curve", "curve25519")?;
+        for (key, text) in [
+            ("sec1", call.key_pair_private(ssh, "sec1-pem")?),
+            ("pkcs8", call.key_pair_private(ssh, "pkcs8-pem")?),
+            ("public", call.key_pair_public(ssh, "openssh")?),
+            ("curve", call.key_pair_private(curve, "z85")?),
+            ("token", call.objects_random(objects, "token", 64, "hex")?),
+        ] {
+            call.object_append_secret(secret, key, text)?;
+        }
+        call.object_append(secret, "plain", "of the plugin")
+    }
+    builder("keys", &["objects[v1/Secret/-keys]"], |call| {
+        Ok(emit(call)?)
+    })
+}
+
+/// All metrics of the controllers of a test.
+static METRICS: Mutex<Vec<Arc<Metrics>>> = Mutex::new(Vec::new());
+
+async fn started(cluster: &Cluster) -> Controller {
+    let metrics = |queue: &_| {
+        let metrics = Arc::new(Metrics::new(queue));
+        METRICS.lock().unwrap().push(metrics.clone());
+        metrics
+    };
+    Controller::start(cluster, metrics, |_| vec![keys()]).await
+}
+
+fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    cluster.put(runtime("with-keys", &["keys"]));
+    cluster
+}
+
+fn secret(cluster: &Cluster) -> Value {
+    cluster.get("secrets", "a", SECRET).unwrap_or_default()
+}
+
+fn has_job_set(cluster: &Cluster) -> bool {
+    cluster.get("jobsets", "a", "job").is_some()
+}
+
+fn is_told(cluster: &Cluster, text: &str) -> bool {
+    let events = cluster.all("events");
+    let mut messages = events.iter().filter_map(|event| event["message"].as_str());
+    messages.any(|message| message.contains(text))
+}
+
+/// What is logged, as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+/// Notes everything that is logged on this thread, whatever its level.
+fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    (lines, tracing::subscriber::set_default(subscriber))
+}
+
+/// The parts of a Secret's keys, in base64 and as they are, that no text holds by chance.
+struct Parts(HashSet<Vec<u8>>);
+
+const PART: usize = 12;
+
+impl Parts {
+    fn of(secret: &Value) -> Self {
+        let data = secret["data"].as_object().unwrap().iter();
+        let data = data.filter(|(key, _)| *key != "plain");
+        let mut parts = HashSet::new();
+        for (_, value) in data {
+            let encoded = value.as_str().unwrap();
+            let text = String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap();
+            // The frame of a PEM is no secret.
+            let lines = text.lines().filter(|line| !line.starts_with("-----"));
+            let lines = lines.map(|line| line.trim_start_matches("ecdsa-sha2-nistp521 "));
+            for text in lines.chain([encoded]) {
+                parts.extend(text.as_bytes().windows(PART).map(<[u8]>::to_vec));
+            }
+        }
+        // What all PEMs begin with.
+        for frame in [
+            "-----BEGIN EC PRIVATE KEY-----\n",
+            "-----BEGIN PRIVATE KEY-----\n",
+        ] {
+            for part in BASE64_STANDARD.encode(frame).as_bytes().windows(PART) {
+                parts.remove(part);
+            }
+        }
+        assert!(parts.len() > 1_000, "{}", parts.len());
+        Self(parts)
+    }
+
+    fn are_in(&self, text: &str) -> bool {
+        let mut windows = text.as_bytes().windows(PART);
+        windows.any(|window| self.0.contains(window))
+    }
+}
+
+/// Everything that a controller left, except the Secrets themselves.
+fn outputs(cluster: &Cluster, log: &Lines) -> Vec<(&'static str, String)> {
+    let mut outputs = vec![("log", log.text())];
+    for plural in ["events", "configmaps", "jobsets", "trainjobs"] {
+        outputs.push((plural, json!(cluster.all(plural)).to_string()));
+    }
+    for metrics in METRICS.lock().unwrap().iter() {
+        outputs.push(("metrics", metrics.text().unwrap()));
+    }
+    outputs
+}
+
+#[tokio::test]
+async fn keys_are_the_same_after_a_restart_and_shown_nowhere() {
+    let (log, _guard) = logged();
+    let cluster = cluster();
+    cluster.put(job("a", "job", "with-keys", true));
+    let controller = started(&cluster).await;
+    cluster.until("there is a JobSet", has_job_set).await;
+    controller.stop().await;
+    let made = secret(&cluster);
+    let data = &made["data"];
+    let text = |key: &str| {
+        let bytes = BASE64_STANDARD.decode(data[key].as_str().unwrap()).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    assert!(text("sec1").starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
+    assert!(text("public").starts_with("ecdsa-sha2-nistp521 AAAA"));
+    assert_eq!((text("curve").len(), text("token").len()), (40, 128));
+    assert_eq!(text("plain"), "of the plugin");
+    let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();
+    assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], uid);
+
+    // The next one asks for it anew, since the TrainJob has changed.
+    let controller = started(&cluster).await;
+    let labels = json!({"spec": {"suspend": false, "labels": {"label": "new"}}});
+    cluster.merge("trainjobs", "a", "job", &labels);
+    let follows = |cluster: &Cluster| {
+        let job_set = cluster.get("jobsets", "a", "job").unwrap();
+        job_set["spec"]["suspend"] == false
+    };
+    cluster.until("the JobSet follows", follows).await;
+    controller.stop().await;
+    assert!(cluster.asked("create", "secrets").calls > 1);
+    assert_eq!(secret(&cluster), made);
+
+    // Of the answers, none holds a key.
+    let verbs = cluster.asked_in_all();
+    let asked = verbs.iter().filter(|((_, plural), _)| plural == "secrets");
+    for ((verb, _), asked) in asked {
+        assert!(["create", "get"].contains(&verb.as_str()), "{verb}");
+        assert!(asked.bytes / asked.calls < 700, "{verb}: {asked:?}");
+    }
+    let parts = Parts::of(&made);
+    assert!(parts.are_in(&made.to_string()));
+    for (place, text) in outputs(&cluster, &log) {
+        assert!(!text.is_empty() && !parts.are_in(&text), "{place}");
+    }
+    assert!(log.text().contains("TRACE") || log.text().contains("DEBUG"));
+}
+
+#[tokio::test]
+async fn a_secret_of_the_train_job_is_used_whatever_it_holds_and_another_one_is_not() {
+    let cluster = cluster();
+    cluster.put(job("a", "job", "with-keys", true));
+    let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();
+    let with_owner = |owner: &Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"namespace": "a", "name": SECRET, "ownerReferences": [owner]},
+            "data": {"id_rsa": "b2xk"},
+        })
+    };
+    let owner = |uid: &Value, name: &str| {
+        json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": name, "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        })
+    };
+    let foreign = with_owner(&owner(&"another".into(), "another"));
+    cluster.put(foreign);
+    let foreign = secret(&cluster);
+    let controller = started(&cluster).await;
+    let told = format!("Secret `{SECRET}` is not this TrainJob's: it is owned by TrainJob another");
+    cluster.until("it is told", |it| is_told(it, &told)).await;
+    assert!(!has_job_set(&cluster));
+    assert_eq!(secret(&cluster), foreign);
+
+    // As the reference made it: its keys are those of pods that run.
+    cluster.put(with_owner(&owner(&uid, "job")));
+    let of_the_reference = secret(&cluster);
+    cluster.merge(
+        "trainjobs",
+        "a",
+        "job",
+        &json!({"spec": {"labels": {"a": "b"}}}),
+    );
+    cluster.until("there is a JobSet", has_job_set).await;
+    controller.stop().await;
+    assert_eq!(secret(&cluster), of_the_reference);
+}
+
+#[tokio::test]
+async fn what_a_webhook_quotes_of_a_secret_is_not_told() {
+    let (log, _guard) = logged();
+    let cluster = cluster();
+    let refused: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let noted = refused.clone();
+    cluster.set_rule(move |_, when, call, body| {
+        if (when, call) == (When::Before, ("create", "secrets")) {
+            noted.lock().unwrap().push(body.clone());
+            return Act::Quote;
+        }
+        Act::GoOn
+    });
+    cluster.put(job("a", "job", "with-keys", true));
+    let controller = started(&cluster).await;
+    let told = format!("creating Secret `{SECRET}`: ");
+    cluster.until("it is told", |it| is_told(it, &told)).await;
+    let hidden = "the answer quotes a key, and is not shown";
+    assert!(is_told(&cluster, hidden));
+    controller.stop().await;
+    for secret in refused.lock().unwrap().iter() {
+        let parts = Parts::of(secret);
+        for (place, text) in outputs(&cluster, &log) {
+            assert!(!parts.are_in(&text), "{place}");
+        }
+    }
+}
