@@ -9,6 +9,7 @@ mod a_running_job_set_is_frozen;
 mod a_shaken_api_server_is_waited_out;
 mod common;
 mod hostile_train_jobs_stop_nobody;
+mod keys_are_made_once;
 mod kinds_may_come_later;
 mod one_controller_leads_and_another_takes_over;
 mod roles_are_what_is_called;
@@ -65,5 +66,6 @@ fn main() -> ExitCode {
             hostile_train_jobs_stop_nobody::tests(),
         )
         .tests("kinds_may_come_later", kinds_may_come_later::tests())
+        .tests("keys_are_made_once", keys_are_made_once::tests())
         .run()
 }

@@ -4,17 +4,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Resource, Test, Trainyard, Write, build_plugin, eventually};
+use trainyard_cluster::{Fate, Resource, Test, Write, build_plugin, eventually};
 use trainyard_schema::documents::Kind;
 
 use crate::common;
-use crate::common::{Controlled, Namespace, Setup, flavors, kind};
-
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+use crate::common::{Controlled, Namespace, Setup, flavors, kind, roles};
 
 /// A controller that has a plugin which looks things up, and only the roles of deploy/.
 pub(crate) struct LooksUp;
@@ -48,29 +45,9 @@ pub(crate) type Shared = Controlled<LooksUp>;
 
 /// What `trainyard rbac` prints for the plugin.
 fn printed() -> Result<Vec<Value>> {
-    let mut rbac = Command::new(Trainyard::program()?);
-    rbac.args(["rbac", "--output=json", "--plugin-dir"]);
-    let output = rbac.arg(plugins()).args(flavors::policy()).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{said}");
-    let list: Value = serde_json::from_slice(&output.stdout)?;
-    list["items"].as_array().cloned().context("no list")
-}
-
-/// Gives the controller these roles in place of those that it has under their names.
-async fn grant(shared: &Shared, roles: &[Value]) -> Result<()> {
-    for role in roles {
-        let resource = match role["kind"].as_str() {
-            Some("ClusterRole") => Resource::cluster_wide(RBAC, "clusterroles"),
-            _ => Resource::namespaced(RBAC, "roles"),
-        };
-        let text = |field: &str| role["metadata"][field].as_str().unwrap_or_default();
-        let rules = json!({"rules": role["rules"]});
-        let api = shared.cluster.api(&resource, text("namespace"));
-        let merged = api.merge(text("name"), &rules, &Write::strict()).await?;
-        merged.accepted()?;
-    }
-    Ok(())
+    let plugins = ["--plugin-dir".into(), plugins().into()];
+    let arguments: Vec<OsString> = plugins.into_iter().chain(flavors::policy()).collect();
+    roles::printed(&arguments)
 }
 
 /// A TrainJob whose plugin looks up the PriorityClass of that name.
@@ -112,9 +89,7 @@ async fn what_is_printed_is_what_is_needed(shared: &Shared) -> Result<()> {
     let job_set = namespace.api(&namespace.job_sets).get("asks").await?;
     ensure!(job_set.status.as_u16() == 404, "{job_set:?}");
 
-    let roles = printed()?;
-    ensure!(roles.len() == 2, "{roles:#?}");
-    grant(shared, &roles).await?;
+    roles::grant(shared.cluster.plane(), &printed()?).await?;
     namespace.until_complete("asks").await?;
     let job_set = namespace.job_set("asks").await?;
     let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];

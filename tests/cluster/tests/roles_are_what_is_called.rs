@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,9 +15,7 @@ use trainyard_cluster::{
     eventually, install,
 };
 
-use crate::common::{self, Case, Disturbed, Namespace, Place, flavors};
-
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+use crate::common::{self, Case, Disturbed, Namespace, Place, flavors, keys, roles};
 
 /// A verb on a resource, of objects of any name or of one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +127,7 @@ fn holds_up_deletion() -> Right {
     }
 }
 
-/// A cluster, and the plugin that looks things up.
+/// A cluster, a plugin that looks things up, and one that has keys made.
 pub(crate) struct Recorded {
     disturbed: Disturbed,
     plugins: PathBuf,
@@ -142,6 +139,7 @@ impl Shared for Recorded {
         std::fs::create_dir_all(&plugins)?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors");
         build_plugin(&source, &plugins.join("flavors.wasm"), &[])?;
+        build_plugin(&keys::source(), &plugins.join("keys.wasm"), &[])?;
         Ok(Self {
             disturbed: Disturbed::start()?,
             plugins,
@@ -154,37 +152,6 @@ impl Shared for Recorded {
 
     fn still_runs(&self) -> Result<()> {
         self.disturbed.still_runs()
-    }
-}
-
-impl Recorded {
-    /// The roles that are printed for these arguments.
-    fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
-        let mut rbac = Command::new(Trainyard::program()?);
-        let output = rbac
-            .args(["rbac", "--output=json"])
-            .args(arguments)
-            .output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{said}");
-        let list: Value = serde_json::from_slice(&output.stdout)?;
-        list["items"].as_array().cloned().context("no list")
-    }
-
-    /// Gives the controller's account these roles, and waits until they hold.
-    async fn grant(&self, roles: &[Value]) -> Result<()> {
-        for role in roles {
-            let resource = match role["kind"].as_str() {
-                Some("ClusterRole") => Resource::cluster_wide(RBAC, "clusterroles"),
-                _ => Resource::namespaced(RBAC, "roles"),
-            };
-            let text = |field: &str| role["metadata"][field].as_str().unwrap_or_default();
-            let api = self.plane().api(&resource, text("namespace"));
-            let rules = json!({"rules": role["rules"]});
-            let merged = api.merge(text("name"), &rules, &Write::strict()).await?;
-            merged.accepted()?;
-        }
-        Ok(())
     }
 }
 
@@ -316,35 +283,67 @@ async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result
     Ok(())
 }
 
-async fn with_a_plugin_that_looks_things_up(shared: &Recorded) -> Result<()> {
-    let _turn = shared.disturbed.turn.lock().await;
-    let arguments = ["--plugin-dir".into(), shared.plugins.clone().into()];
-    let arguments: Vec<OsString> = arguments.into_iter().chain(flavors::policy()).collect();
-    let roles = Recorded::printed(&arguments)?;
-    ensure!(roles.len() == 2, "{roles:#?}");
-    shared.grant(&roles).await?;
-    let mut flavored = common::runtime();
-    flavored["metadata"]["name"] = json!("flavored");
-    flavored["spec"]["plugins"] = json!([{"name": "flavors"}]);
-    let runtimes = common::kind(trainyard_schema::documents::Kind::ClusterTrainingRuntime)?;
-    let runtimes = shared.plane().api(&runtimes, "");
-    runtimes
-        .create(&flavored, &Write::strict())
+/// A TrainJob whose Secret is made, and one whose Secret somebody else has made: that one is asked whose it is.
+async fn keys_are_made(namespace: &Namespace<'_>) -> Result<()> {
+    let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-keys"}});
+    let secrets = keys::secrets();
+    let secrets = namespace.api(&secrets);
+    secrets
+        .create(&foreign, &Write::strict())
         .await?
         .accepted()?;
+    for name in ["keyed", "taken"] {
+        let spec = json!({"suspend": true, "runtimeRef": {"name": "keyed"}});
+        namespace.create(name, &spec).await?;
+    }
+    namespace.job_set("keyed").await?;
+    let told = "Secret `taken-keys` is not this TrainJob's";
+    namespace.event("taken", told).await?;
+    Ok(())
+}
+
+/// The policy file of both plugins.
+fn policy() -> Result<PathBuf> {
+    let all = std::fs::read_to_string(flavors::policy_file())?;
+    let keys = json!({"name": "keys", "grants": ["objects[v1/Secret/-keys]"]});
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded.yaml");
+    std::fs::write(&file, format!("{all}- {keys}\n"))?;
+    Ok(file)
+}
+
+async fn with_plugins_that_look_things_up_and_have_keys_made(shared: &Recorded) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let arguments: [OsString; 4] = [
+        "--plugin-dir".into(),
+        shared.plugins.clone().into(),
+        "--policy".into(),
+        policy()?.into(),
+    ];
+    let roles = roles::printed(&arguments)?;
+    roles::grant(shared.plane(), &roles).await?;
+    let runtimes = common::kind(trainyard_schema::documents::Kind::ClusterTrainingRuntime)?;
+    let runtimes = shared.plane().api(&runtimes, "");
+    for (name, plugin) in [("flavored", "flavors"), ("keyed", "keys")] {
+        let mut runtime = common::runtime();
+        runtime["metadata"]["name"] = json!(name);
+        runtime["spec"]["plugins"] = json!([{"name": plugin}]);
+        let made = runtimes.create(&runtime, &Write::strict()).await?;
+        made.accepted()?;
+    }
 
     shared.disturbed.proxy.forget().await;
     let controller = shared.disturbed.leading_controller_with(&arguments).await?;
     all_that_happens(shared).await?;
     let namespace = Namespace::new(&shared.disturbed.cluster).await?;
     all_that_is_looked_up(shared, &namespace).await?;
+    keys_are_made(&namespace).await?;
     calls_are_what_is_allowed(shared, &roles).await?;
     controller.process().still_runs()
 }
 
 pub(crate) fn tests() -> Vec<Test<Recorded>> {
     vec![Test::new(
-        "with_a_plugin_that_looks_things_up",
-        with_a_plugin_that_looks_things_up,
+        "with_plugins_that_look_things_up_and_have_keys_made",
+        with_plugins_that_look_things_up_and_have_keys_made,
     )]
 }

@@ -99,7 +99,7 @@ async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
             true,
         ),
         (
-            json!({"group": "", "resource": "secrets", "verb": "get", "namespace": namespace}),
+            json!({"group": "", "resource": "secrets", "verb": "list", "namespace": namespace}),
             false,
         ),
     ] {

@@ -20,7 +20,12 @@ fn source() -> PathBuf {
 
 /// The policy file that lets the plugin look up what it looks up.
 pub fn policy() -> [OsString; 2] {
-    ["--policy".into(), source().join("policy.yaml").into()]
+    ["--policy".into(), policy_file().into()]
+}
+
+/// The same by its path.
+pub fn policy_file() -> PathBuf {
+    source().join("policy.yaml")
 }
 
 /// Builds the plugin into a folder of that name, and returns it.

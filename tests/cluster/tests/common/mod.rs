@@ -11,8 +11,10 @@ mod case;
 mod controlled;
 mod disturbed;
 pub mod flavors;
+pub mod keys;
 mod namespace;
 mod place;
+pub mod roles;
 mod seen;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,40 @@
+//! The roles that `trainyard rbac` prints, on a cluster.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{ControlPlane, Resource, Trainyard, Write};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// The roles that are printed for these arguments.
+pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
+    let mut rbac = Command::new(Trainyard::program()?);
+    let output = rbac
+        .args(["rbac", "--output=json"])
+        .args(arguments)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{said}");
+    let list: Value = serde_json::from_slice(&output.stdout)?;
+    list["items"].as_array().cloned().context("no list")
+}
+
+/// Gives the controller's account these roles in place of those that it has under their names.
+pub async fn grant(plane: &ControlPlane, roles: &[Value]) -> Result<()> {
+    ensure!(roles.len() == 2, "{roles:#?}");
+    for role in roles {
+        let resource = match role["kind"].as_str() {
+            Some("ClusterRole") => Resource::cluster_wide(RBAC, "clusterroles"),
+            _ => Resource::namespaced(RBAC, "roles"),
+        };
+        let text = |field: &str| role["metadata"][field].as_str().unwrap_or_default();
+        let api = plane.api(&resource, text("namespace"));
+        let rules = json!({"rules": role["rules"]});
+        let merged = api.merge(text("name"), &rules, &Write::strict()).await?;
+        merged.accepted()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! The keys of a TrainJob are made with its Secret, under the roles that `trainyard rbac` prints: they are the same after a restart,
+//! nothing shows them, and they go with the TrainJob.
+#![allow(clippy::indexing_slicing)]
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use http::Method;
+use serde_json::{Value, json};
+use trainyard_cluster::{
+    Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin,
+};
+use trainyard_schema::documents::Kind;
+
+use crate::common::{self, Disturbed, Namespace, is_running, keys, kind, roles};
+
+/// A cluster, and the plugin that has keys made.
+pub(crate) struct Keys {
+    disturbed: Disturbed,
+    plugins: PathBuf,
+}
+
+fn policy() -> PathBuf {
+    keys::source().join("policy.yaml")
+}
+
+impl Shared for Keys {
+    fn start() -> Result<Self> {
+        let plugins = Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys");
+        std::fs::create_dir_all(&plugins)?;
+        build_plugin(&keys::source(), &plugins.join("keys.wasm"), &[])?;
+        let disturbed = Disturbed::start()?;
+        let mut runtime = common::runtime();
+        runtime["metadata"]["name"] = json!("keyed");
+        runtime["spec"]["plugins"] = json!([{"name": "keys"}]);
+        let arguments: [OsString; 4] = [
+            "--plugin-dir".into(),
+            plugins.clone().into(),
+            "--policy".into(),
+            policy().into(),
+        ];
+        disturbed.plane().block_on(async {
+            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+            let runtimes = disturbed.plane().api(&runtimes, "");
+            let made = runtimes.create(&runtime, &Write::strict()).await?;
+            made.accepted()?;
+            roles::grant(disturbed.plane(), &roles::printed(&arguments)?).await
+        })?;
+        Ok(Self { disturbed, plugins })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.disturbed.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.disturbed.still_runs()
+    }
+}
+
+impl Keys {
+    async fn controller(&self) -> Result<Arc<Trainyard>> {
+        let policy = policy();
+        self.disturbed
+            .controller_under(&self.plugins, Some(&policy))
+            .await
+    }
+
+    async fn namespace(&self) -> Result<Namespace<'_>> {
+        let namespace = Namespace::new(&self.disturbed.cluster).await?;
+        namespace.fate(Fate::Hold);
+        Ok(namespace)
+    }
+}
+
+fn spec(suspend: bool) -> Value {
+    json!({"suspend": suspend, "runtimeRef": {"name": "keyed"}})
+}
+
+/// Everything that a controller leaves, except Secrets.
+async fn outputs(
+    namespace: &Namespace<'_>,
+    controllers: &[Arc<Trainyard>],
+) -> Result<Vec<(&'static str, String)>> {
+    let mut outputs = Vec::new();
+    for controller in controllers {
+        outputs.push(("log", controller.process().log()?));
+    }
+    for (what, resource) in [
+        ("events", &namespace.events),
+        ("config maps", &namespace.config_maps),
+        ("job sets", &namespace.job_sets),
+        ("jobs", &namespace.jobs),
+    ] {
+        let items = namespace.api(resource).items().await?;
+        outputs.push((what, json!(items).to_string()));
+    }
+    Ok(outputs)
+}
+
+async fn keys_outlive_a_restart_and_go_with_their_train_job(shared: &Keys) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let namespace = shared.namespace().await?;
+    let secrets = keys::secrets();
+    let secrets = namespace.api(&secrets);
+    shared.disturbed.proxy.forget().await;
+    let first = shared.controller().await?;
+    namespace.create("runs", &spec(false)).await?;
+    namespace.create("queued", &spec(true)).await?;
+    namespace.until("runs", "it runs", is_running).await?;
+    namespace.job_set("queued").await?;
+    let mut made = Vec::new();
+    for name in ["runs", "queued"] {
+        let secret = secrets.get(&format!("{name}-keys")).await?.accepted()?;
+        ensure!(secret["type"] == "kubernetes.io/ssh-auth", "{secret:#}");
+        let private = keys::text(&secret, "ssh-privatekey")?;
+        let framed = "-----BEGIN EC PRIVATE KEY-----\n";
+        ensure!(private.starts_with(framed), "no PEM");
+        let public = keys::text(&secret, "ssh-publickey")?;
+        ensure!(public.starts_with("ecdsa-sha2-nistp521 AAAA"), "{public}");
+        ensure!(keys::text(&secret, "plain")? == name, "{secret:#}");
+        let job = namespace.api(&namespace.jobs).get(name).await?.accepted()?;
+        let owner = &secret["metadata"]["ownerReferences"][0];
+        ensure!(owner["uid"] == job["metadata"]["uid"], "{owner:#}");
+        made.push(secret);
+    }
+    ensure!(made[0]["data"]["token"] != made[1]["data"]["token"]);
+    let metrics = first.metrics().await?;
+    first.stop().await?;
+
+    // What is queued is rendered anew, with its Secret there.
+    let second = shared.controller().await?;
+    let mut resumed = spec(false);
+    resumed["labels"] = json!({"example.com/new": "label"});
+    namespace.patch("queued", &resumed).await?;
+    namespace.until("queued", "it runs", is_running).await?;
+    for secret in &made {
+        let name = secret["metadata"]["name"].as_str().unwrap_or_default();
+        ensure!(secrets.get(name).await?.accepted()? == *secret, "{name}");
+    }
+    let calls = shared.disturbed.proxy.calls().await;
+    let of_secrets = |call: &&Call| call.path.contains("/secrets");
+    let calls: Vec<_> = calls.iter().filter(of_secrets).collect();
+    ensure!(calls.len() > 2, "{calls:#?}");
+    for call in calls {
+        let by_name = call.method == Method::GET && call.path.contains("-keys");
+        ensure!(by_name || call.method == Method::POST, "{call:?}");
+    }
+
+    let mut outputs = outputs(&namespace, &[first, second.clone()]).await?;
+    outputs.push(("metrics", metrics));
+    outputs.push(("metrics", second.metrics().await?));
+    for secret in &made {
+        let parts = keys::Parts::of(secret)?;
+        ensure!(parts.are_in(secret.to_string().as_bytes()));
+        for (what, text) in &outputs {
+            ensure!(!text.is_empty() && !parts.are_in(text.as_bytes()), "{what}");
+        }
+    }
+
+    let jobs = namespace.api(&namespace.jobs);
+    for name in ["runs", "queued"] {
+        jobs.delete(name).await?.accepted()?;
+    }
+    let none_left = <[Value]>::is_empty;
+    secrets.until_all("no Secret is left", none_left).await?;
+    Ok(())
+}
+
+/// The process is looked through while the plugin's call has trapped: no key was made for it, so that no core dump of the process or of
+/// the call holds one.
+async fn a_call_that_traps_with_every_key_in_its_place_has_none(shared: &Keys) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let namespace = shared.namespace().await?;
+    shared.disturbed.proxy.forget().await;
+    let controller = shared.controller().await?;
+    let job = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": "traps", "labels": {"example.com/traps": "yes"}}, "spec": spec(false),
+    });
+    let jobs = namespace.api(&namespace.jobs);
+    jobs.create(&job, &Write::strict()).await?.accepted()?;
+    namespace
+        .event("traps", "with every key in its place")
+        .await?;
+    let calls = shared.disturbed.proxy.calls().await;
+    let of_secrets = calls.iter().filter(|call| call.path.contains("/secrets"));
+    ensure!(of_secrets.count() == 0, "{calls:#?}");
+    controller.process().still_runs()
+}
+
+/// What `render` prints is not a Secret that an API server takes: nobody runs with a placeholder for a key.
+async fn a_placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
+    let namespace = shared.namespace().await?;
+    let resource: Resource = keys::secrets();
+    let secrets = namespace.api(&resource);
+    let shown = "<placeholder for the private key of key pair ssh (ecdsa-p521, sec1-pem)>";
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "printed"}, "type": "Opaque",
+        "data": {"ssh-privatekey": shown},
+    });
+    for answer in [
+        secrets.create(&secret, &Write::strict()).await?,
+        secrets.apply(&secret, &Write::by("kubectl")).await?,
+    ] {
+        ensure!(answer.status.as_u16() == 400, "{answer:?}");
+        ensure!(format!("{answer:?}").contains("base64"), "{answer:?}");
+    }
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Keys>> {
+    vec![
+        Test::new(
+            "keys_outlive_a_restart_and_go_with_their_train_job",
+            keys_outlive_a_restart_and_go_with_their_train_job,
+        ),
+        Test::new(
+            "a_call_that_traps_with_every_key_in_its_place_has_none",
+            a_call_that_traps_with_every_key_in_its_place_has_none,
+        ),
+        Test::new(
+            "a_placeholder_is_refused_by_the_api_server",
+            a_placeholder_is_refused_by_the_api_server,
+        ),
+    ]
+}
