@@ -97,6 +97,25 @@ fn no_crate_knows_what_its_layer_must_not() {
     }
 }
 
+/// No process that only renders can hold a key of a TrainJob's Secret, and no crate that calls plugins can make one.
+#[test]
+fn the_controller_alone_makes_keys() {
+    const KEYS: [&str; 3] = ["p521", "x25519-dalek", "z85"];
+    let makes = |package| {
+        let built_from = built_from(package);
+        KEYS.map(|name| built_from.contains(name))
+    };
+    assert_eq!(makes("trainyard-controller"), [true; 3]);
+    for package in [
+        "trainyard-model",
+        "trainyard-render",
+        "trainyard-sandbox",
+        "trainyard-sdk",
+    ] {
+        assert_eq!(makes(package), [false; 3], "{package}");
+    }
+}
+
 /// The names above are those that a tree really has: without this, a renamed crate would pass unseen.
 #[test]
 fn the_sandbox_alone_brings_webassembly() {

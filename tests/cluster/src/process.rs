@@ -1,7 +1,9 @@
 //! One process of a cluster: started with a log of its own, and never left behind.
 
 use anyhow::{Context, Result, bail, ensure};
+use memchr::memmem;
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,9 @@ done
 kill "$watch" 2>/dev/null
 exit "$code"
 "#;
+
+/// How much of a memory is looked through at once.
+const PIECE: usize = 1 << 20;
 
 /// How much of a log is shown when something is wrong.
 const TAIL_LINES: usize = 40;
@@ -110,18 +115,65 @@ impl Process {
         Ok(self.keeper().try_wait()?)
     }
 
-    /// The most bytes of memory that it held at once so far, without its own children.
-    ///
-    /// # Errors
-    /// It has ended, or the system does not say.
-    pub fn peak_memory(&self) -> Result<u64> {
+    /// The number of the process that is kept.
+    fn kept(&self) -> Result<String> {
         let keeper = self.keeper().id();
         let children = format!("/proc/{keeper}/task/{keeper}/children");
         let children = fs::read_to_string(children)?;
         // The keeper starts what it keeps before anything else.
         let kept = children.split_whitespace().next();
         let kept = kept.with_context(|| format!("{} has ended", self.name))?;
-        let status = fs::read_to_string(format!("/proc/{kept}/status"))?;
+        Ok(kept.to_owned())
+    }
+
+    /// Which of these stand in its memory, as a core dump of it would have them.
+    ///
+    /// # Errors
+    /// It has ended, or its memory can't be read.
+    pub fn holds<'n>(&self, needles: &[&'n [u8]]) -> Result<Vec<&'n [u8]>> {
+        let kept = self.kept()?;
+        let maps = fs::read_to_string(format!("/proc/{kept}/maps"))?;
+        let memory = File::open(format!("/proc/{kept}/mem"))?;
+        let longest = needles.iter().map(|needle| needle.len()).max().unwrap_or(0);
+        let mut found = Vec::new();
+        let mut piece = vec![0; PIECE];
+        let written = maps.lines().filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let number = |hex| u64::from_str_radix(hex, 16).ok();
+            rest.starts_with("rw")
+                .then_some((number(start)?, number(end)?))
+        });
+        for (start, end) in written {
+            let mut at = start;
+            while at < end {
+                let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+                let piece = &mut piece[..length];
+                if memory.read_exact_at(piece, at).is_err() {
+                    break;
+                }
+                let missing = needles.iter().filter(|needle| !found.contains(*needle));
+                let here: Vec<_> = missing
+                    .filter(|needle| memmem::find(piece, needle).is_some())
+                    .collect();
+                found.extend(here);
+                // What stands across two pieces is found in the second.
+                at += if length < PIECE {
+                    length
+                } else {
+                    length - longest
+                } as u64;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The most bytes of memory that it held at once so far, without its own children.
+    ///
+    /// # Errors
+    /// It has ended, or the system does not say.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.kept()?))?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let peak = peak.and_then(|line| line.trim().strip_suffix(" kB"));
         let peak: u64 = peak.context("no peak of its memory")?.parse()?;

@@ -7,12 +7,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Call, ControlPlane, Install, Resource, Shared, Test, Trainyard, Write, build_plugin,
-    eventually, install,
+    Call, ControlPlane, Install, Shared, Test, Write, build_plugin, eventually, install,
 };
 
 use crate::common::{self, Case, Disturbed, Namespace, Place, flavors, keys, roles};

@@ -26,6 +26,38 @@ pub fn text(secret: &Value, key: &str) -> Result<String> {
     Ok(String::from_utf8(BASE64_STANDARD.decode(encoded)?)?)
 }
 
+/// The private keys of a Secret, as bytes and as each text that they become on their way.
+pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
+    let pem = text(secret, "ssh-privatekey")?;
+    let lines: Vec<_> = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let der = BASE64_STANDARD.decode(lines.concat())?;
+    // SEQUENCE, version 1, and an OCTET STRING of 66 bytes.
+    let scalar = der.get(8..74).context("no private key")?.to_vec();
+    let token = text(secret, "token")?;
+    let curve = text(secret, "curve.cert")?;
+    let curve = curve.split('"').nth(3).context("no secret key")?;
+    let mut found = vec![
+        scalar,
+        der,
+        BASE64_STANDARD.decode(&token)?,
+        token.into_bytes(),
+        curve.as_bytes().to_vec(),
+    ];
+    // The third is of the public key alone.
+    found.extend(lines.iter().take(2).map(|line| line.as_bytes().to_vec()));
+    for key in ["ssh-privatekey", "token", "curve.cert"] {
+        let encoded = secret["data"][key].as_str().unwrap_or_default();
+        // Of a certificate, what stands behind the public key.
+        let at = if key == "token" { 0 } else { 120 };
+        found.extend(
+            encoded
+                .get(at..at + 40)
+                .map(|part| part.as_bytes().to_vec()),
+        );
+    }
+    Ok(found)
+}
+
 /// The parts of a Secret's keys, as they are and in base64: no text holds one by chance.
 pub struct Parts(HashSet<Vec<u8>>);
 
