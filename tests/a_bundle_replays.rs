@@ -101,6 +101,58 @@ plugins:
 - {name: flavors, grants: ['lookups[example.com/v1/Flavor/default]', 'lookups[scheduling.k8s.io/v1/PriorityClass/*]', 'lookups[v1/ConfigMap/*]', 'lookups[late.example.com/v1/Zone/*]'], limits: {fuel: 20000000}}
 "#;
 
+/// Keys are made in a cluster alone: what is printed, recorded, explained and planned names them.
+#[test]
+fn a_bundle_has_a_placeholder_for_each_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = INPUT.replace("name: flavors}", "name: keys}");
+    fs::write(folder.path().join("input.yaml"), input).unwrap();
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/plugins/keys/policy.yaml");
+    let (policy, keys, site) = (
+        policy.to_str().unwrap(),
+        component("keys"),
+        component("site"),
+    );
+    let plugins = [
+        "--policy",
+        policy,
+        "--plugin",
+        &keys,
+        "--plugin",
+        &site,
+        "-f",
+        "input.yaml",
+    ];
+    let run = |command: &[&str]| {
+        let output = trainyard(folder.path(), &[command, &plugins].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let rendered = run(&["render", "--record", "bundle.tar"]);
+    assert_eq!(run(&["render"]), rendered);
+    let bundle = fs::read(folder.path().join("bundle.tar")).unwrap();
+    let replayed = replay(folder.path(), &[]);
+    assert!(replayed.status.success(), "{}", said(&replayed));
+    let private = "<placeholder for the private key of key pair ssh (ecdsa-p521, sec1-pem)>";
+    let token = "<placeholder for random text token (32 bytes, base64)>";
+    let output = files(&bundle);
+    let output = output
+        .iter()
+        .find(|(name, _)| name.ends_with("output.json"));
+    let output = String::from_utf8(output.unwrap().1.clone()).unwrap();
+    for text in [&rendered, &output] {
+        assert!(text.contains(private) && text.contains(token), "{text}");
+    }
+    let plan = run(&["plan", "--claims"]);
+    for text in [&rendered, &output, &run(&["explain"]), &plan] {
+        assert!(
+            !text.contains("BEGIN") && !text.contains("AAAAE2VjZHNh"),
+            "{text}"
+        );
+    }
+    assert!(plan.contains("objects[v1/Secret/-keys]"), "{plan}");
+}
+
 /// Plugins, grants, configuration, order, facts of the cluster, namespace and lookups come from the bundle alone.
 #[test]
 fn nothing_but_the_bundle_is_needed() {
