@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::bundle::{cases, changed, recorded, replay, said, trainyard};
+use crate::bundle::{cases, changed, files, recorded, replay, said, trainyard};
 
 /// Every case that renders: old forms, patches, overrides, several TrainJobs.
 #[test]
@@ -58,7 +58,7 @@ fn component(name: &'static str) -> String {
             trainyard_cluster::build_plugin(&folder, &component, &[]).unwrap();
             (name, component.to_str().unwrap().to_owned())
         };
-        ["site", "flavors"].map(build).into()
+        ["site", "flavors", "keys"].map(build).into()
     });
     built[name].clone()
 }
@@ -105,24 +105,11 @@ plugins:
 #[test]
 fn a_bundle_has_a_placeholder_for_each_key() {
     let folder = tempfile::tempdir().unwrap();
-    let input = INPUT.replace("name: flavors}", "name: keys}");
+    let input = INPUT.replace("[{name: site}, {name: flavors}]", "[{name: keys}]");
     fs::write(folder.path().join("input.yaml"), input).unwrap();
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/plugins/keys/policy.yaml");
-    let (policy, keys, site) = (
-        policy.to_str().unwrap(),
-        component("keys"),
-        component("site"),
-    );
-    let plugins = [
-        "--policy",
-        policy,
-        "--plugin",
-        &keys,
-        "--plugin",
-        &site,
-        "-f",
-        "input.yaml",
-    ];
+    let (policy, keys) = (policy.to_str().unwrap(), component("keys"));
+    let plugins = ["--policy", policy, "--plugin", &keys, "-f", "input.yaml"];
     let run = |command: &[&str]| {
         let output = trainyard(folder.path(), &[command, &plugins].concat());
         assert!(output.status.success(), "{}", said(&output));

@@ -88,9 +88,14 @@ fn function(interface: &Interface) -> String {
 fn resource_rows(resource: &Resource) -> anyhow::Result<String> {
     let name = &resource.name;
     let mut out = format!(
-        "    methods!(instance, \"{name}\", handle::{} {{\n",
+        "    methods!(instance, \"{name}\", handle::{} {{",
         camel(name)
     );
+    if resource.methods.is_empty() {
+        // As rustfmt has it.
+        return Ok(out + "});\n");
+    }
+    out.push('\n');
     for method in &resource.methods {
         let (params, args) = params(method)?;
         let result = match &method.result {

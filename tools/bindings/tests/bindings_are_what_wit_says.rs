@@ -89,18 +89,18 @@ fn a_method_is_added_by_its_signature_and_docs() {
 #[test]
 fn a_resource_and_a_method_that_borrows_it_are_added_so_too() {
     let object = "    /// One object to emit.";
-    let secret = format!("    /// Placed, never read.\n    resource secret-text;\n\n{object}");
+    let sealed = format!("    /// Placed, never read.\n    resource sealed-note;\n\n{object}");
     let append = "        append: func(key: string, text: string);";
     let borrows = format!(
-        "{append}\n/// Appends it.\nappend-secret: func(key: string, text: borrow<secret-text>);"
+        "{append}\n/// Appends it.\nappend-sealed: func(key: string, text: borrow<sealed-note>);"
     );
-    let lines = new_lines(&[(object, &secret), (append, &borrows)]);
+    let lines = new_lines(&[(object, &sealed), (append, &borrows)]);
     for line in [
-        "host/model/src/contract/handle.rs: SecretText,",
-        "host/sandbox/src/contract/rows.rs: methods!(instance, \"secret-text\", handle::SecretText {",
-        "host/sandbox/src/contract/rows.rs: \"object.append-secret\" (key: String, text: Resource<handle::SecretText>) = object_append_secret(&key, super::lent(text));",
-        "plugins/sdk/src/contract/mod.rs: pub use self::objects::SecretText;",
-        "plugins/sdk/src/contract/objects.rs: fn append_secret(key: &str, text: &SecretText) = \"object.append-secret\" object_append_secret(key, text.raw());",
+        "host/model/src/contract/handle.rs: SealedNote,",
+        "host/sandbox/src/contract/rows.rs: methods!(instance, \"sealed-note\", handle::SealedNote {});",
+        "host/sandbox/src/contract/rows.rs: \"object.append-sealed\" (key: String, text: Resource<handle::SealedNote>) = object_append_sealed(&key, super::lent(text));",
+        "plugins/sdk/src/contract/mod.rs: pub use self::objects::SealedNote;",
+        "plugins/sdk/src/contract/objects.rs: fn append_sealed(key: &str, text: &SealedNote) = \"object.append-sealed\" object_append_sealed(key, text.lend());",
     ] {
         assert!(
             lines.iter().any(|found| found == line),
