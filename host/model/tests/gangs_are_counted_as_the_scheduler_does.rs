@@ -301,7 +301,7 @@ fn a_gang_that_is_none_ends_the_call() {
     for set in record.pod_sets.iter_mut() {
         set.count = u32::MAX;
     }
-    let mut call = call_over(Phase::Check, &reader(), record, 1, json!({}));
+    let mut call = call_over(Phase::Check, &reader(), record.clone(), 1, json!({}));
     let info = handle::Info(0);
     for (gang, problem) in [
         (names(&["node", "none"]), "there is no pod set `none`"),
@@ -326,6 +326,10 @@ fn a_gang_that_is_none_ends_the_call() {
         ))
     );
     assert!(call.info_gang_requests(info, &gang).is_ok());
+    record.pod_sets[0].replicas = 2;
+    let mut call = call_over(Phase::Check, &reader(), record, 1, json!({}));
+    assert!(call.info_gang_members(info, &names(&["node"])).is_err());
+    assert!(call.info_gang_requests(info, &names(&["node"])).is_err());
 }
 
 #[test]

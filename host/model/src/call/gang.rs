@@ -30,15 +30,7 @@ impl Call {
         let members = gang
             .iter()
             .try_fold(0u32, |sum, (.., pods)| sum.checked_add(*pods));
-        members.map_or_else(
-            || {
-                wrong(format!(
-                    "the pod sets have more than {} pods together",
-                    u32::MAX
-                ))
-            },
-            Ok,
-        )
+        members.map_or_else(too_many_pods, Ok)
     }
 
     /// `info.gang-requests`
@@ -88,8 +80,11 @@ impl Call {
             if !seen.insert(at) {
                 return wrong(format!("the pod set `{name}` is given twice"));
             }
+            let Some(pods) = set.count.checked_mul(set.replicas) else {
+                return too_many_pods();
+            };
             let scope = PlaceScope::PodSet(at);
-            gang.push((Target { scope, base }, at, set.pods()));
+            gang.push((Target { scope, base }, at, pods));
         }
         Ok(gang)
     }
@@ -212,6 +207,13 @@ impl Call {
         self.meter.add_bytes(bytes.sum())?;
         Ok(amounts)
     }
+}
+
+fn too_many_pods<T>() -> Result<T, Fault> {
+    wrong(format!(
+        "the pod sets have more than {} pods together",
+        u32::MAX
+    ))
 }
 
 /// What a container asks for.
