@@ -148,7 +148,9 @@ impl Process {
             let mut at = start;
             while at < end {
                 let length = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
-                let piece = &mut piece[..length];
+                let Some(piece) = piece.get_mut(..length) else {
+                    break;
+                };
                 if memory.read_exact_at(piece, at).is_err() {
                     break;
                 }

@@ -259,7 +259,7 @@ fn same(path: &str, one: &Value, other: &Value) -> bool {
         || is_quantity(path)
             && quantity(one)
                 .zip(quantity(other))
-                .is_some_and(|(one, other)| one.compare(other) == Some(Ordering::Equal))
+                .is_some_and(|(one, other)| one.compare(other) == Ordering::Equal)
 }
 
 fn is_quantity(path: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trainyard_model::claims::{Claims, Key};
-use trainyard_model::object::ObjectKind;
+use trainyard_model::object::{DataKind, ObjectKind};
 use trainyard_model::record::Field;
 
 /// Which objects of the cluster a claim means.
@@ -74,7 +74,7 @@ impl<'c> Claimed<'c> {
 
 /// Whoever may watch these may read all of them, so nobody does.
 fn is_never_watched(api_version: &str, kind: &str) -> bool {
-    api_version == "v1" && matches!(kind, "ConfigMap" | "Secret")
+    DataKind::of(api_version, kind).is_some()
 }
 
 /// How objects of a kind are watched.

@@ -8,6 +8,7 @@ use crate::{
     contract::handle,
     lookup::{Asker, LookupAnswer, LookupKey},
     names::{NO_KIND, is_api_version, is_kind},
+    object::DataKind,
     record::Field,
     reserved::is_runtime_snapshot,
 };
@@ -30,7 +31,7 @@ impl Call {
         {
             return wrong("the name is no object's name");
         }
-        if api_version == "v1" && kind == "Secret" {
+        if DataKind::of(api_version, kind) == Some(DataKind::Secret) {
             return wrong("Secrets are never given to a plugin");
         }
         if let LookupKey::Object { name, .. } = &key
