@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
 FEATURES := -p trainyard-features
 # Their tests need no plugin, child process or cluster. That of 5,000 queued TrainJobs alone takes most of a minute.
-FAST := model api render schema controller sdk plugin-dra plugin-torch bindings
+FAST := model api render schema controller sdk plugin-dra plugin-flux plugin-torch bindings
 
 .PHONY: help
 help: ## Show what there is.
@@ -82,11 +82,12 @@ image-binary: setup ## Build the static program of the image into dist/, with al
 	@tools/static.sh
 
 .PHONY: lint
-lint: setup ## Check format, clippy, and what the dependencies may be.
+lint: setup ## Check format, clippy, scripts, and what the dependencies may be.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	@tools/deny.sh
+	@tools/shellcheck.sh
 
 .PHONY: bindings
 bindings: setup ## Write anew what repeats wit/: handles, records, the linker's rows, the SDK, the manual; read the diff.

@@ -224,11 +224,17 @@ fn a_further_plugin_is_judged_before_it_is_loaded() {
     assert_eq!(report["replaces"], Value::Null);
     assert_eq!(
         report["orders"]["now"],
-        json!([[["dra"], ["site"], ["torch"]]])
+        json!([
+            [["dra"], ["flux"], ["site"]],
+            [["dra"], ["site"], ["torch"]]
+        ])
     );
     assert_eq!(
         report["orders"]["then"],
-        json!([[["dra"], ["site"], ["new"], ["torch"]]])
+        json!([
+            [["dra"], ["flux"], ["site"], ["new"]],
+            [["dra"], ["site"], ["new"], ["torch"]]
+        ])
     );
     assert!(table.contains("order then: "), "{table}");
     assert_ne!(report["digest"]["now"], report["digest"]["then"]);

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod difference;
+mod flux;
 mod generated;
 mod normal;
 mod reference;
@@ -25,6 +26,7 @@ use std::{
 
 use self::{
     difference::{Answer, Difference, Side, differences},
+    generated::Framework,
     reference::{Answers, Reference, Runs},
     rows::ROWS,
     seen::Documents,
@@ -35,7 +37,7 @@ fn folder() -> PathBuf {
 }
 
 /// Cases whose names start so are of policies that the reference does not have.
-const WITHOUT_COUNTERPART: &str = "dra-";
+const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "flux-error-resource-claim"];
 
 /// The inputs of the cases by their names.
 fn inputs() -> BTreeMap<String, String> {
@@ -46,7 +48,11 @@ fn inputs() -> BTreeMap<String, String> {
     };
     let cases = fs::read_dir(folder()).unwrap().map(case);
     cases
-        .filter(|(name, _)| !name.starts_with(WITHOUT_COUNTERPART))
+        .filter(|(name, _)| {
+            !WITHOUT_COUNTERPART
+                .iter()
+                .any(|start| name.starts_with(start))
+        })
         .collect()
 }
 
@@ -82,8 +88,14 @@ fn sort(
 
 /// The generated inputs whose answers are checked in.
 fn samples() -> BTreeMap<String, String> {
-    let named = |(number, input)| (format!("generated-{number:02}"), input);
-    generated::inputs(60).enumerate().map(named).collect()
+    let of = |framework, count, name: &'static str| {
+        let named = move |(number, input)| (format!("{name}-{number:02}"), input);
+        generated::inputs(framework, count).enumerate().map(named)
+    };
+    let torch = of(Framework::Torch, 60, "generated");
+    torch
+        .chain(of(Framework::Flux, 40, "generated-flux"))
+        .collect()
 }
 
 /// The files of answers that are checked in, with their inputs.
@@ -164,9 +176,20 @@ fn the_checked_in_answers_are_the_references() {
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
 fn in_generated_inputs() {
+    compare(Framework::Torch, 2000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn in_generated_inputs_of_flux() {
+    compare(Framework::Flux, 1000);
+}
+
+/// Compares the answers to so many generated inputs, or to as many as the environment says.
+fn compare(framework: Framework, count: usize) {
     let count =
-        std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(2000, |count| count.parse().unwrap());
-    let inputs: Vec<_> = generated::inputs(count).collect();
+        std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(count, |count| count.parse().unwrap());
+    let inputs: Vec<_> = generated::inputs(framework, count).collect();
     let of_trainyard = |inputs: &[String]| {
         inputs
             .iter()
@@ -208,7 +231,7 @@ fn in_generated_inputs() {
         .map(|(row, inputs)| (row, inputs.len()))
         .collect();
     println!(
-        "{count} inputs, {accepted} of them accepted, {} without a difference; how many show each row: {rows:?}",
+        "{framework:?}: {count} inputs, {accepted} of them accepted, {} without a difference; how many show each row: {rows:?}",
         found.same
     );
     found.assert_listed();

@@ -1,5 +1,6 @@
 //! TrainJobs with their runtimes, as people write them: most are in order, some are not.
 
+mod flux;
 mod job;
 #[path = "../../host/api/tests/merge_inputs/parts.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -16,20 +17,34 @@ use proptest::{
 use serde_json::{Map, Value};
 use trainyard_api::yaml;
 
-/// The first `count` inputs, the same ones in every run, each as the text of a file.
-pub(super) fn inputs(count: usize) -> impl Iterator<Item = String> {
+/// The framework of the runtimes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Framework {
+    Torch,
+    Flux,
+}
+
+/// The first `count` inputs of a framework, the same ones in every run, each as the text of a file.
+pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item = String> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let claimed = pod::claimed();
-    let input = (runtime::runtime(), job::job(), spoilt::damage()).prop_map(
-        move |(mut runtime, mut job, damage)| {
-            job["spec"]["runtimeRef"] = runtime::reference(&runtime);
-            if let Some(damage) = damage {
-                damage.apply(&mut runtime, &mut job);
-            }
-            yaml::write_documents([&runtime, &job].into_iter().chain(&claimed))
-        },
+    let parts = (
+        runtime::runtime(framework),
+        job::job(),
+        flux::settings(),
+        spoilt::damage(),
     );
+    let input = parts.prop_map(move |(mut runtime, mut job, settings, damage)| {
+        job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+        if framework == Framework::Flux {
+            settings.apply(&mut runtime, &mut job);
+        }
+        if let Some(damage) = damage {
+            damage.apply(&mut runtime, &mut job);
+        }
+        yaml::write_documents([&runtime, &job].into_iter().chain(&claimed))
+    });
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }
 

@@ -6,6 +6,8 @@
 use serde_json::{Map, Value, json};
 use trainyard_model::quantity::Quantity;
 
+use super::flux;
+
 /// Lists whose items have a key.
 const KEYED: [(&str, &str); 16] = [
     ("claims", "name"),
@@ -57,6 +59,9 @@ pub(super) fn normal(object: &Value) -> Value {
             values.for_each(|value| *value = "".into());
         }
     }
+    if flux::is_scripts(&object) {
+        object["data"] = flux::facts(&object["data"]);
+    }
     below("", &object)
 }
 
@@ -75,7 +80,10 @@ fn below(field: &str, value: &Value) -> Value {
 }
 
 fn object(map: &Map<String, Value>) -> Value {
-    let members = map
+    let unwrapped = flux::unwrapped(map);
+    let members = unwrapped
+        .as_ref()
+        .unwrap_or(map)
         .iter()
         .map(|(field, value)| (field.clone(), below(field, value)));
     members
@@ -93,6 +101,7 @@ fn says_nothing(field: &str, value: &Value) -> bool {
             "value" | "subPath" | "subPathExpr" | "status" => text.is_empty(),
             "divisor" => text == "0",
             "protocol" => text == "TCP",
+            "type" => text == "Opaque",
             _ => false,
         },
         _ => false,

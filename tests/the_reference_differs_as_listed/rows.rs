@@ -1,5 +1,6 @@
 //! The rows of the table "What a TrainJob becomes" in divergences.md, each with what shows it.
 
+mod flux;
 mod forms;
 mod overrides;
 mod patches;
@@ -61,5 +62,23 @@ pub(super) const ROWS: &[Row] = &[
     row("same-name", forms::same_name),
     row("other-manager", forms::other_manager),
     row("plugins-by-name", forms::plugins_by_name),
+    row("flux-without-trainer", flux::without_trainer),
+    row("flux-words", flux::words),
+    row("flux-args", flux::args),
+    row("flux-tasks", flux::tasks),
+    row("flux-cores", flux::cores),
+    row("flux-gpus", flux::gpus),
+    row("flux-devices", flux::devices),
+    row("flux-address", flux::address),
+    row("flux-pod-set", flux::pod_set),
+    row("flux-volume", flux::volume),
+    row("flux-shared-memory", flux::shared_memory),
+    row("flux-spread", flux::spread),
+    row("flux-group", flux::group),
+    row("flux-installer", flux::installer),
+    row("flux-command", flux::command),
+    row("flux-too-many-tasks", flux::too_many_tasks),
+    row("flux-settings", flux::settings),
+    row("flux-unfit", flux::unfit),
     row("not-supported-yet", forms::not_supported_yet),
 ];

@@ -20,6 +20,22 @@ impl Documents {
         )
     }
 
+    /// The name of the TrainJob whose object it is.
+    fn train_job_of(&self, object: &str) -> &str {
+        let plain = object.rsplit('/').next().unwrap_or_default();
+        let jobs = self
+            .0
+            .iter()
+            .filter(|document| document["kind"] == "TrainJob");
+        let mut names = jobs.filter_map(|job| job["metadata"]["name"].as_str());
+        let is_its = |name: &&str| {
+            plain
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('-'))
+        };
+        names.find(is_its).unwrap_or_default()
+    }
+
     /// The difference beside what it comes from.
     pub(super) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
         let object = match difference {
@@ -32,7 +48,12 @@ impl Documents {
             Difference::Field { object, .. } => object,
         };
         let (kind, name) = object.split_once(' ').unwrap_or_default();
-        let kind = if kind == "JobSet" { "TrainJob" } else { kind };
+        let (kind, name) = match kind {
+            "JobSet" => ("TrainJob", name),
+            // What a plugin emits is named for its TrainJob, with more behind.
+            "ConfigMap" | "Secret" => ("TrainJob", self.train_job_of(name)),
+            kind => (kind, name),
+        };
         let of_kind = |kind: &str, name: &str| {
             // Where one is given twice, the last one counts.
             self.0

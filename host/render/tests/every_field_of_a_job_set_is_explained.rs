@@ -20,7 +20,11 @@ use trainyard_sdk::native::NativePolicy;
 
 /// The built-in plugins as they are, with no sandbox around them.
 fn renderer() -> Renderer {
-    let built_ins = [trainyard_plugin_dra::PLUGIN, trainyard_plugin_torch::PLUGIN];
+    let built_ins = [
+        trainyard_plugin_dra::PLUGIN,
+        trainyard_plugin_flux::PLUGIN,
+        trainyard_plugin_torch::PLUGIN,
+    ];
     let policies = built_ins.map(|parts| -> Arc<dyn Policy> {
         Arc::new(NativePolicy::new(&parts, Settings::built_in()).unwrap())
     });

@@ -4,7 +4,7 @@ use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
 use super::{
-    fields, list, one_of,
+    Framework, fields, flux, list, one_of,
     parts::{labels, scalar, word},
     pod,
 };
@@ -12,9 +12,9 @@ use super::{
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
 /// A runtime of either kind.
-pub(super) fn runtime() -> BoxedStrategy<Value> {
+pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
     let policy = prop_oneof![
-        7 => policy().prop_map(Some),
+        7 => policy(framework).prop_map(Some),
         2 => Just(None),
         1 => Just(Some(json!({}))),
     ];
@@ -55,7 +55,7 @@ pub(super) fn reference(runtime: &Value) -> Value {
     }
 }
 
-fn policy() -> BoxedStrategy<Value> {
+fn policy(framework: Framework) -> BoxedStrategy<Value> {
     let targets = one_of(vec![
         json!([{"jobName": "node", "containerNames": ["logger"]}]),
         json!([{"jobName": "node", "containerNames": ["prepare"]}]),
@@ -76,10 +76,11 @@ fn policy() -> BoxedStrategy<Value> {
         ),
     ]);
     let nodes = prop_oneof![30 => 1..5, 1 => 0..1, 1 => -1..0].prop_map(Value::from);
-    fields(vec![
-        ("numNodes", 0.6, nodes.boxed()),
-        ("torch", 0.85, torch),
-    ])
+    let framework = match framework {
+        Framework::Torch => ("torch", 0.85, torch),
+        Framework::Flux => ("flux", 0.9, flux::policy()),
+    };
+    fields(vec![("numNodes", 0.6, nodes.boxed()), framework])
 }
 
 fn template() -> BoxedStrategy<Value> {

@@ -83,6 +83,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
             "envFrom",
             "ports",
             "resources",
+            "fluxRuns",
         ]
         .iter()
         .any(|field| path.contains(&format!("].{field}")));
@@ -91,7 +92,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
         .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
     seen.replicated_jobs()
         .filter(labelled)
-        .any(|job| replicas || changed && is_of(path, job))
+        .any(|job| replicas || changed && is_of(path, job) || path.starts_with("data."))
 }
 
 pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {

@@ -115,10 +115,16 @@ impl MockPodSet {
         self.field(Field::NodeSelector, key, value.into())
     }
 
-    /// A member of the pod spec that has no method of its own, as `runtimeClassName`.
+    /// A member of the pod spec that has no method of its own, such as `hostNetwork` or `securityContext/runAsUser`.
     #[must_use]
     pub fn raw(self, member: &str, value: Value) -> Self {
         self.field(Field::PodRaw, member, value.into())
+    }
+
+    /// The group that owns the files of the pods' volumes.
+    #[must_use]
+    pub fn fs_group(self, gid: i64) -> Self {
+        self.field(Field::FsGroup, "", Datum::Integer(gid))
     }
 
     /// A resource claim of the pods, by its source as in a pod spec: `json!({"resourceClaimTemplateName": "gpus"})`.
@@ -236,6 +242,12 @@ impl MockContainer {
     #[must_use]
     pub fn limit(self, resource: &str, amount: &str) -> Self {
         self.runtime(Field::Limits, resource, amount.into())
+    }
+
+    /// A member of the container that has no method of its own, such as `tty` or `securityContext/privileged`.
+    #[must_use]
+    pub fn raw(self, member: &str, value: Value) -> Self {
+        self.runtime(Field::ContainerRaw, member, value.into())
     }
 
     /// A resource claim of the pod that it uses, or one request of it.

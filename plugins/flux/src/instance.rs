@@ -1,0 +1,152 @@
+//! What the Flux instance of a TrainJob is: which hosts it has, what each of them has, and what the command runs on.
+
+use trainyard_sdk::{Container, Context, Failure, PodSet};
+
+use crate::{in_runtime, settings::Settings};
+
+/// The Flux instance of a TrainJob.
+pub(crate) struct Instance {
+    /// The hosts as Flux writes them, and the one whose broker leads.
+    pub(crate) hosts: String,
+    pub(crate) lead: String,
+    /// What stands behind a host's name in its DNS name.
+    pub(crate) domain: String,
+    pub(crate) nodes: u32,
+    pub(crate) tasks: u32,
+    pub(crate) tasks_because: &'static str,
+    /// Cores of each node.
+    pub(crate) cores: u32,
+    /// GPUs of each node; none where Flux hands out none.
+    pub(crate) gpus: Option<u32>,
+    pub(crate) settings: Settings,
+}
+
+impl Instance {
+    /// Reads what the instance is, with all that is wrong with it.
+    pub(crate) fn read(ctx: &Context, pod_set: &PodSet, node: &Container) -> (Self, Vec<Failure>) {
+        let mut problems = Vec::new();
+        let settings = Settings::read(node, &pod_set.name(), &mut problems);
+        let accelerators = pod_set.accelerators();
+        let (tasks, tasks_because) = match tasks(ctx, pod_set, accelerators) {
+            Ok(tasks) => tasks,
+            Err(problem) => {
+                problems.push(problem);
+                (1, "")
+            }
+        };
+        let cpus = node
+            .request("cpu")
+            .and_then(|amount| ctx.quantity_ceil(&amount));
+        let cpus = cpus.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0);
+        let (job, info) = (ctx.job(), ctx.info());
+        let (subdomain, cluster) = (info.subdomain(), info.cluster_domain());
+        let lead = pod_set.address(0, 0);
+        let instance = Self {
+            hosts: pod_set.hostlist(),
+            lead: lead.split('.').next().unwrap_or_default().to_owned(),
+            domain: format!("{subdomain}.{}.svc.{cluster}", job.namespace()),
+            nodes: pod_set.address_count(),
+            tasks,
+            tasks_because,
+            cores: cpus.max(tasks),
+            gpus: accelerators.filter(|gpus| *gpus > 0),
+            settings,
+        };
+        (instance, problems)
+    }
+}
+
+/// Tasks on each node, and why.
+fn tasks(
+    ctx: &Context,
+    pod_set: &PodSet,
+    accelerators: Option<u32>,
+) -> Result<(u32, &'static str), Failure> {
+    let Some(explicit) = ctx.job().processes_per_node() else {
+        return match accelerators {
+            Some(0) => Ok((
+                1,
+                "neither the TrainJob nor the runtime gives a number, and a node has no accelerator",
+            )),
+            Some(accelerators) => Ok((accelerators, "the accelerators of a node")),
+            None if has_shares_alone(pod_set) => Ok((1, "a node has a share of an accelerator")),
+            None => Err(Failure::from(
+                "is required: a node's resource claims do not tell the number of its devices",
+            )
+            .at("spec.trainer.numProcPerNode")),
+        };
+    };
+    if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
+        let message = format!(
+            "is {explicit}, and a node has {accelerators} accelerators; give at most {accelerators}, or give each node more of them"
+        );
+        return Err(Failure::from(message).at(processes_field(ctx)));
+    }
+    Ok((
+        explicit,
+        "the number that the TrainJob or the runtime gives",
+    ))
+}
+
+/// Whether all that a node has of accelerators are shares of one, as `nvidia.com/gpumem`.
+fn has_shares_alone(pod_set: &PodSet) -> bool {
+    let devices = pod_set.devices();
+    let mut unknown = devices
+        .iter()
+        .filter(|one| one.accelerator && one.count.is_none());
+    unknown.all(|one| one.source.starts_with("resource/"))
+}
+
+/// Where the explicit number of tasks stands.
+fn processes_field(ctx: &Context) -> &'static str {
+    match ctx.job().spec().integer("/trainer/numProcPerNode") {
+        Some(_) => "spec.trainer.numProcPerNode",
+        None => "spec.mlPolicy.flux.numProcPerNode",
+    }
+}
+
+/// What a runtime has that no Flux instance can run in.
+pub(crate) fn unfit(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec<Failure> {
+    let name = pod_set.name();
+    let mut problems = Vec::new();
+    if node.command().is_none_or(|command| command.is_empty()) {
+        let message = "is required: Flux runs a command on the nodes, and can't know the image's own; `sleep infinity` keeps an instance for interactive use";
+        problems.push(Failure::from(message).at("spec.trainer.command"));
+    }
+    let base = ctx.base().pod_set(&name);
+    let Some(base) = base else {
+        return problems;
+    };
+    let fqdn = base
+        .raw("setHostnameAsFQDN")
+        .and_then(|fqdn| fqdn.boolean(""));
+    if fqdn == Some(true) {
+        let message =
+            "must not be true: a Flux broker finds its rank by the short name of its host";
+        problems.push(Failure::from(message).at(in_runtime(&name, "setHostnameAsFQDN")));
+    }
+    if base
+        .container(crate::INSTALLER)
+        .is_some_and(|container| !container.is_init())
+    {
+        let message = format!(
+            "the container name `{}` is reserved for the init container that brings Flux",
+            crate::INSTALLER
+        );
+        problems.push(Failure::from(message).at(in_runtime(
+            &name,
+            &format!("containers[{}].name", crate::INSTALLER),
+        )));
+    }
+    for volume in crate::VOLUMES {
+        if base.volume(volume).is_some() {
+            let message = format!(
+                "the volume name `{volume}` is reserved for Flux: give the runtime's volume another one"
+            );
+            problems.push(
+                Failure::from(message).at(in_runtime(&name, &format!("volumes[{volume}].name"))),
+            );
+        }
+    }
+    problems
+}

@@ -1,0 +1,244 @@
+//! The Flux policy (KEP-2841): the nodes become one Flux instance, which runs the TrainJob's command. An init container brings Flux
+//! from an image, and a script in front of the command joins the instance.
+
+mod config;
+mod files;
+mod instance;
+mod settings;
+
+use trainyard_sdk::{Build, Container, Context, Failure, Mount, PodSet, Transform, json::quoted};
+
+use self::{config::FluxConfig, instance::Instance, settings::Settings};
+
+/// The container that runs the command.
+const NODE: &str = "node";
+/// The ancestor label of its pod set.
+const TRAINER: &str = "trainer";
+/// The init container that brings Flux.
+const INSTALLER: &str = "flux-installer";
+/// The image that it has where nobody names another.
+const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
+
+/// The volumes: Flux itself, what its programs link to, the scripts, the certificate, and shared memory.
+const INSTALL: &str = "flux-install";
+const SPACK: &str = "spack-install";
+const CONFIG: &str = "flux-config";
+const CURVE: &str = "flux-curve";
+const MEMORY: &str = "shared-memory";
+const VOLUMES: [&str; 5] = [INSTALL, SPACK, CONFIG, CURVE, MEMORY];
+
+/// Where they are mounted.
+const INSTALL_PATH: &str = "/mnt/flux";
+const SPACK_PATH: &str = "/opt/software";
+const CONFIG_PATH: &str = "/etc/flux-config";
+const CURVE_PATH: &str = "/curve";
+const MEMORY_PATH: &str = "/dev/shm";
+
+/// The ConfigMap with the scripts and the Secret with the certificate, whose key is the file's name.
+const SCRIPTS: &str = "-flux-entrypoint";
+const CERTIFICATE: &str = "-flux-curve";
+const CERTIFICATE_FILE: &str = "curve.cert";
+
+/// The size of shared memory where the node container has no memory request and limit.
+const MEMORY_SIZE: &str = "8Gi";
+/// The group of a pod's files where its user is not root, and not known.
+const SOME_GROUP: i64 = 1000;
+
+/// The Flux policy.
+pub struct Flux;
+
+trainyard_sdk::plugin!(Flux: transform, build; config = FluxConfig);
+
+impl Transform for Flux {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        let (pod_set, node) = trainer(ctx)?;
+        let (instance, mut problems) = Instance::read(ctx, &pod_set, &node);
+        problems.extend(instance::unfit(ctx, &pod_set, &node));
+        if !problems.is_empty() {
+            for problem in problems {
+                ctx.error(&problem.message, problem.field.as_deref());
+            }
+            return Ok(());
+        }
+        install(ctx, &pod_set, &instance.settings);
+        let runtimes = ctx.base().pod_set(&pod_set.name());
+        share_memory(ctx, &pod_set, &node, runtimes.as_ref());
+        ctx.because("brokers prove that they are of this TrainJob by the certificate");
+        pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);
+        node.put_mount(&Mount::new(CURVE, CURVE_PATH).read_only());
+        let_group_read(ctx, &pod_set, runtimes.as_ref());
+        spread(ctx, &pod_set, &instance);
+        wrap(ctx, &node, &instance);
+        Ok(())
+    }
+}
+
+impl Build for Flux {
+    fn build(ctx: &Context) -> Result<(), Failure> {
+        let (pod_set, node) = trainer(ctx)?;
+        let (instance, _) = Instance::read(ctx, &pod_set, &node);
+        let scripts = ctx.objects().emit("v1", "ConfigMap", SCRIPTS, None);
+        for (file, script) in files::SCRIPTS {
+            scripts.append(file, script);
+        }
+        scripts.append(files::SETTINGS, &files::settings(&instance));
+        scripts.append(files::BROKER, &files::broker(&instance));
+        certify(ctx);
+        Ok(())
+    }
+}
+
+/// Emits the certificate: text around two keys that the host makes.
+fn certify(ctx: &Context) {
+    let objects = ctx.objects();
+    let pair = objects.key_pair("curve", "curve25519");
+    let certificate = objects.emit("v1", "Secret", CERTIFICATE, None);
+    let append = |text: &str| certificate.append(CERTIFICATE_FILE, text);
+    append("#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = ");
+    append(&quoted(&ctx.job().name()));
+    append("\ncurve\n    public-key = \"");
+    certificate.append_secret(CERTIFICATE_FILE, &pair.public("z85"));
+    append("\"\n    secret-key = \"");
+    certificate.append_secret(CERTIFICATE_FILE, &pair.private("z85"));
+    append("\"\n");
+}
+
+/// The trainer's pod set and its node container.
+fn trainer(ctx: &Context) -> Result<(PodSet, Container), Failure> {
+    let pod_set = ctx.info().with_ancestor(TRAINER).into_iter().next();
+    let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));
+    found.ok_or_else(|| {
+        Failure::from("flux needs a container `node` in a replicated job with the trainer label")
+            .at("spec.template.spec.replicatedJobs")
+    })
+}
+
+/// The path of a field of a pod set's pod spec in the runtime.
+fn in_runtime(pod_set: &str, field: &str) -> String {
+    format!("spec.template.spec.replicatedJobs[{pod_set}].template.spec.template.spec.{field}")
+}
+
+/// Has Flux copied from its image to a volume, by the runtime's own init container where it has one.
+fn install(ctx: &Context, pod_set: &PodSet, settings: &Settings) {
+    let asked = settings.view_image.as_ref();
+    let installer = match pod_set.container(INSTALLER) {
+        Some(installer) => {
+            // The runtime's container outweighs the runtime's env var, and not the TrainJob's.
+            if let Some((image, _)) = asked.filter(|(_, is_train_jobs)| *is_train_jobs) {
+                ctx.because("FLUX_VIEW_IMAGE of the TrainJob");
+                installer.set_image(image);
+            }
+            installer
+        }
+        None => {
+            ctx.because("Flux comes from an image of its own");
+            let image = asked.map_or(VIEW_IMAGE, |(image, _)| image);
+            pod_set.add_init_container(INSTALLER, image)
+        }
+    };
+    ctx.because("Flux is copied to a volume that the node container shares");
+    pod_set.put_empty_dir(INSTALL, None, None);
+    pod_set.put_empty_dir(SPACK, None, None);
+    pod_set.put_own_config_map(CONFIG, SCRIPTS, Some(0o755), &[]);
+    installer.set_command(&["/bin/bash".to_owned(), format!("{CONFIG_PATH}/init.sh")]);
+    installer.clear_args();
+    installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
+    installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
+}
+
+/// Gives the node container memory to share between tasks, unless the runtime mounts its own.
+fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Option<&PodSet>) {
+    let mounts = runtimes
+        .and_then(|set| set.container(NODE))
+        .map(|node| node.mounts());
+    let is_there = |mount: &Mount| mount.path.trim_end_matches('/') == MEMORY_PATH;
+    if mounts.is_some_and(|mounts| mounts.iter().any(is_there)) {
+        return;
+    }
+    let size = node.limit("memory").or_else(|| node.request("memory"));
+    ctx.because("tasks of a node share memory; a node's own /dev/shm has 64 MiB");
+    pod_set.put_empty_dir(
+        MEMORY,
+        Some("Memory"),
+        Some(size.as_deref().unwrap_or(MEMORY_SIZE)),
+    );
+    node.put_mount(&Mount::new(MEMORY, MEMORY_PATH));
+}
+
+/// Lets a user that is not root read the certificate, by the group of the pod's files.
+fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
+    let Some(runtimes) = runtimes else { return };
+    let node = runtimes.container(NODE);
+    let number = |name: &str| {
+        let member = format!("securityContext/{name}");
+        let of_node = node
+            .as_ref()
+            .and_then(|node| node.raw(&member)?.integer(""));
+        of_node.or_else(|| runtimes.raw(&member)?.integer(""))
+    };
+    let is_not_root = |container: Option<&Container>| {
+        let member = "securityContext/runAsNonRoot";
+        let of_node = container.and_then(|node| node.raw(member)?.boolean(""));
+        of_node.or_else(|| runtimes.raw(member)?.boolean(""))
+    };
+    let group = match number("runAsUser") {
+        Some(0) => None,
+        Some(user) => Some(
+            number("runAsGroup")
+                .filter(|group| *group != 0)
+                .unwrap_or(user),
+        ),
+        None => is_not_root(node.as_ref())
+            .filter(|is_so| *is_so)
+            .map(|_| SOME_GROUP),
+    };
+    if let Some(group) = group.filter(|_| pod_set.fs_group().is_none()) {
+        ctx.because("the node container does not run as root, and has to read the certificate");
+        pod_set.set_fs_group(group);
+    }
+}
+
+/// Asks for a machine for each node, where there are enough.
+fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
+    if instance.nodes < 2 {
+        return;
+    }
+    let (job, set) = (quoted(&ctx.job().name()), quoted(&pod_set.name()));
+    let labels = format!(
+        r#"{{"jobset.sigs.k8s.io/jobset-name": {job}, "jobset.sigs.k8s.io/replicatedjob-name": {set}}}"#
+    );
+    let term = format!(
+        r#"{{"weight": 100, "podAffinityTerm": {{"topologyKey": "kubernetes.io/hostname", "labelSelector": {{"matchLabels": {labels}}}}}}}"#
+    );
+    ctx.because("each broker has a machine of its own where there are enough");
+    pod_set.add_affinity_term("flux", "podAntiAffinity/preferred", &term);
+}
+
+/// Puts the script that joins the instance in front of the command, whose words stay as they are.
+fn wrap(ctx: &Context, node: &Container, instance: &Instance) {
+    let mut words = node.command().unwrap_or_default();
+    words.extend(node.args().unwrap_or_default());
+    let Instance {
+        nodes,
+        tasks,
+        tasks_because,
+        ..
+    } = instance;
+    let gpus = match instance.gpus {
+        Some(gpus) => format!(" of {gpus} GPUs"),
+        None => String::new(),
+    };
+    ctx.because(&format!(
+        "Flux runs the command on {nodes} nodes{gpus}, with {tasks} tasks on each: {tasks_because}"
+    ));
+    node.set_command(&[
+        "/bin/bash".to_owned(),
+        format!("{CONFIG_PATH}/entrypoint.sh"),
+    ]);
+    ctx.because("the command, which Flux runs");
+    node.set_args(&words);
+    ctx.because("the script in front of the command needs them");
+    node.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
+    node.put_mount(&Mount::new(SPACK, SPACK_PATH));
+    node.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
+}

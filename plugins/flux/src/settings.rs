@@ -1,0 +1,70 @@
+//! What people set by env vars of the node container, as with the reference.
+
+use trainyard_sdk::{Container, Failure};
+
+/// The image that Flux is copied from.
+const VIEW_IMAGE: &str = "FLUX_VIEW_IMAGE";
+/// The network device that brokers listen at.
+const NETWORK_DEVICE: &str = "FLUX_NETWORK_DEVICE";
+/// The order in which Fluxion runs jobs.
+const QUEUE_POLICY: &str = "FLUX_QUEUE_POLICY";
+
+/// Env vars that say how Flux runs.
+pub(crate) struct Settings {
+    /// The image that the TrainJob or the runtime asks for, and whether it is the TrainJob that does.
+    pub(crate) view_image: Option<(String, bool)>,
+    pub(crate) network_device: String,
+    pub(crate) queue_policy: String,
+}
+
+impl Settings {
+    /// Reads the env vars of the node container, and adds what is wrong with them.
+    pub(crate) fn read(node: &Container, pod_set: &str, problems: &mut Vec<Failure>) -> Self {
+        let mut read = |name: &str, is_right: fn(&str) -> bool, what: &str| {
+            let owner = node.env_owner(name)?;
+            let is_train_jobs = owner == "trainjob";
+            let problem = match node.env(name) {
+                Some(value) if is_right(&value) => return Some((value, is_train_jobs)),
+                Some(value) => format!("must be {what}, is `{value}`"),
+                None => format!("must be {what}, and has a source instead of a value"),
+            };
+            let field = match is_train_jobs {
+                true => format!("spec.trainer.env[{name}]"),
+                false => crate::in_runtime(pod_set, &format!("containers[node].env[{name}]")),
+            };
+            problems.push(Failure::from(problem).at(field));
+            None
+        };
+        let view_image = read(VIEW_IMAGE, is_image, "an image with a Flux view");
+        let device = read(
+            NETWORK_DEVICE,
+            is_device,
+            "the name of a network device, as `eth0`",
+        );
+        let policy = read(
+            QUEUE_POLICY,
+            is_policy,
+            "a queue policy of Fluxion, as `fcfs` or `easy`",
+        );
+        Self {
+            view_image,
+            network_device: device.map_or_else(|| "eth0".to_owned(), |(device, _)| device),
+            queue_policy: policy.map_or_else(|| "fcfs".to_owned(), |(policy, _)| policy),
+        }
+    }
+}
+
+fn is_image(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// The longest name of a network device on Linux has 15 characters.
+fn is_device(text: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    (1..=15).contains(&text.len()) && text.bytes().all(is_part)
+}
+
+fn is_policy(text: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    (1..=63).contains(&text.len()) && text.bytes().all(is_part)
+}

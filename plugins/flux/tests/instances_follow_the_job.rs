@@ -1,0 +1,171 @@
+//! The instance has the hosts, tasks, cores and GPUs that the TrainJob, the runtime and the node container give.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+use trainyard_sdk::mock::{MockContainer, MockJob};
+
+use crate::common::{NODE, certificate, errors, file, job, of_node, outcome, setting};
+
+/// Tasks, cores and GPUs of each node.
+fn each(job: MockJob) -> [String; 4] {
+    let outcome = outcome(job);
+    ["tasks", "core_ids", "gpus", "gpu_ids"].map(|name| setting(&outcome, name))
+}
+
+#[test]
+fn hosts_and_their_addresses() {
+    let four = outcome(of_node(|c| c).subdomain("mesh"));
+    assert_eq!(setting(&four, "hosts"), "lammps-node-0-[0-3]");
+    assert_eq!(setting(&four, "lead"), "lammps-node-0-0");
+    assert_eq!(setting(&four, "nodes"), "4");
+    let broker = file(&four, "broker.toml");
+    for line in [
+        r#"default_bind = "tcp://eth0:%p""#,
+        r#"default_connect = "tcp://%h.mesh.hpc.svc.cluster.local:%p""#,
+        r#"  { host = "lammps-node-0-[0-3]" },"#,
+        r#"queue-policy = "fcfs""#,
+    ] {
+        assert!(
+            broker.lines().any(|found| found == line),
+            "{line}: {broker}"
+        );
+    }
+    assert!(!broker.contains('@'), "{broker}");
+    let one = outcome(job(|set| set.count(1), |c| c));
+    assert_eq!(setting(&one, "hosts"), "lammps-node-0-0");
+    assert_eq!(setting(&one, "lead"), "lammps-node-0-0");
+}
+
+#[test]
+fn another_pod_set_leads() {
+    let outcome = MockJob::new("lammps")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .pod_set("workers", |set| {
+            set.ancestor("trainer")
+                .count(2)
+                .container("node", |c| c.command(&["lmp"]))
+        });
+    let outcome = crate::common::outcome(outcome);
+    assert_eq!(setting(&outcome, "hosts"), "lammps-workers-0-[0-1]");
+    assert_eq!(setting(&outcome, "lead"), "lammps-workers-0-0");
+}
+
+#[test]
+fn tasks_cores_and_gpus_of_a_node() {
+    let gpus = |c: MockContainer| c.limit("nvidia.com/gpu", "4").request("cpu", "30500m");
+    let cpus = |c: MockContainer| c.request("cpu", "8");
+    for (job, expected) in [
+        (of_node(|c| c), ["1", "0", "", ""]),
+        (of_node(cpus), ["1", "0-7", "", ""]),
+        (of_node(cpus).processes_per_node(8), ["8", "0-7", "", ""]),
+        // Each task has a core, though fewer are asked for.
+        (of_node(cpus).processes_per_node(16), ["16", "0-15", "", ""]),
+        (of_node(gpus), ["4", "0-30", "4", "0-3"]),
+        // GPUs are those of a node, and not of each task.
+        (
+            of_node(gpus).processes_per_node(2),
+            ["2", "0-30", "4", "0-3"],
+        ),
+        (
+            of_node(|c| c.limit("nvidia.com/gpu", "1")),
+            ["1", "0", "1", "0"],
+        ),
+        // A share of a device is one, which Flux does not hand out.
+        (
+            of_node(|c| c.limit("nvidia.com/gpumem", "4096")),
+            ["1", "0", "", ""],
+        ),
+    ] {
+        assert_eq!(each(job), expected);
+    }
+}
+
+#[test]
+fn devices_of_resource_claims_count() {
+    let claimed = |count| {
+        job(
+            move |set| set.claimed_devices("gpu", count),
+            |c| c.request("cpu", "2"),
+        )
+    };
+    assert_eq!(each(claimed(Some(8))), ["8", "0-7", "8", "0-7"]);
+    assert_eq!(
+        each(claimed(Some(8)).processes_per_node(4)),
+        ["4", "0-3", "8", "0-7"]
+    );
+    // Flux hands out none that it can't count: every task sees those of its node.
+    assert_eq!(
+        each(claimed(None).processes_per_node(4)),
+        ["4", "0-3", "", ""]
+    );
+    let errors = errors(claimed(None));
+    assert!(
+        errors[0].starts_with("spec.trainer.numProcPerNode: is required: "),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn the_reason_is_told() {
+    let outcome = outcome(of_node(|c| c.limit("nvidia.com/gpu", "4")));
+    let reason = outcome.reason(&format!("{NODE}.command")).unwrap();
+    assert_eq!(
+        reason,
+        "Flux runs the command on 4 nodes of 4 GPUs, with 4 tasks on each: the accelerators of a node"
+    );
+    let settings = file(&outcome, "settings.sh");
+    assert!(
+        settings.contains("tasks on each (the accelerators of a node)"),
+        "{settings}"
+    );
+    assert!(!settings.contains('@'), "{settings}");
+}
+
+#[test]
+fn env_vars_set_the_device_and_the_policy() {
+    let outcome = outcome(of_node(|c| {
+        c.env("FLUX_NETWORK_DEVICE", "ib0")
+            .env("FLUX_QUEUE_POLICY", "fcfs")
+            .train_job_env("FLUX_QUEUE_POLICY", "easy")
+    }));
+    let broker = file(&outcome, "broker.toml");
+    assert!(
+        broker.contains("tcp://ib0:%p") && broker.contains(r#"queue-policy = "easy""#),
+        "{broker}"
+    );
+}
+
+#[test]
+fn the_certificate_is_text_around_two_keys_of_the_host() {
+    let outcome = outcome(of_node(|c| c).uid("6f2a"));
+    assert_eq!(
+        certificate(&outcome),
+        "#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = \"lammps\"\ncurve\n    \
+         public-key = \"<placeholder for the public key of key pair curve (curve25519, z85)>\"\n    \
+         secret-key = \"<placeholder for the private key of key pair curve (curve25519, z85)>\"\n"
+    );
+}
+
+#[test]
+fn all_files_are_there_and_hold_no_command() {
+    let outcome = outcome(of_node(|c| {
+        c.train_job_args(&["$(touch /tmp/x)", "it's", "\"q\""])
+    }));
+    for name in ["entrypoint.sh", "init.sh", "settings.sh", "broker.toml"] {
+        let text = file(&outcome, name);
+        assert!(!text.contains("touch /tmp/x"), "{name}");
+    }
+    assert!(file(&outcome, "entrypoint.sh").starts_with("#!/bin/bash\n"));
+    assert_eq!(
+        outcome.value(&format!("{NODE}.args")),
+        Some(json!([
+            "lmp",
+            "-in",
+            "in file",
+            "$(touch /tmp/x)",
+            "it's",
+            "\"q\""
+        ]))
+    );
+}

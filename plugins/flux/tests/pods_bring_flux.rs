@@ -1,0 +1,192 @@
+//! The pods bring Flux, its configuration and its certificate, in a form that their user can use.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use trainyard_sdk::mock::{MockContainer, MockPodSet};
+
+use crate::common::{INSTALLER, NODE, job, of_node, outcome};
+
+#[test]
+fn an_init_container_brings_flux() {
+    let outcome = outcome(of_node(|c| c));
+    assert_eq!(
+        outcome.value(&format!("{INSTALLER}.image")),
+        Some(json!(
+            "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+        ))
+    );
+    assert_eq!(
+        outcome.value(&format!("{INSTALLER}.command")),
+        Some(json!(["/bin/bash", "/etc/flux-config/init.sh"]))
+    );
+    let mounts =
+        |container: &str, path: &str| outcome.value(&format!("{container}.mounts[{path}]"));
+    let mount = |volume: &str, path: &str| Some(json!({"name": volume, "mountPath": path}));
+    let read_only = |volume: &str, path: &str| {
+        Some(json!({"name": volume, "mountPath": path, "readOnly": true}))
+    };
+    for (path, volume) in [
+        ("/mnt/flux", "flux-install"),
+        ("/opt/software", "spack-install"),
+        ("/dev/shm", "shared-memory"),
+    ] {
+        assert_eq!(mounts(NODE, path), mount(volume, path));
+    }
+    assert_eq!(mounts(NODE, "/curve"), read_only("flux-curve", "/curve"));
+    assert_eq!(
+        mounts(INSTALLER, "/mnt/flux"),
+        mount("flux-install", "/mnt/flux")
+    );
+    for container in [NODE, INSTALLER] {
+        assert_eq!(
+            mounts(container, "/etc/flux-config"),
+            read_only("flux-config", "/etc/flux-config")
+        );
+    }
+    let volume = |name: &str| {
+        outcome
+            .value(&format!("pod-sets[node].volumes[{name}]"))
+            .unwrap()
+    };
+    assert_eq!(
+        volume("flux-curve")["secret"],
+        json!({"secretName": "lammps-flux-curve", "defaultMode": 0o400})
+    );
+    assert_eq!(
+        volume("flux-config")["configMap"],
+        json!({"name": "lammps-flux-entrypoint", "defaultMode": 0o755})
+    );
+}
+
+#[test]
+fn the_image_is_the_train_jobs_then_the_runtimes() {
+    let image = |set: fn(MockPodSet) -> MockPodSet, node: fn(MockContainer) -> MockContainer| {
+        outcome(job(set, node)).value(&format!("{INSTALLER}.image"))
+    };
+    let own = |set: MockPodSet| {
+        set.init_container("flux-installer", |c| {
+            c.image("own:1").command(&["old"]).args(&["x"])
+        })
+    };
+    let runtimes = |c: MockContainer| c.env("FLUX_VIEW_IMAGE", "runtime:1");
+    let both = |c: MockContainer| {
+        c.env("FLUX_VIEW_IMAGE", "runtime:1")
+            .train_job_env("FLUX_VIEW_IMAGE", "job:1")
+    };
+    assert_eq!(image(|set| set, runtimes), Some(json!("runtime:1")));
+    assert_eq!(image(|set| set, both), Some(json!("job:1")));
+    // The runtime's init container keeps its image, and does the plugin's work.
+    assert_eq!(image(own, runtimes), None);
+    assert_eq!(image(own, both), Some(json!("job:1")));
+    let outcome = outcome(job(own, |c| c));
+    let writes = outcome.writes();
+    let of_installer = |field: &str| {
+        let path = format!("{INSTALLER}.{field}");
+        writes
+            .iter()
+            .find(|(written, _)| *written == path)
+            .map(|(_, value)| value.clone())
+    };
+    assert_eq!(
+        of_installer("command"),
+        Some(Some(json!(["/bin/bash", "/etc/flux-config/init.sh"])))
+    );
+    assert_eq!(of_installer("args"), Some(None));
+}
+
+#[test]
+fn shared_memory_is_writable_and_has_a_limit() {
+    let size = |node: fn(MockContainer) -> MockContainer| {
+        let outcome = outcome(of_node(node));
+        let volume = outcome.value("pod-sets[node].volumes[shared-memory]");
+        volume.map(|volume| volume["emptyDir"].clone())
+    };
+    let of = |limit: &str| Some(json!({"medium": "Memory", "sizeLimit": limit}));
+    assert_eq!(size(|c| c), of("8Gi"));
+    assert_eq!(size(|c| c.request("memory", "4Gi")), of("4Gi"));
+    assert_eq!(
+        size(|c| c.request("memory", "4Gi").limit("memory", "6Gi")),
+        of("6Gi")
+    );
+    assert_eq!(
+        size(|c| c.mount("data", "/dev/shm/")),
+        None,
+        "the runtime mounts its own"
+    );
+}
+
+#[test]
+fn a_user_that_is_not_root_can_read_the_certificate() {
+    let group = |set: fn(MockPodSet) -> MockPodSet, node: fn(MockContainer) -> MockContainer| {
+        outcome(job(set, node)).value("pod-sets[node].fs-group")
+    };
+    let user = |set: MockPodSet| set.raw("securityContext/runAsUser", json!(1001));
+    assert_eq!(group(|set| set, |c| c), None);
+    assert_eq!(group(user, |c| c), Some(json!(1001)));
+    assert_eq!(
+        group(user, |c| c.raw("securityContext/runAsUser", json!(0))),
+        None
+    );
+    assert_eq!(
+        group(|set| set, |c| c.raw("securityContext/runAsUser", json!(7))),
+        Some(json!(7))
+    );
+    assert_eq!(
+        group(user, |c| c.raw("securityContext/runAsGroup", json!(9))),
+        Some(json!(9))
+    );
+    assert_eq!(
+        group(
+            |set| set.raw("securityContext/runAsNonRoot", json!(true)),
+            |c| c
+        ),
+        Some(json!(1000))
+    );
+    let given = |set: MockPodSet| {
+        set.raw("securityContext/runAsUser", json!(1001))
+            .fs_group(5)
+    };
+    assert_eq!(group(given, |c| c), None, "the runtime's group stays");
+}
+
+#[test]
+fn nodes_prefer_machines_of_their_own() {
+    let term = |count: u32| {
+        outcome(job(|set| set.count(count), |c| c)).value("pod-sets[node].affinity-terms[flux]")
+    };
+    assert_eq!(term(1), None);
+    let labels = json!({"jobset.sigs.k8s.io/jobset-name": "lammps", "jobset.sigs.k8s.io/replicatedjob-name": "node"});
+    let term = term(2).unwrap();
+    let preferred: &Value =
+        &term["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+    assert_eq!(
+        *preferred,
+        json!([{"weight": 100, "podAffinityTerm": {
+            "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels},
+        }}])
+    );
+}
+
+#[test]
+fn the_command_keeps_its_words() {
+    let words = |node: fn(MockContainer) -> MockContainer| {
+        let outcome = outcome(of_node(node));
+        assert_eq!(
+            outcome.value(&format!("{NODE}.command")),
+            Some(json!(["/bin/bash", "/etc/flux-config/entrypoint.sh"]))
+        );
+        outcome.value(&format!("{NODE}.args")).unwrap()
+    };
+    assert_eq!(words(|c| c), json!(["lmp", "-in", "in file"]));
+    assert_eq!(
+        words(|c| c.args(&["a b"])),
+        json!(["lmp", "-in", "in file", "a b"])
+    );
+    assert_eq!(
+        words(|c| c
+            .train_job_command(&["python3", "-c", "print('x y')"])
+            .train_job_args(&["", "*"])),
+        json!(["python3", "-c", "print('x y')", "", "*"])
+    );
+}

@@ -1,0 +1,384 @@
+//! The scripts run with a `flux` that notes how it is called: as the lead broker and as a follower, where it succeeds and where it
+//! fails. Only the fixed paths are others, and the waits are short.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use trainyard_sdk::mock::MockContainer;
+
+use crate::common::{file, of_node, outcome};
+
+/// A pod's file system, with the scripts of one TrainJob.
+struct Pod {
+    folder: TempDir,
+}
+
+/// `flux`: notes its words, one call a line, and does what the file `behaviour` says.
+const FLUX: &str = r#"#!/bin/bash
+{ printf '<%s>' "$@"; printf '\n'; } >>"$LOG"
+[[ $1 != R ]] || { echo '{"version": 1}'; exit 0; }
+source "$BEHAVIOUR"
+"#;
+
+impl Pod {
+    fn new(node: impl FnOnce(MockContainer) -> MockContainer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let pod = Self { folder };
+        let outcome = outcome(of_node(node));
+        for name in ["entrypoint.sh", "init.sh", "settings.sh", "broker.toml"] {
+            let mut text = file(&outcome, name);
+            if name == "settings.sh" {
+                let root = format!("={}/", pod.folder.path().display());
+                text = text.replace("=/", &root);
+                text = text
+                    .replace("tries=60", "tries=3")
+                    .replace("pause=15", "pause=0.2");
+            }
+            pod.write(&format!("/etc/flux-config/{name}"), &text);
+        }
+        for folder in ["/mnt/flux", "/opt/software", "/bin"] {
+            fs::create_dir_all(pod.path(folder)).unwrap();
+        }
+        pod.write("/opt/views/._view/abc/bin/flux", "the view's");
+        pod.write("/opt/views/._view/abc/bin/python3.11", "");
+        pod.write(
+            "/opt/views/._view/abc/lib/python3.11/site-packages/flux.py",
+            "",
+        );
+        pod.write("/opt/software/linux/lib", "spack");
+        pod.write("/curve/curve.cert", "curve");
+        pod.program("flux", FLUX);
+        pod
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path.trim_start_matches('/'))
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = format!("/bin/{name}");
+        self.write(&path, text);
+        fs::set_permissions(self.path(&path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn command(&self, script: &str, host: &str, words: &[&str]) -> Command {
+        self.program("uname", &format!("#!/bin/bash\necho {host}\n"));
+        let mut command = Command::new("/bin/bash");
+        command
+            .arg(self.path(&format!("/etc/flux-config/{script}")))
+            .args(words)
+            .env_clear()
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", self.path("/bin").display()),
+            )
+            .env("LOG", self.path("/log"))
+            .env("BEHAVIOUR", self.path("/behaviour"))
+            .env("PYTHONPATH", "/app")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the init container's script.
+    fn install(&self) -> Output {
+        self.command("init.sh", "any", &[]).output().unwrap()
+    }
+
+    /// Runs the node container's script on a host, with a broker that does so.
+    fn join(&self, host: &str, broker: &str, words: &[&str]) -> Output {
+        self.write("/behaviour", broker);
+        self.command("entrypoint.sh", host, words).output().unwrap()
+    }
+
+    /// The calls of `flux`, each as its words.
+    fn calls(&self) -> Vec<Vec<String>> {
+        let log = fs::read_to_string(self.path("/log")).unwrap_or_default();
+        let words = |line: &str| -> Vec<String> {
+            let inner = line.trim_start_matches('<').trim_end_matches('>');
+            inner
+                .split("><")
+                .map(|word| word.replace(self.folder.path().to_str().unwrap(), ""))
+                .collect()
+        };
+        log.lines().map(words).collect()
+    }
+}
+
+const LEAD: &str = "lammps-node-0-0";
+const FOLLOWER: &str = "lammps-node-0-2";
+
+/// A pod whose init container has run.
+fn installed(node: impl FnOnce(MockContainer) -> MockContainer) -> Pod {
+    let pod = Pod::new(node);
+    assert_ok(&pod.install());
+    pod
+}
+
+fn assert_ok(output: &Output) {
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn flux_is_copied_out_of_its_image() {
+    let pod = Pod::new(|c| c);
+    for _ in 0..2 {
+        assert_ok(&pod.install());
+        assert_eq!(pod.read("/mnt/flux/view/bin/flux"), "the view's");
+        assert_eq!(pod.read("/mnt/flux/software/linux/lib"), "spack");
+        for link in ["python", "python3"] {
+            let link = fs::read_link(pod.path(&format!("/mnt/flux/view/bin/{link}"))).unwrap();
+            assert_eq!(link, Path::new("python3.11"));
+        }
+    }
+    pod.write("/opt/views/._view/other/bin/flux", "");
+    let several = pod.install();
+    assert!(!several.status.success() && said(&several).contains("more than one Flux view"));
+    fs::remove_dir_all(pod.path("/opt/views")).unwrap();
+    let none = pod.install();
+    assert!(
+        !none.status.success() && said(&none).contains("no Flux view"),
+        "{}",
+        said(&none)
+    );
+}
+
+#[test]
+fn the_lead_broker_runs_the_command_with_its_words() {
+    let pod = installed(|c| c.limit("nvidia.com/gpu", "4").request("cpu", "8"));
+    let words = [
+        "python3",
+        "-c",
+        "print('a  b')",
+        "",
+        "$(id)",
+        "*",
+        "--x=\"y\"",
+    ];
+    assert_ok(&pod.join(LEAD, "exit 0", &words));
+    let calls = pod.calls();
+    assert_eq!(
+        calls[0],
+        [
+            "R",
+            "encode",
+            "--hosts=lammps-node-0-[0-3]",
+            "--cores=0-7",
+            "--gpus=0-3"
+        ]
+    );
+    let start = &calls[1];
+    assert_eq!(
+        start[..4],
+        [
+            "start",
+            "-o",
+            "--config",
+            "/mnt/flux/config/etc/flux/config"
+        ]
+    );
+    for option in [
+        "-Scron.directory=/mnt/flux/config/etc/flux/system/cron.d",
+        "-Stbon.fanout=256",
+        "-Srundir=/mnt/flux/config/run/flux",
+        "-Sstatedir=/mnt/flux/config/var/lib/flux",
+        "-Slocal-uri=local:///mnt/flux/config/run/flux/local",
+    ] {
+        assert!(
+            start.iter().any(|word| word == option),
+            "{option}: {start:?}"
+        );
+    }
+    let run = start.iter().position(|word| word == "run").unwrap();
+    assert_eq!(
+        start[run - 1..run + 4],
+        [
+            "flux",
+            "run",
+            "--nodes=4",
+            "--tasks-per-node=4",
+            "--gpus-per-node=4"
+        ]
+    );
+    assert_eq!(start[run + 4..], words);
+    assert_eq!(calls.len(), 2, "the lead broker tries once: {calls:?}");
+}
+
+#[test]
+fn without_gpus_none_are_asked_for() {
+    let pod = installed(|c| c);
+    assert_ok(&pod.join(LEAD, "exit 0", &["lmp"]));
+    let calls = pod.calls();
+    assert_eq!(
+        calls[0],
+        ["R", "encode", "--hosts=lammps-node-0-[0-3]", "--cores=0"]
+    );
+    assert!(
+        !calls[1].iter().any(|word| word.contains("gpu")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn the_status_of_the_run_is_the_pods() {
+    for status in [0, 3, 137] {
+        let pod = installed(|c| c);
+        let output = pod.join(LEAD, &format!("exit {status}"), &["lmp"]);
+        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+    }
+}
+
+#[test]
+fn what_the_brokers_read_is_where_they_read_it() {
+    let pod = installed(|c| c);
+    // A container that starts again leaves nothing of its last instance.
+    pod.write("/mnt/flux/config/var/lib/flux/content.sqlite", "old");
+    assert_ok(&pod.join(FOLLOWER, "exit 0", &["lmp"]));
+    assert!(
+        !pod.path("/mnt/flux/config/var/lib/flux/content.sqlite")
+            .exists()
+    );
+    assert!(pod.path("/mnt/flux/config/var/lib/flux").is_dir());
+    assert!(pod.path("/mnt/flux/config/run/flux").is_dir());
+    assert_eq!(
+        pod.read("/mnt/flux/config/etc/flux/system/hostlist"),
+        "lammps-node-0-[0-3]\n"
+    );
+    assert_eq!(
+        pod.read("/mnt/flux/config/etc/flux/system/R"),
+        "{\"version\": 1}\n"
+    );
+    assert!(
+        pod.read("/mnt/flux/config/etc/flux/config/broker.toml")
+            .contains("[bootstrap]")
+    );
+    assert_eq!(pod.read("/opt/software/linux/lib"), "spack");
+    let certificate = pod.path("/mnt/flux/config/etc/curve/curve.cert");
+    assert_eq!(fs::read_to_string(&certificate).unwrap(), "curve");
+    assert_eq!(
+        fs::metadata(certificate).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    // A person in the container gets the same programs.
+    let shell = "source \"$1\"; echo \"$PATH|$PYTHONPATH|$fluxsocket\"";
+    let output = Command::new("/bin/bash")
+        .args(["-c", shell, "bash"])
+        .arg(pod.path("/mnt/flux/flux-view.sh"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = text.replace(pod.folder.path().to_str().unwrap(), "");
+    assert_eq!(
+        text.trim(),
+        "/bin:/usr/bin:/bin:/mnt/flux/view/bin|/app:/mnt/flux/view/lib/python3.11/site-packages|local:///mnt/flux/config/run/flux/local"
+    );
+}
+
+#[test]
+fn a_certificate_that_can_not_be_read_is_told() {
+    let pod = installed(|c| c);
+    fs::remove_file(pod.path("/curve/curve.cert")).unwrap();
+    let output = pod.join(LEAD, "exit 0", &["lmp"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("runAsUser"), "{}", said(&output));
+    assert!(pod.calls().is_empty());
+}
+
+#[test]
+fn a_follower_ends_with_the_instance() {
+    let pod = installed(|c| c);
+    assert_ok(&pod.join(FOLLOWER, "exit 0", &["lmp"]));
+    let calls = pod.calls();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(
+        !calls[1].iter().any(|word| word == "run" || word == "lmp"),
+        "{calls:?}"
+    );
+}
+
+/// A broker that fails so many times, and then joins.
+fn joins_after(failures: usize) -> String {
+    format!("(( $(grep -c '^<start>' \"$LOG\") > {failures} )) && exit 0; exit 9")
+}
+
+#[test]
+fn a_follower_tries_again_and_not_for_ever() {
+    let pod = installed(|c| c);
+    let output = pod.join(FOLLOWER, &joins_after(2), &["lmp"]);
+    assert_ok(&output);
+    assert_eq!(pod.calls().len(), 1 + 3);
+    assert!(
+        said(&output).contains("status 9; try 3 of 3"),
+        "{}",
+        said(&output)
+    );
+    let pod = installed(|c| c);
+    let output = pod.join(FOLLOWER, "exit 9", &["lmp"]);
+    assert_eq!(output.status.code(), Some(9));
+    assert_eq!(pod.calls().len(), 1 + 3);
+    assert!(
+        said(&output).contains("3 times: no instance at lammps-node-0-0"),
+        "{}",
+        said(&output)
+    );
+}
+
+/// Runs the node container's script until the broker runs, ends it as a kubelet does, and gives its status.
+fn ended(host: &str, broker: &str) -> (Pod, Option<i32>) {
+    let pod = installed(|c| c);
+    pod.write("/behaviour", broker);
+    let mut child = pod
+        .command("entrypoint.sh", host, &["lmp"])
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while !pod.path("/ready").exists() {
+        assert!(Instant::now() < until, "the broker does not run");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let killed = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let code = child.wait().unwrap().code();
+    (pod, code)
+}
+
+#[test]
+fn a_signal_reaches_the_broker() {
+    let broker = "trap 'touch \"${LOG%/*}/stopped\"; exit 7' TERM; touch \"${LOG%/*}/ready\"; while :; do sleep 0.05; done";
+    for host in [LEAD, FOLLOWER] {
+        let (pod, code) = ended(host, broker);
+        assert_eq!(code, Some(7), "{host}");
+        assert!(pod.path("/stopped").exists());
+        assert_eq!(pod.calls().len(), 2, "it does not try again");
+    }
+    // Between two tries as well.
+    let (pod, code) = ended(FOLLOWER, "touch \"${LOG%/*}/ready\"; sleep 0.05; exit 9");
+    assert_ne!(code, Some(0));
+    assert!(pod.calls().len() <= 4);
+}

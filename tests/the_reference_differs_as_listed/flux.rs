@@ -1,0 +1,126 @@
+//! What Flux's scripts and configuration do, in place of their texts: which hosts find each other where, what Flux takes a node
+//! for, and what it runs on it.
+
+use serde_json::{Map, Value, json};
+
+/// The script in front of the command, for both.
+const ENTRYPOINT: &str = "/etc/flux-config/entrypoint.sh";
+
+/// Whether an object holds the scripts.
+pub(super) fn is_scripts(object: &Value) -> bool {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    object["kind"] == "ConfigMap" && name.ends_with("-flux-entrypoint")
+}
+
+/// What the files of such an object do.
+pub(super) fn facts(data: &Value) -> Value {
+    let file = |name: &str| data[name].as_str().unwrap_or_default();
+    if data["settings.sh"].is_string() {
+        ours(file("settings.sh"), file("broker.toml"))
+    } else {
+        theirs(file("entrypoint.sh"), file("init.sh"))
+    }
+}
+
+/// What stands between two texts, the first time that they do.
+fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    Some(text.split_once(before)?.1.split_once(after)?.0)
+}
+
+/// The facts of the configuration of brokers, which is TOML for both.
+fn of_broker(broker: &str) -> Map<String, Value> {
+    let quoted = |key: &str| between(broker, &format!("{key} = \""), "\"").map(str::to_owned);
+    let hosts = between(broker, "{ host", "}").and_then(|rest| between(rest, "\"", "\""));
+    let facts = json!({
+        "bind": quoted("default_bind"),
+        "connect": quoted("default_connect"),
+        "queue": quoted("queue-policy"),
+        "hosts": hosts.map(hosts_of),
+    });
+    facts.as_object().cloned().unwrap_or_default()
+}
+
+/// A list of hosts with one way to write one host.
+fn hosts_of(list: &str) -> String {
+    match list.strip_suffix("-[0]") {
+        Some(prefix) => format!("{prefix}-0"),
+        None => list.to_owned(),
+    }
+}
+
+/// How many ids a set from 0 has.
+fn count(ids: &str) -> u64 {
+    let last = ids.rsplit('-').next().unwrap_or_default();
+    last.parse::<u64>().map_or(0, |last| last + 1)
+}
+
+fn ours(settings: &str, broker: &str) -> Value {
+    let setting = |name: &str| {
+        let value = between(settings, &format!("\n{name}="), "\n").unwrap_or_default();
+        value.trim_matches('\'').to_owned()
+    };
+    let number = |name: &str| setting(name).parse::<u64>().unwrap_or(0);
+    let mut facts = of_broker(broker);
+    facts.insert("lead".to_owned(), setting("lead").into());
+    facts.insert("nodes".to_owned(), number("nodes").into());
+    facts.insert("tasksPerNode".to_owned(), number("tasks").into());
+    facts.insert("cores".to_owned(), count(&setting("core_ids")).into());
+    facts.insert("gpus".to_owned(), count(&setting("gpu_ids")).into());
+    facts.insert("gpusAskedPerNode".to_owned(), number("gpus").into());
+    facts.into()
+}
+
+fn theirs(entrypoint: &str, init: &str) -> Value {
+    let flags = between(entrypoint, "flags=\"", "\"").unwrap_or_default();
+    let words: Vec<_> = flags.split_whitespace().collect();
+    let flag = |name: &str| {
+        let at = words.iter().position(|word| *word == name);
+        let value = at.and_then(|at| words.get(at + 1));
+        value
+            .and_then(|value| value.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    let encode = between(entrypoint, "flux R encode --hosts=${hosts} ", ">").unwrap_or_default();
+    let ids = |name: &str| {
+        let mut words = encode.split_whitespace();
+        words
+            .find_map(|word| word.strip_prefix(name))
+            .map_or(0, count)
+    };
+    let (nodes, tasks) = (flag("-N"), flag("-n"));
+    let tasks = tasks.checked_div(nodes).unwrap_or(0);
+    let mut facts = of_broker(init);
+    let lead = between(entrypoint, "mainHost=\"", "\"").unwrap_or_default();
+    facts.insert("lead".to_owned(), lead.into());
+    facts.insert("nodes".to_owned(), nodes.into());
+    facts.insert("tasksPerNode".to_owned(), tasks.into());
+    facts.insert("cores".to_owned(), ids("--cores=").into());
+    facts.insert("gpus".to_owned(), ids("--gpu=").into());
+    // `-g` asks for them for each task.
+    facts.insert("gpusAskedPerNode".to_owned(), (flag("-g") * tasks).into());
+    facts.into()
+}
+
+/// The container with the words that Flux runs in place of its command and arguments, if the script stands in front of them.
+pub(super) fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let list = |name: &str| {
+        let items = container.get(name).and_then(Value::as_array);
+        let items = items.into_iter().flatten().filter_map(Value::as_str);
+        items.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (command, args) = (list("command"), list("args"));
+    let words = match command.as_slice() {
+        [shell, script] if shell == "/bin/bash" && script == ENTRYPOINT => args,
+        [shell, script, joined @ ..] if shell == "/bin/bash" && script == ENTRYPOINT => {
+            // Their script lets the shell split what it was given.
+            let all = [joined, &args].concat().join(" ");
+            all.split_whitespace().map(str::to_owned).collect()
+        }
+        _ => return None,
+    };
+    let mut out = container.clone();
+    out.remove("command");
+    out.remove("args");
+    out.insert("fluxRuns".to_owned(), words.into());
+    Some(out)
+}

@@ -1,0 +1,142 @@
+//! What Flux does otherwise.
+
+use serde_json::Value;
+
+use super::super::{difference::Refusal, seen::Seen};
+
+fn is_flux(seen: &Seen<'_>) -> bool {
+    seen.policy()["flux"].is_object()
+}
+
+/// Whether a fact of the scripts differs.
+fn fact(seen: &Seen<'_>, name: &str) -> bool {
+    seen.path() == format!("data.{name}")
+}
+
+fn we_say(seen: &Seen<'_>, words: &str) -> bool {
+    let says = |refusal: &Refusal| refusal.error.contains(words);
+    is_flux(seen) && seen.our_refusal().is_some_and(says)
+}
+
+pub(super) fn without_trainer(seen: &Seen<'_>) -> bool {
+    let panics = |refusal: &Refusal| refusal.by == "panic";
+    is_flux(seen)
+        && seen.trainer()["numNodes"].is_null()
+        && seen.their_refusal().is_some_and(panics)
+}
+
+pub(super) fn words(seen: &Seen<'_>) -> bool {
+    let list = |value: Option<&Value>| -> Vec<String> {
+        let items = value.and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let (ours, theirs) = (list(seen.ours()), list(seen.theirs()));
+    let is_split = ours.iter().any(|word| word.split_whitespace().count() != 1);
+    seen.path().ends_with(".fluxRuns") && is_split && theirs.len() >= ours.len().min(2)
+}
+
+pub(super) fn args(seen: &Seen<'_>) -> bool {
+    let (Some(ours), Some(theirs)) = (seen.ours(), seen.theirs()) else {
+        return false;
+    };
+    let (ours, theirs) = (ours.as_array(), theirs.as_array());
+    let runtimes = |container: &Value| container["args"].is_array();
+    seen.path().ends_with(".fluxRuns")
+        && seen.trainer()["args"].is_array()
+        && theirs.map_or(0, Vec::len) > ours.map_or(0, Vec::len)
+        && seen.node_containers().any(runtimes)
+}
+
+pub(super) fn tasks(seen: &Seen<'_>) -> bool {
+    let given = |number: &Value| number.as_u64().is_some_and(|number| number > 1);
+    let is_given = !seen.trainer()["numProcPerNode"].is_null()
+        || given(&seen.policy()["flux"]["numProcPerNode"]);
+    let follows = ["tasksPerNode", "cores"];
+    !is_given && follows.iter().any(|name| fact(seen, name))
+}
+
+pub(super) fn cores(seen: &Seen<'_>) -> bool {
+    fact(seen, "cores")
+}
+
+/// The devices of a node, which are handed out to it and not to each task.
+pub(super) fn gpus(seen: &Seen<'_>) -> bool {
+    fact(seen, "gpusAskedPerNode")
+}
+
+pub(super) fn devices(seen: &Seen<'_>) -> bool {
+    fact(seen, "gpus")
+}
+
+pub(super) fn address(seen: &Seen<'_>) -> bool {
+    let network = &seen.runtime["spec"]["template"]["spec"]["network"];
+    fact(seen, "connect") && network["subdomain"].is_string()
+}
+
+/// Whether the trainer's replicated job has another name than the one that the reference looks for.
+fn is_elsewhere(seen: &Seen<'_>) -> bool {
+    let is_node = |job: &Value| job["name"] == "node";
+    !seen.replicated_jobs().any(is_node)
+}
+
+pub(super) fn pod_set(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let of_pods = path.starts_with("spec.replicatedJobs[") && seen.theirs().is_none();
+    is_flux(seen) && is_elsewhere(seen) && (of_pods || fact(seen, "lead") || fact(seen, "hosts"))
+}
+
+pub(super) fn volume(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    path.ends_with(".volumeMounts[/etc/flux-config].name")
+        || path.ends_with(".volumes[flux-config]")
+        || path.ends_with("-flux-entrypoint]") && path.contains(".volumes[")
+}
+
+pub(super) fn shared_memory(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    is_flux(seen)
+        && (path.contains(".volumes[shared-memory]") || path.contains(".volumeMounts[/dev/shm]"))
+}
+
+pub(super) fn spread(seen: &Seen<'_>) -> bool {
+    let ours = seen.ours().map(Value::to_string).unwrap_or_default();
+    seen.path().contains(".affinity") && ours.contains("jobset.sigs.k8s.io/replicatedjob-name")
+}
+
+pub(super) fn group(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    is_flux(seen)
+        && seen.theirs().is_none()
+        && (path.ends_with(".securityContext.fsGroup") || path.ends_with(".securityContext"))
+}
+
+pub(super) fn installer(seen: &Seen<'_>) -> bool {
+    let refused = |refusal: &Refusal| refusal.error.contains("'flux-installer' is reserved");
+    is_flux(seen) && seen.their_refusal().is_some_and(refused)
+}
+
+pub(super) fn command(seen: &Seen<'_>) -> bool {
+    we_say(seen, "Flux runs a command on the nodes")
+}
+
+pub(super) fn too_many_tasks(seen: &Seen<'_>) -> bool {
+    we_say(seen, "or give each node more of them") || we_say(seen, "the number of its devices")
+}
+
+pub(super) fn settings(seen: &Seen<'_>) -> bool {
+    let all = [
+        "the name of a network device",
+        "a queue policy of Fluxion",
+        "an image with a Flux view",
+    ];
+    all.iter().any(|words| we_say(seen, words))
+}
+
+pub(super) fn unfit(seen: &Seen<'_>) -> bool {
+    let all = [
+        "finds its rank by the short name",
+        "is reserved for",
+        "flux needs a container `node`",
+    ];
+    all.iter().any(|words| we_say(seen, words))
+}
