@@ -1,6 +1,6 @@
 //! The instance has the hosts, tasks, cores and GPUs that the TrainJob, the runtime and the node container give.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::json;
 use trainyard_sdk::mock::{MockContainer, MockJob};

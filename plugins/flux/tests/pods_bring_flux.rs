@@ -1,6 +1,6 @@
 //! The pods bring Flux, its configuration and its certificate, in a form that their user can use.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
 use trainyard_sdk::mock::{MockContainer, MockPodSet};
