@@ -4,6 +4,7 @@ mod a_missing_object_is_waited_for;
 mod an_object_that_can_not_be_decoded_stops_no_other;
 mod claims_are_allocated;
 mod common;
+mod flux_instances_run;
 mod lookups_wake_their_train_jobs;
 mod plugins_of_a_folder_are_used;
 mod printed_roles_are_enough;
@@ -42,5 +43,6 @@ fn main() -> ExitCode {
             an_object_that_can_not_be_decoded_stops_no_other::tests(),
         )
         .tests("claims_are_allocated", claims_are_allocated::tests())
+        .tests("flux_instances_run", flux_instances_run::tests())
         .run()
 }
