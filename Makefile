@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
 FEATURES := -p trainyard-features
 # Their tests need no plugin, child process or cluster. That of 5,000 queued TrainJobs alone takes most of a minute.
-FAST := model api render schema controller sdk plugin-dra plugin-flux plugin-torch bindings
+FAST := model api render schema controller sdk plugin-dra plugin-flux plugin-mpi plugin-torch bindings
 
 .PHONY: help
 help: ## Show what there is.
@@ -56,13 +56,17 @@ test-harness: ## Run the tests of the cluster that test-cluster runs on.
 	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference
-test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, what TrainJobs become on 2,000; needs Go.
+test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, what TrainJobs become on 3,000; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored the_reference_differs_as_listed::; \
 	else \
 	  echo "skipped: test-reference needs Go (https://go.dev/dl); make test compares with answers that are checked in"; \
 	fi
+
+.PHONY: test-mpi
+test-mpi: setup ## Run programs of Open MPI, Intel MPI and MPICH by what is rendered for them; needs sshd, skips what is not installed.
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes, on an idle machine.

@@ -11,7 +11,7 @@ use std::{
 use trainyard_componentize::build::{self, Messages, Options};
 
 /// The folders of the built-in plugins, below `plugins/`.
-const BUILT_INS: &[&str] = &["dra", "flux", "torch"];
+const BUILT_INS: &[&str] = &["dra", "flux", "mpi", "torch"];
 
 fn main() -> ExitCode {
     match embed() {

@@ -62,6 +62,31 @@ fn a_train_jobs_field_has_the_runtimes_value_and_the_path_that_asked() {
 }
 
 #[test]
+fn processes_of_mpi_are_told_with_the_claim_whose_devices_they_use() {
+    let explained = |field: &str| {
+        text(explain_in(
+            "tests/cases/dra-mpi-launcher-as-node/input.yaml",
+            &[field],
+        ))
+    };
+    let hostfile = explained("pod-sets[launcher].volumes[mpi-hostfile]");
+    for set in ["node", "launcher"] {
+        let why = format!(
+            "2 processes in each pod of `{set}`, one for each accelerator by resource-claim/gpu"
+        );
+        assert!(hostfile.contains(&why), "{hostfile}");
+    }
+    let devices = explained("pod-sets[node].devices");
+    assert!(devices.contains("dra 0.1.0"), "{devices}");
+    let nodes = explained("pod-sets[node].count");
+    let why = "its `nodeSets` give this pod set the nodes of spec.trainer.numNodes";
+    assert!(
+        nodes.contains("mpi 0.1.0") && nodes.contains(why),
+        "{nodes}"
+    );
+}
+
+#[test]
 fn the_job_sets_spelling_finds_the_same() {
     let container = "spec.replicatedJobs[0].template.spec.template.spec.containers[0]";
     let by_job_set = text(explain(&[&format!("{container}.env")]));

@@ -275,6 +275,45 @@ fn runtimes_and_definitions_are_what_the_server_takes() {
     assert_eq!(label, "torch", "the SDK lists runtimes by it");
 }
 
+/// What `render` makes of the files.
+fn rendered(files: &[&Path]) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(["render", "-o", "json"])
+        .args(files.iter().flat_map(|file| [Path::new("-f"), file]))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.stderr.is_empty(), "{}", said(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    trainyard_api::list::unpack(printed).unwrap_or_else(|one| vec![one])
+}
+
+#[test]
+fn each_runtime_and_example_becomes_a_job_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("trainjob.yaml");
+    let job_sets = |files: &[&Path]| {
+        let objects = rendered(files).into_iter();
+        objects.filter(|object| object["kind"] == "JobSet").count()
+    };
+    for file in listed(&deploy().join("runtimes")) {
+        if file.ends_with("kustomization.yaml") {
+            continue;
+        }
+        let runtime = documents(&file).remove(0);
+        let name = at(&runtime, "/metadata/name");
+        let train_job = json!({
+            "apiVersion": at(&runtime, "/apiVersion"), "kind": "TrainJob", "metadata": {"name": "llm"},
+            "spec": {"runtimeRef": {"name": name}, "trainer": {"numNodes": 2, "command": ["train"]}},
+        });
+        fs::write(&job, train_job.to_string()).unwrap();
+        assert_eq!(job_sets(&[&file, &job]), 1, "{}", file.display());
+    }
+    let examples = deploy().join("../examples");
+    assert_eq!(job_sets(&[&examples.join("torch-llama")]), 1);
+    assert_eq!(job_sets(&[&examples.join("mpi")]), 3);
+}
+
 #[test]
 fn what_an_object_names_is_there() {
     let all = objects();

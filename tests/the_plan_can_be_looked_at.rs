@@ -225,14 +225,14 @@ fn a_further_plugin_is_judged_before_it_is_loaded() {
     assert_eq!(
         report["orders"]["now"],
         json!([
-            [["dra"], ["flux"], ["site"]],
+            [["dra"], ["flux", "mpi"], ["site"]],
             [["dra"], ["site"], ["torch"]]
         ])
     );
     assert_eq!(
         report["orders"]["then"],
         json!([
-            [["dra"], ["flux"], ["site"], ["new"]],
+            [["dra"], ["flux", "mpi"], ["site"], ["new"]],
             [["dra"], ["site"], ["new"], ["torch"]]
         ])
     );

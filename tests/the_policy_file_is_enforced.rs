@@ -344,7 +344,7 @@ fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
             named("[{name: torch, after: [torhc], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
-                "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are dra, flux, torch; load the plugin, or take it out of the policy file",
+                "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are dra, flux, mpi, torch; load the plugin, or take it out of the policy file",
                 "plugins[0].excludes[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
             ],
         ),

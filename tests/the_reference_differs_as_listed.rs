@@ -95,6 +95,7 @@ fn samples() -> BTreeMap<String, String> {
     let torch = of(Framework::Torch, 60, "generated");
     torch
         .chain(of(Framework::Flux, 40, "generated-flux"))
+        .chain(of(Framework::Mpi, 40, "generated-mpi"))
         .collect()
 }
 
@@ -185,6 +186,12 @@ fn in_generated_inputs_of_flux() {
     compare(Framework::Flux, 1000);
 }
 
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn in_generated_inputs_of_mpi() {
+    compare(Framework::Mpi, 1000);
+}
+
 /// Compares the answers to so many generated inputs, or to as many as the environment says.
 fn compare(framework: Framework, count: usize) {
     let count =
@@ -215,7 +222,7 @@ fn compare(framework: Framework, count: usize) {
     let mut found = Found::default();
     for (number, input) in inputs.iter().enumerate() {
         found.add(
-            &format!("input {number}"),
+            &format!("{framework:?} {number}"),
             input,
             &trainyard[number],
             &reference[number],
@@ -275,7 +282,7 @@ impl Found {
         let text = |(difference, (name, input)): (&String, &(String, String))| {
             format!("{name}: {difference}\n\n{input}")
         };
-        let first: Vec<_> = self.unlisted.iter().take(5).map(text).collect();
+        let first: Vec<_> = self.unlisted.iter().take(40).map(text).collect();
         let count = self.unlisted.len();
         assert!(
             count == 0,

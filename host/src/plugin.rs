@@ -98,8 +98,10 @@ impl Inspected {
             format!("size:        {} bytes", self.bytes),
             format!("digest:      {}", self.digest),
         ];
-        if !manifest.reserved_env.is_empty() {
-            lines.push(format!("reserves:    {}", manifest.reserved_env.join(", ")));
+        let mut label = "reserves:";
+        for reserved in &manifest.reserved_env {
+            lines.push(format!("{label:<12} {reserved}"));
+            label = "";
         }
         if !manifest.node_sets.is_empty() {
             lines.push("numNodes sets:".to_owned());

@@ -22,6 +22,7 @@ use trainyard_api::yaml;
 pub(super) enum Framework {
     Torch,
     Flux,
+    Mpi,
 }
 
 /// The first `count` inputs of a framework, the same ones in every run, each as the text of a file.
@@ -31,7 +32,7 @@ pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item =
     let claimed = pod::claimed();
     let parts = (
         runtime::runtime(framework),
-        job::job(),
+        job::job(framework),
         flux::settings(),
         spoilt::damage(),
     );

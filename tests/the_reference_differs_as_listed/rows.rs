@@ -2,6 +2,7 @@
 
 mod flux;
 mod forms;
+mod mpi;
 mod overrides;
 mod patches;
 mod torch;
@@ -45,6 +46,18 @@ pub(super) const ROWS: &[Row] = &[
     row("count-below-one", overrides::count_below_one),
     row("override-without-place", overrides::override_without_place),
     row("torch-without-trainer", torch::torch_without_trainer),
+    row("mpi-implementations", mpi::implementations),
+    row("mpi-open-mpi-5", mpi::open_mpi_5),
+    row("mpi-slots", mpi::slots),
+    row("mpi-runtime-nodes", mpi::runtime_nodes),
+    row("mpi-one-node", mpi::one_node),
+    row("mpi-resources", mpi::resources),
+    row("mpi-image", mpi::image),
+    row("mpi-roots-key", mpi::roots_key),
+    row("mpi-runtime-not-whole", mpi::runtime_not_whole),
+    row("mpi-mount-path", mpi::mount_path),
+    row("mpi-command", mpi::command),
+    row("mpi-processes", mpi::processes),
     row("request-above-limit", overrides::request_above_limit),
     row("patch-finds-nothing", patches::patch_finds_nothing),
     row("init-order", patches::init_order),

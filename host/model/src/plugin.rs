@@ -2,7 +2,7 @@
 
 mod pinned;
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 use thiserror::Error;
@@ -13,7 +13,7 @@ pub(crate) use self::pinned::digest as canonical_digest;
 use crate::{
     claims::{ClaimError, Compiled, Grants},
     limits::Limits,
-    manifest::{Manifest, NodeSet},
+    manifest::{Manifest, NodeSet, When},
     schema::{ConfigError, Schema},
     text::join,
 };
@@ -94,7 +94,8 @@ pub struct Plugin {
     pub claims: Arc<Compiled>,
     /// What the operator set.
     pub settings: Settings,
-    reserved_env: BTreeSet<String>,
+    /// In which configurations each env var is the plugin's; `None` is each of them.
+    reserved_env: BTreeMap<String, Vec<Option<When>>>,
 }
 
 /// Why a plugin is not loaded.
@@ -175,17 +176,20 @@ impl Plugin {
         settings.operator_config = Arc::new(operator_config);
         Ok(Self {
             id,
-            reserved_env: manifest.reserved_env.iter().cloned().collect(),
+            reserved_env: reserved_env(&manifest),
             manifest,
             claims: Arc::new(claims),
             settings,
         })
     }
 
-    /// Whether the plugin keeps an env var for itself.
+    /// Whether the plugin keeps an env var for itself in that configuration.
     #[must_use]
-    pub fn reserves(&self, name: &str) -> bool {
-        self.reserved_env.contains(name)
+    pub fn reserves(&self, name: &str, config: &Value) -> bool {
+        let whens = self.reserved_env.get(name).into_iter().flatten();
+        whens
+            .into_iter()
+            .any(|when| when.as_ref().is_none_or(|when| when.holds(config)))
     }
 
     /// What a started TrainJob keeps of the plugin's settings.
@@ -202,6 +206,18 @@ impl Plugin {
         complete(self.manifest.config_schema.as_ref(), &mut config, NO_CONFIG)?;
         Ok(Arc::new(config))
     }
+}
+
+/// The env vars that the plugin keeps for itself, by name.
+fn reserved_env(manifest: &Manifest) -> BTreeMap<String, Vec<Option<When>>> {
+    let mut reserved: BTreeMap<String, Vec<Option<When>>> = BTreeMap::new();
+    for some in &manifest.reserved_env {
+        for name in some.names() {
+            let whens = reserved.entry(name.clone()).or_default();
+            whens.push(some.when().cloned());
+        }
+    }
+    reserved
 }
 
 /// The pod sets of `nodeSets` whose count the operator does not let the plugin move to `numNodes`.

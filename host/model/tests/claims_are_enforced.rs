@@ -516,6 +516,33 @@ fn values_of_others_are_replaced_by_reserved_names_only() {
 }
 
 #[test]
+fn a_name_may_be_reserved_in_some_configurations_alone() {
+    let claims = [("writes", "pod-sets[*].containers[*].env[*]")];
+    let reserved = json!([
+        {"names": ["MODE"], "when": {"at": "/kind", "in": ["a", ""]}},
+        {"names": ["MODE"], "when": "/strict"},
+    ]);
+    let plugin = plugin(&with(
+        manifest("p", &claims),
+        json!({"reservedEnv": reserved}),
+    ));
+    for (config, is_reserved) in [
+        (json!({}), false),
+        (json!({"kind": "a"}), true),
+        (json!({"kind": ""}), true),
+        (json!({"kind": "b"}), false),
+        (json!({"kind": true, "strict": "a"}), false),
+        (json!({"kind": "b", "strict": true}), true),
+        (json!({"strict": false}), false),
+    ] {
+        let mut call = call_over(Phase::Transform, &plugin, record(), 0, config.clone());
+        let node = container(&mut call, "node", "node");
+        let put = call.container_put_env(node, "MODE", "mine");
+        assert_eq!(put.is_ok(), is_reserved, "{config}: {put:?}");
+    }
+}
+
+#[test]
 fn a_claim_by_a_variable_means_the_jobs_own_value() {
     let claims = [
         (

@@ -33,7 +33,8 @@ fn a_whole_manifest_reads_back_as_it_is_written() {
         "name": "torch", "version": "0.1.0", "contract": VERSION, "description": "d", "activeWhen": "mlPolicy.torch",
         "phases": ["transform", "check"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runLauncherAsNode"}],
         "claims": {"reads": ["labels[a]"], "creates": ["pod-sets[*].containers[x]"], "writes": ["pod-sets[@trainer].containers[node].env[PET_*]"]},
-        "after": ["a"], "before": ["b"], "reservedEnv": ["PET_NNODES"],
+        "after": ["a"], "before": ["b"],
+        "reservedEnv": ["PET_NNODES", {"names": ["A", "B"], "when": {"at": "/kind", "in": ["x", ""]}}, {"names": ["C"], "when": "/on"}],
         "configSchema": {"type": "object"}, "operatorConfigSchema": {"type": "object"},
     });
     let read = parsed(&whole);
@@ -78,6 +79,26 @@ fn what_is_wrong_is_said_by_its_field() {
         (
             json!({"reservedEnv": ["A=B"]}),
             "`reservedEnv` has `A=B`, which is not the name of an env var",
+        ),
+        (
+            json!({"reservedEnv": [{"names": ["A", "B C"], "when": "/x"}]}),
+            "`reservedEnv` has `B C`, which is not the name of an env var",
+        ),
+        (
+            json!({"reservedEnv": [{"names": ["A"]}]}),
+            "`reservedEnv[0]`: expected the name of an env var, or `names` and `when`",
+        ),
+        (
+            json!({"reservedEnv": [{"names": ["A"], "when": {"at": "kind", "in": ["x"]}}]}),
+            "`reservedEnv` looks at `kind` of the configuration, which is not a JSON pointer",
+        ),
+        (
+            json!({"nodeSets": [{"podSet": "a", "when": {"at": "/kind", "is": "x"}}]}),
+            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)",
+        ),
+        (
+            json!({"nodeSets": [{"podSet": "a", "when": "on"}]}),
+            "`nodeSets` looks at `on` of the configuration, which is not a JSON pointer",
         ),
         (
             json!({"nodeSets": [{"podSet": "A"}]}),

@@ -207,7 +207,8 @@ impl Renderer {
     /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
     pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
         let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
-        self.planned(job, runtime, &loaded.record)
+        let planned = self.planned(job, runtime, &loaded.record);
+        none_of(loaded.problems, planned)
     }
 
     /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
@@ -222,8 +223,9 @@ impl Renderer {
     ) -> Result<Session, Vec<Problem>> {
         let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
         let active = self.planned(job, runtime, &loaded.record)?;
-        let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
-        Ok(Session::new(resolved.job, resolved.record))
+        let (resolved, problems) =
+            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
+        none_of(problems, Ok(Session::new(resolved.job, resolved.record)))
     }
 
     /// Renders one TrainJob, with what was looked up for its plugins so far.
@@ -254,10 +256,17 @@ impl Renderer {
         deadline: &Deadline,
     ) -> Result<Rendered, Vec<Problem>> {
         let step = |step: &str| Problem::in_time(deadline, || step.to_owned());
-        let loaded = resolve::load(job, runtime, &self.facts, deadline)?;
-        let active = self.planned(job, runtime, &loaded.record)?;
+        let mut loaded = resolve::load(job, runtime, &self.facts, deadline)?;
+        let active = match self.planned(job, runtime, &loaded.record) {
+            Ok(active) => active,
+            Err(problems) => {
+                loaded.problems.extend(problems);
+                return Err(loaded.problems);
+            }
+        };
         step("the plugins were put in order")?;
-        let resolved = resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts)?;
+        let (resolved, mut problems) =
+            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
         step("the TrainJob's overrides were applied")?;
         let plan = self.steps(&active);
         let mut session =
@@ -268,6 +277,10 @@ impl Renderer {
             namespace,
             deadline,
         };
+        if !problems.is_empty() {
+            problems.extend(pipeline::refusals(&mut session, &calls));
+            return Err(problems);
+        }
         let outcome = self.run(&mut session, &calls, &resolved.patches);
         let again = |problems: &Vec<Problem>| problems.iter().any(Problem::is_made_again);
         if !outcome.as_ref().is_err_and(again) {
@@ -390,6 +403,15 @@ impl Renderer {
             session.place_init_containers(position, &ids);
         }
         Ok(())
+    }
+}
+
+/// The outcome, unless something was wrong before.
+fn none_of<T>(problems: Vec<Problem>, outcome: Result<T, Vec<Problem>>) -> Result<T, Vec<Problem>> {
+    match outcome {
+        Ok(outcome) if problems.is_empty() => Ok(outcome),
+        Ok(_) => Err(problems),
+        Err(more) => Err(problems.into_iter().chain(more).collect()),
     }
 }
 

@@ -95,6 +95,15 @@ pub(crate) fn run(
     }
 }
 
+/// What the plugins refuse of a TrainJob that is refused in any case, so that its author learns of all at once. Nothing else counts:
+/// calls may fail for what is wrong already, and lookups would be for nothing.
+pub(crate) fn refusals(session: &mut Session, calls: &Calls<'_>) -> Vec<Problem> {
+    let ended = run(session, Phase::Transform, calls);
+    let problems = ended.err().unwrap_or_default().into_iter();
+    let is_refusal = |problem: &Problem| matches!(problem, Problem::Refused { .. });
+    problems.filter(is_refusal).collect()
+}
+
 /// Calls once, or again while the host is busy.
 fn call(
     session: &mut Session,

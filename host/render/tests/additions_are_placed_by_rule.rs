@@ -42,7 +42,7 @@ fn env(name: &str, vars: &'static [(&'static str, &'static str)]) -> Scripted {
         vars.iter()
             .try_for_each(|(var, value)| call.container_put_env(node, var, value))
     });
-    plugin.reserved_env = vars.iter().map(|(var, _)| (*var).to_owned()).collect();
+    plugin.reserved_env = vars.iter().map(|(var, _)| (*var).into()).collect();
     plugin
 }
 

@@ -23,6 +23,7 @@ fn renderer() -> Renderer {
     let built_ins = [
         trainyard_plugin_dra::PLUGIN,
         trainyard_plugin_flux::PLUGIN,
+        trainyard_plugin_mpi::PLUGIN,
         trainyard_plugin_torch::PLUGIN,
     ];
     let policies = built_ins.map(|parts| -> Arc<dyn Policy> {

@@ -65,7 +65,7 @@ fn adder(n: usize) -> Scripted {
         Phase::Build => build(n, call),
         Phase::Check => call.context_warn(handle::Context(0), &format!("checked by {n}"), None),
     });
-    plugin.reserved_env = vec![format!("{upper}_OVER")];
+    plugin.reserved_env = vec![format!("{upper}_OVER").into()];
     // As many as all of them add together.
     (plugin.limits.containers, plugin.limits.objects) = (64, 64);
     plugin

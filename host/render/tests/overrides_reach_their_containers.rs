@@ -8,6 +8,7 @@
 )]
 
 use serde_json::{Value, json};
+use trainyard_api::FieldPath;
 use trainyard_model::{call::Call, policy::Phase};
 use trainyard_render::Rendered;
 
@@ -104,6 +105,88 @@ fn a_launcher_that_is_a_node_gets_the_resources_of_one() {
         .map(|job| job["template"]["spec"]["parallelism"].as_u64())
         .collect();
     assert_eq!(counts, [Some(1), Some(3)]);
+}
+
+/// JobSet creates no Job then, and takes what waits for them to be ready as if they were.
+#[test]
+fn a_launcher_that_is_the_only_node_leaves_the_others_no_job() {
+    let mpi = || mpi(json!([{"podSet": "node"}, {"podSet": "launcher"}]));
+    let edit = |_: String| {
+        let input = RUNTIME.replace("limits: {cpu: 1}", "requests: {cpu: 1}");
+        input.replace("numNodes: 4", "numNodes: 1")
+    };
+    let rendered = render_edited(&[mpi()], edit).unwrap();
+    let nodes = &rendered.job_set["spec"]["replicatedJobs"][1];
+    assert_eq!(nodes["replicas"], 0);
+    assert_eq!(nodes["template"]["spec"]["parallelism"], 1);
+    let path = FieldPath::of(["spec", "replicatedJobs"]).key("node");
+    let origin = &rendered.explain(&path.field("replicas")).unwrap()[0];
+    let said = serde_json::to_string(&origin).unwrap();
+    assert!(
+        said.contains(
+            "its `nodeSets` leave this pod set none of the nodes of spec.trainer.numNodes"
+        ),
+        "{said}"
+    );
+    // Two launchers are more nodes than one.
+    let two =
+        |input| edit(input).replacen("spec: {template:", "spec: {parallelism: 2, template:", 1);
+    let problems = render_edited(&[mpi()], two).unwrap_err();
+    assert_eq!(
+        texts(&problems),
+        ["spec.trainer.numNodes: is 1, and 2 of them are taken: 2 is the least"]
+    );
+}
+
+#[test]
+fn what_is_wrong_in_runtime_train_job_and_plugin_is_told_at_once() {
+    let mut mpi = Scripted::new("mpi", &[], |phase: Phase, call: &mut Call| {
+        if phase == Phase::Transform {
+            call.context_error(
+                Call::CONTEXT,
+                "is not for mpirun",
+                Some("spec.trainer.args"),
+            )?;
+        }
+        Ok(())
+    });
+    mpi.active_when = "mlPolicy.mpi".to_owned();
+    mpi.config_schema = schema();
+    mpi.node_sets = json!([{"podSet": "node"}]);
+    mpi.reserved_env = vec![
+        json!({"names": ["A"], "when": {"at": "/numProcPerNode", "in": ["1"]}}),
+        json!({"names": ["B"], "when": {"at": "/kind", "in": ["x"]}}),
+    ];
+    mpi.config_schema = json!({"type": "object", "properties": {
+        "numProcPerNode": {"type": "integer"}, "kind": {"type": "string", "default": "x"}}});
+    let edit = |_| {
+        RUNTIME
+            .replace(
+                "- name: launcher\n",
+                "- name: launcher\n        replicas: 2\n",
+            )
+            .replace(
+                "env: [{name: A, value: b}]",
+                "env: [{name: A, value: b}, {name: B, value: b}]",
+            )
+            .replace("cpu: 8}", "cpu: many}")
+    };
+    let problems = texts(&render_edited(&[mpi], edit).unwrap_err());
+    let fields: Vec<_> = problems
+        .iter()
+        .filter_map(|problem| problem.split_once(": "))
+        .map(|(field, _)| field)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.template.spec.replicatedJobs[0].replicas",
+            "spec.trainer.resourcesPerNode.requests[cpu]",
+            "spec.trainer.env[1].name",
+            "spec.trainer.args",
+        ],
+        "{problems:?}"
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn rendered() -> Rendered {
             Ok(())
         },
     );
-    plugin.reserved_env = vec!["P0_OVER".to_owned()];
+    plugin.reserved_env = vec!["P0_OVER".into()];
     render(&[plugin]).unwrap_or_else(|problems| panic!("{}", problems[0]))
 }
 

@@ -304,7 +304,12 @@ fn declared(plugin: &Arc<Plugin>) -> Vec<String> {
     let after = manifest.after.iter().map(|name| format!("after {name}"));
     let before = manifest.before.iter().map(|name| format!("before {name}"));
     let reserved = manifest.reserved_env.iter();
-    let reserved = reserved.map(|name| format!("keeps the env var `{name}` for itself"));
+    let reserved = reserved.flat_map(|some| {
+        let when = some.when().map(|when| format!(" {when}"));
+        let when = when.unwrap_or_default();
+        let names = some.names().iter();
+        names.map(move |name| format!("keeps the env var `{name}` for itself{when}"))
+    });
     let schema = |what: &str, schema: &Option<trainyard_model::schema::Schema>| {
         let schema = schema.as_ref()?;
         Some(format!(

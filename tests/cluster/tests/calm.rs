@@ -9,6 +9,7 @@ mod lookups_wake_their_train_jobs;
 mod plugins_of_a_folder_are_used;
 mod printed_roles_are_enough;
 mod released_clients_work;
+mod train_jobs_of_mpi_run;
 mod train_jobs_reach_their_end;
 
 use std::process::ExitCode;
@@ -44,5 +45,6 @@ fn main() -> ExitCode {
         )
         .tests("claims_are_allocated", claims_are_allocated::tests())
         .tests("flux_instances_run", flux_instances_run::tests())
+        .tests("train_jobs_of_mpi_run", train_jobs_of_mpi_run::tests())
         .run()
 }

@@ -4,22 +4,22 @@ use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
 use super::{
-    fields, list, one_of,
+    Framework, fields, list, one_of,
     parts::{labels, scalar, word},
     pod::{self, env, resources},
 };
 
 /// A TrainJob, without its runtime.
-pub(super) fn job() -> BoxedStrategy<Value> {
+pub(super) fn job(framework: Framework) -> BoxedStrategy<Value> {
     let spec = fields(vec![
         (
             "suspend",
             0.3,
             prop::bool::ANY.prop_map(Value::from).boxed(),
         ),
-        ("trainer", 0.85, trainer()),
+        ("trainer", 0.85, trainer(framework)),
         ("initializer", 0.15, initializer()),
-        ("runtimePatches", 0.4, patches()),
+        ("runtimePatches", 0.4, patches(framework)),
         (
             "managedBy",
             0.1,
@@ -49,13 +49,25 @@ fn count(end: i64) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn trainer() -> BoxedStrategy<Value> {
+fn trainer(framework: Framework) -> BoxedStrategy<Value> {
     const ENV: &[&str] = &["A", "B", "EPOCHS", "NCCL_DEBUG", "OMP_NUM_THREADS"];
+    let reserved = match framework {
+        Framework::Mpi => {
+            let names = vec!["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"];
+            prop::sample::select(names).boxed()
+        }
+        _ => Just("PET_NNODES").boxed(),
+    };
     let env = prop_oneof![
         40 => env(ENV),
-        1 => Just(json!([{"name": "PET_NNODES", "value": "9"}])),
+        1 => reserved.prop_map(|name| json!([{"name": name, "value": "9"}])),
     ];
-    let processes = prop_oneof![30 => count(9), 1 => word(&["auto", "4"])];
+    // More than a node has accelerators are refused.
+    let most = match framework {
+        Framework::Mpi => 3,
+        _ => 9,
+    };
+    let processes = prop_oneof![30 => count(most), 1 => word(&["auto", "4"])];
     fields(vec![
         (
             "image",
@@ -94,9 +106,9 @@ fn initializer() -> BoxedStrategy<Value> {
     fields(vec![("dataset", 0.7, one()), ("model", 0.7, one())])
 }
 
-fn patches() -> BoxedStrategy<Value> {
+fn patches(framework: Framework) -> BoxedStrategy<Value> {
     let manager = |name: &'static str| {
-        patch()
+        patch(framework)
             .prop_map(move |spec| json!({"manager": name, "trainingRuntimeSpec": spec}))
             .boxed()
     };
@@ -107,7 +119,7 @@ fn patches() -> BoxedStrategy<Value> {
     ])
 }
 
-fn patch() -> BoxedStrategy<Value> {
+fn patch(framework: Framework) -> BoxedStrategy<Value> {
     let metadata = || {
         fields(vec![
             ("labels", 0.6, labels()),
@@ -133,11 +145,15 @@ fn patch() -> BoxedStrategy<Value> {
             .prop_map(move |template| json!({"name": name, "template": template}))
             .boxed()
     };
-    let jobs = list(vec![
+    let mut jobs = vec![
         (0.95, job("node")),
         (0.1, job("dataset-initializer")),
         (0.02, job("nobody")),
-    ]);
+    ];
+    if framework == Framework::Mpi {
+        jobs.push((0.5, job("launcher")));
+    }
+    let jobs = list(jobs);
     fields(vec![
         ("metadata", 0.2, metadata()),
         (

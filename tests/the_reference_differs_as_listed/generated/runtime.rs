@@ -13,15 +13,19 @@ const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
 /// A runtime of either kind.
 pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
-    let policy = prop_oneof![
-        7 => policy(framework).prop_map(Some),
-        2 => Just(None),
-        1 => Just(Some(json!({}))),
-    ];
+    let policy = match framework {
+        Framework::Mpi => policy_of_mpi().prop_map(Some).boxed(),
+        _ => prop_oneof![
+            7 => policy(framework).prop_map(Some),
+            2 => Just(None),
+            1 => Just(Some(json!({}))),
+        ]
+        .boxed(),
+    };
     (
         prop::bool::weighted(0.8),
         policy,
-        template(),
+        template(framework),
         prop::bool::weighted(0.03),
     )
         .prop_map(|(is_cluster, policy, template, is_deprecated)| {
@@ -75,15 +79,51 @@ fn policy(framework: Framework) -> BoxedStrategy<Value> {
                 .boxed(),
         ),
     ]);
-    let nodes = prop_oneof![30 => 1..5, 1 => 0..1, 1 => -1..0].prop_map(Value::from);
     let framework = match framework {
-        Framework::Torch => ("torch", 0.85, torch),
         Framework::Flux => ("flux", 0.9, flux::policy()),
+        _ => ("torch", 0.85, torch),
     };
-    fields(vec![("numNodes", 0.6, nodes.boxed()), framework])
+    fields(vec![("numNodes", 0.6, nodes()), framework])
 }
 
-fn template() -> BoxedStrategy<Value> {
+fn nodes() -> BoxedStrategy<Value> {
+    let nodes = prop_oneof![30 => 1..5, 1 => 0..1, 1 => -1..0];
+    nodes.prop_map(Value::from).boxed()
+}
+
+fn policy_of_mpi() -> BoxedStrategy<Value> {
+    let implementations = ["OpenMPI"; 12].into_iter().chain(["", "Intel", "MPICH"]);
+    let mpi = fields(vec![
+        (
+            "numProcPerNode",
+            0.3,
+            one_of(vec![json!(1), json!(1), json!(2), json!(4)]),
+        ),
+        (
+            "mpiImplementation",
+            0.5,
+            one_of(implementations.map(Value::from).collect()),
+        ),
+        (
+            "sshAuthMountPath",
+            0.6,
+            word(&["/home/mpiuser/.ssh", "/home/mpiuser/.ssh", "/root/.ssh"]),
+        ),
+        (
+            "runLauncherAsNode",
+            0.7,
+            prop::bool::ANY.prop_map(Value::from).boxed(),
+        ),
+    ]);
+    (fields(vec![("numNodes", 0.5, nodes())]), mpi)
+        .prop_map(|(mut policy, mpi)| {
+            policy["mpi"] = mpi;
+            policy
+        })
+        .boxed()
+}
+
+fn template(framework: Framework) -> BoxedStrategy<Value> {
     let spec = fields(vec![
         (
             "network",
@@ -113,7 +153,7 @@ fn template() -> BoxedStrategy<Value> {
     (
         spec,
         prop::option::weighted(0.2, metadata),
-        replicated_jobs(),
+        replicated_jobs(framework),
     )
         .prop_map(|(mut spec, metadata, jobs)| {
             spec["replicatedJobs"] = jobs;
@@ -125,7 +165,55 @@ fn template() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn replicated_jobs() -> BoxedStrategy<Value> {
+fn replicated_jobs(framework: Framework) -> BoxedStrategy<Value> {
+    match framework {
+        Framework::Mpi => jobs_of_mpi(),
+        _ => jobs_of_trainer(),
+    }
+}
+
+/// A launcher behind its nodes, or before them.
+fn jobs_of_mpi() -> BoxedStrategy<Value> {
+    let launcher = prop_oneof![
+        24 => replicated_job("launcher", "node", Some("trainer")),
+        1 => replicated_job("starter", "node", Some("trainer")),
+    ];
+    let nodes = prop_oneof![
+        24 => replicated_job("node", "node", None),
+        1 => replicated_job("node", "worker", None),
+    ];
+    let initializer = replicated_job(
+        "dataset-initializer",
+        "dataset-initializer",
+        Some("dataset-initializer"),
+    );
+    (
+        prop::option::weighted(0.15, initializer),
+        nodes,
+        launcher,
+        prop::bool::weighted(0.8),
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(initializer, nodes, mut launcher, is_last, has_counts)| {
+            let counts = launcher["template"]["spec"].as_object_mut();
+            if let Some(counts) = counts.filter(|_| !has_counts) {
+                counts.remove("parallelism");
+                counts.remove("completions");
+            }
+            if is_last {
+                launcher["dependsOn"] = json!([{"name": "node", "status": "Ready"}]);
+            }
+            let both = if is_last {
+                [nodes, launcher]
+            } else {
+                [launcher, nodes]
+            };
+            initializer.into_iter().chain(both).collect()
+        })
+        .boxed()
+}
+
+fn jobs_of_trainer() -> BoxedStrategy<Value> {
     let trainer = prop_oneof![9 => Just("node"), 1 => Just("workers")]
         .prop_flat_map(|name| replicated_job(name, "node", Some("trainer")))
         .boxed();

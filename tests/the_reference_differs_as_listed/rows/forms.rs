@@ -57,7 +57,7 @@ pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn not_supported_yet(seen: &Seen<'_>) -> bool {
-    let policies = ["mpi", "jax", "xgboost"];
+    let policies = ["jax", "xgboost"];
     let unhandled = policies
         .iter()
         .any(|policy| seen.policy()[*policy].is_object());

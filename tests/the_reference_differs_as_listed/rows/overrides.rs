@@ -19,8 +19,15 @@ pub(super) fn container_claims(seen: &Seen<'_>) -> bool {
 pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
     let claimed = |pod: &Value| !pod["resourceClaims"].is_null();
     let has_claims = seen.pods().any(claimed) || seen.patched_pods().any(claimed);
+    let path = seen.path();
+    let claims_alone = |ours: &Value| {
+        let members = ours.as_object();
+        members.is_some_and(|members| members.keys().all(|member| member == "claims"))
+    };
+    let whole =
+        path.ends_with(".containers[node].resources") && seen.ours().is_some_and(claims_alone);
     let used =
-        seen.path().contains(".containers[node].resources.claims[") && seen.theirs().is_none();
+        (whole || path.contains(".containers[node].resources.claims[")) && seen.theirs().is_none();
     used || has_claims && seen.path().contains(".env[PET_NPROC_PER_NODE]")
 }
 
@@ -42,7 +49,9 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
         ours.is_some_and(|ours| written.contains(&ours))
     };
     let is_overridden = |job: &Value| {
-        let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer";
+        // Of MPI, it is the launcher that has the label, and no number of nodes counts it.
+        let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer"
+            && seen.policy()["mpi"].is_null();
         is_trainer
             && [seen.trainer(), seen.policy()]
                 .iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use semver::Version;
 use thiserror::Error;
 
-use super::Manifest;
+use super::{Manifest, ReservedEnv, When};
 use crate::{names::is_dns_label, text::clean};
 
 /// The longest version, in characters.
@@ -40,10 +40,7 @@ impl Manifest {
                 "before",
                 names_problem(&self.before, "a plugin", is_dns_label),
             ),
-            (
-                "reservedEnv",
-                names_problem(&self.reserved_env, "an env var", is_env_name),
-            ),
+            ("reservedEnv", self.reserved_env_problem()),
             ("nodeSets", self.node_sets_problem()),
         ];
         problems
@@ -84,7 +81,15 @@ impl Manifest {
             .iter()
             .map(|set| set.pod_set.clone())
             .collect();
-        names_problem(&names, "a pod set", is_dns_label)
+        let mut whens = self.node_sets.iter().filter_map(|set| set.when.as_ref());
+        names_problem(&names, "a pod set", is_dns_label).or_else(|| whens.find_map(pointer_problem))
+    }
+
+    fn reserved_env_problem(&self) -> Option<String> {
+        let names = self.reserved_env.iter().flat_map(ReservedEnv::names);
+        let names: Vec<_> = names.cloned().collect();
+        let mut whens = self.reserved_env.iter().filter_map(ReservedEnv::when);
+        names_problem(&names, "an env var", is_env_name).or_else(|| whens.find_map(pointer_problem))
     }
 
     fn order_problem(&self) -> Option<String> {
@@ -95,6 +100,18 @@ impl Manifest {
         let both = self.after.iter().find(|name| before.contains(name));
         both.map(|name| format!("and `before` both name `{name}`"))
     }
+}
+
+/// What is wrong with the pointer of a condition: a wrong one would lead to nothing in each configuration.
+fn pointer_problem(when: &When) -> Option<String> {
+    let pointer = when.pointer();
+    let is_pointer = pointer.starts_with('/');
+    (!is_pointer).then(|| {
+        format!(
+            "looks at `{}` of the configuration, which is not a JSON pointer: begin it with `/`",
+            clean(pointer)
+        )
+    })
 }
 
 /// What is wrong with a list of names: they stand in messages and in the order of plugins.

@@ -3,6 +3,7 @@
 mod active_when;
 mod check;
 mod parts;
+mod when;
 
 use std::fmt;
 
@@ -15,6 +16,7 @@ pub use self::{
     active_when::ActiveWhen,
     check::FieldProblem,
     parts::{FILE_SECTION, Origin, PARTS_SECTION, PartsError},
+    when::{ReservedEnv, ReservedNames, TextAt, When},
 };
 use crate::{
     claims::{ClaimPath, Claims, Key, PodSets, Scope},
@@ -62,9 +64,10 @@ pub struct Manifest {
     /// Plugins that run after this one where both write a path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
-    /// Env vars of containers that a TrainJob may not set and that this plugin may set over the runtime's value.
+    /// Env vars of containers that a TrainJob may not set and that this plugin may set over the runtime's value: each a name, or
+    /// `{"names": [NAME, ...], "when": ...}` for those of certain configurations, with `when` as in `nodeSets`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reserved_env: Vec<String>,
+    pub reserved_env: Vec<ReservedEnv>,
     /// Schema of its block in the runtime, in the subset of JSON Schema that docs/write-a-plugin.md lists; none if it takes no
     /// configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,9 +83,10 @@ pub struct Manifest {
 pub struct NodeSet {
     /// The replicated job's name.
     pub pod_set: String,
-    /// A pointer to a boolean of the plugin's configuration; absent: always.
+    /// In which configurations of the plugin: a pointer to a boolean that is true, or `{"at": POINTER, "in": [TEXT, ...]}`. In each
+    /// if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub when: Option<String>,
+    pub when: Option<When>,
 }
 
 impl NodeSet {
@@ -102,11 +106,7 @@ impl fmt::Display for NodeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.when {
             None => write!(f, "{}", self.count()),
-            Some(when) => write!(
-                f,
-                "{} if `{when}` of its configuration is true",
-                self.count()
-            ),
+            Some(when) => write!(f, "{} {when}", self.count()),
         }
     }
 }

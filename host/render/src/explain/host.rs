@@ -98,8 +98,13 @@ impl Explainer<'_> {
     /// Who asked for a number: the TrainJob or the runtime, unless a plugin's `nodeSets` brought `numNodes` to this pod set.
     fn asker(&self, change: &Change) -> Setter {
         match (&self.origins.counted_by, change.reason.as_deref()) {
-            (Some(plugin), Some(field)) if change.place.field == Field::Count => {
-                let reason = format!("its `nodeSets` give this pod set the nodes of {field}");
+            (Some(plugin), Some(field)) => {
+                let reason = match change.place.field {
+                    Field::Replicas => {
+                        format!("its `nodeSets` leave this pod set none of the nodes of {field}")
+                    }
+                    _ => format!("its `nodeSets` give this pod set the nodes of {field}"),
+                };
                 Setter::plugin(plugin, Some(reason))
             }
             _ => setter(Author::Host, change),

@@ -274,10 +274,13 @@ impl<'a> Explainer<'a> {
         let record = self.origins.session.record();
         let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
         for (by, changes) in self.origins.written() {
-            let told = changes
-                .iter()
-                .filter(|change| !matches!(change.place.field, Field::Placement | Field::Count));
-            for change in told {
+            // Who asked for a count is told with what the host writes.
+            let is_told = |change: &&Change| match change.place.field {
+                Field::Placement | Field::Count => false,
+                Field::Replicas => !matches!(by, Author::Host),
+                _ => true,
+            };
+            for change in changes.iter().filter(is_told) {
                 let old = change.old.as_ref().map(|old| &old.datum);
                 let step = Step {
                     by: setter(by, change),

@@ -17,6 +17,7 @@ use trainyard_model::{
     deadline::Deadline,
     facts::Facts,
     job::{Job, RuntimeRef},
+    manifest::ReservedEnv,
     names::short_hash,
     plugin::PluginId,
     record::{Accelerators, Change, Record},
@@ -69,6 +70,8 @@ pub(crate) struct Resolved {
 pub(crate) struct Loaded {
     pub(crate) record: Record,
     patched: Patched,
+    /// What is wrong with the steps of the runtime, which does not keep the rest from being checked.
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// Loads the template and merges the TrainJob's patches into it.
@@ -78,17 +81,36 @@ pub(crate) fn load(
     facts: &ClusterFacts,
     deadline: &Deadline,
 ) -> Result<Loaded, Vec<Problem>> {
-    let read = |spec: &Value| read(&job.metadata.name, spec, facts);
-    let (mut record, problems) = read(&runtime.template.spec);
+    let name = &job.metadata.name;
+    let (mut record, problems) = read(name, &runtime.template.spec, facts);
     if !problems.is_empty() {
         return Err(problems);
     }
+    let mut problems = steps_are_whole(&record);
+    // A patch answers for what it breaks, and not for what is wrong without it.
+    let known: BTreeSet<String> = problems.iter().map(ToString::to_string).collect();
+    let read = |spec: &Value| {
+        let (record, mut problems) = read(name, spec, facts);
+        let steps = steps_are_whole(&record).into_iter();
+        problems.extend(steps.filter(|problem| !known.contains(&problem.to_string())));
+        (record, problems)
+    };
     Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = patches::apply(job, &template.spec, &mut record, &read, deadline)?;
+    let patched = match patches::apply(job, &template.spec, &mut record, &read, deadline) {
+        Ok(patched) => patched,
+        Err(of_patches) => {
+            problems.extend(of_patches);
+            return Err(problems);
+        }
+    };
     record.template = Some(patched.spec.as_ref().unwrap_or(&template.spec).clone());
-    Ok(Loaded { record, patched })
+    Ok(Loaded {
+        record,
+        patched,
+        problems,
+    })
 }
 
 /// Reads a JobSet's spec into a record, with everything that is wrong with it.
@@ -100,9 +122,7 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
     let mut record = Record::new(name, subdomain.unwrap_or(name), &facts.cluster_domain);
     let mut template = Template::new(spec);
     template.load(&mut record);
-    let mut problems = template.problems;
-    problems.extend(steps_are_whole(&record));
-    (record, problems)
+    (record, template.problems)
 }
 
 /// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
@@ -151,7 +171,8 @@ fn container_of_step(ancestor: &str) -> Option<&str> {
     }
 }
 
-/// Applies the TrainJob's wishes and the runtime's policy to the loaded record.
+/// Applies the TrainJob's wishes and the runtime's policy to the loaded record. What is wrong stands beside it, so that plugins can
+/// add what they refuse.
 pub(crate) fn resolve(
     job: &TrainJob,
     runtime: &Runtime,
@@ -159,10 +180,11 @@ pub(crate) fn resolve(
     active: &[Active],
     namespace: &str,
     facts: &ClusterFacts,
-) -> Result<Resolved, Vec<Problem>> {
+) -> (Resolved, Vec<Problem>) {
     let Loaded {
         mut record,
         patched,
+        mut problems,
     } = loaded;
     let mut overrides = Overrides {
         record: &mut record,
@@ -179,12 +201,10 @@ pub(crate) fn resolve(
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
     warnings.extend(nodes.warning);
-    let (changes, mut problems) = (overrides.changes, overrides.problems);
+    let (changes, of_overrides) = (overrides.changes, overrides.problems);
+    problems.extend(of_overrides);
     problems.extend(names::check(&record));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    Ok(Resolved {
+    let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
         record,
         patched: patched.spec,
@@ -192,7 +212,8 @@ pub(crate) fn resolve(
         changes,
         counted_by: nodes.counted_by,
         warnings,
-    })
+    };
+    (resolved, problems)
 }
 
 /// The label by which a runtime's author says that it is on its way out; the reference's admission warns of it too.
@@ -270,8 +291,12 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
 fn reserved_env(trainer: &trainyard_api::trainjob::Trainer, active: &[Active]) -> Vec<Problem> {
     let path = FieldPath::of(["spec", "trainer", "env"]);
     let mut owners = BTreeMap::new();
-    for plugin in active.iter().map(|active| &active.plugin) {
-        for name in &plugin.manifest.reserved_env {
+    for Active { plugin, config } in active {
+        let reserved = plugin.manifest.reserved_env.iter();
+        for name in reserved
+            .filter(|some| some.applies(config))
+            .flat_map(ReservedEnv::names)
+        {
             owners.entry(name.as_str()).or_insert(plugin);
         }
     }

@@ -1,6 +1,5 @@
 //! How many pods the nodes of a TrainJob are. Counts are the host's: no plugin sets them.
 
-use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names};
 use trainyard_model::{
     manifest::NodeSet,
@@ -92,31 +91,32 @@ impl Overrides<'_> {
         sets.iter().map(count).fold(0, u32::saturating_add)
     }
 
-    /// Gives the first pod set the nodes that the others leave.
+    /// Gives the first pod set the nodes that the others leave. If they leave none, it has no jobs, since a Job without pods
+    /// can't be ready, which other pod sets may wait for (W23).
     fn share(&mut self, asked: Asked, first: u32, others: &[u32]) -> u32 {
         let nodes = asked.nodes;
         let taken = self.count(others);
-        let Some(rest) = asked.nodes.checked_sub(taken).filter(|rest| *rest > 0) else {
+        let Some(rest) = nodes.checked_sub(taken).filter(|_| nodes > 0) else {
             let message = format!(
-                "is {}, and {taken} of them are taken: {} is the least",
-                asked.nodes,
-                taken.saturating_add(1)
+                "is {nodes}, and {taken} of them are taken: {} is the least",
+                taken.max(1)
             );
             self.problems.push(asked.problem(message));
             return nodes;
         };
+        let field = if rest == 0 {
+            Field::Replicas
+        } else {
+            Field::Count
+        };
         if let Some(set) = self.record.pod_sets.get_mut(first as usize) {
-            set.count = rest;
+            match field {
+                Field::Replicas => set.replicas = 0,
+                _ => set.count = rest,
+            }
         }
         let (scope, count) = (PlaceScope::PodSet(first), Datum::Integer(rest.into()));
-        self.put(
-            asked.owner,
-            scope,
-            Field::Count,
-            "",
-            Some(count),
-            &asked.path,
-        );
+        self.put(asked.owner, scope, field, "", Some(count), &asked.path);
         nodes
     }
 
@@ -124,10 +124,7 @@ impl Overrides<'_> {
     /// at most one, else those with the trainer ancestor.
     pub(super) fn node_sets(&self, active: &[Active]) -> NodeSets {
         for Active { plugin, config } in active {
-            let is_on = |set: &&NodeSet| {
-                let when = set.when.as_deref();
-                when.is_none_or(|at| config.pointer(at) == Some(&Value::Bool(true)))
-            };
+            let is_on = |set: &&NodeSet| set.when.as_ref().is_none_or(|when| when.holds(config));
             let mut declared: Vec<u32> = Vec::new();
             for set in plugin.manifest.node_sets.iter().filter(is_on) {
                 let position = self.record.pod_set_named(&set.pod_set);

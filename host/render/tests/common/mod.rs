@@ -33,7 +33,7 @@ type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 pub struct Scripted {
     pub name: String,
     pub claims: Vec<(&'static str, String)>,
-    pub reserved_env: Vec<String>,
+    pub reserved_env: Vec<Value>,
     pub after: Vec<String>,
     pub limits: Limits,
     pub active_when: String,

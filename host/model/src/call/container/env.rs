@@ -73,7 +73,7 @@ impl Call {
             .entry(target.scope, Field::Env, name)
             .map(|e| e.owner);
         if let Some(owner @ (Owner::Runtime | Owner::Patch | Owner::TrainJob)) = owner
-            && !self.inputs.plugin.reserves(name)
+            && !self.inputs.plugin.reserves(name, &self.inputs.config)
         {
             return Err(self.not_reserved(target, Field::Env, name, owner));
         }

@@ -1,0 +1,92 @@
+//! What the implementations of MPI want to be told, each in its own words.
+
+use crate::config::Implementation;
+
+/// Where the launcher has the hostfile.
+pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
+/// The hostfile's name there, and its key in the ConfigMap.
+pub(crate) const HOSTFILE: &str = "hostfile";
+/// What ssh is told: a name of a pod may take a moment to be known.
+const SSH_ARGS: &str = "-o ConnectionAttempts=10";
+
+/// An env var of the launcher, and why it is there.
+pub(crate) struct Var {
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+    pub(crate) because: &'static str,
+}
+
+impl Implementation {
+    /// The implementation's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Intel => "Intel MPI",
+            Self::Mpich => "MPICH",
+        }
+    }
+
+    /// What stands behind a host in its line of the hostfile, the line's end included.
+    pub(crate) fn line_end(self, slots: u32) -> String {
+        match self {
+            Self::OpenMpi => format!(" slots={slots}\n"),
+            Self::Intel | Self::Mpich => format!(":{slots}\n"),
+        }
+    }
+
+    /// Whether its daemons on the nodes call back to the launcher by its host name, which only the pod itself knows. Those of
+    /// Open MPI are given addresses.
+    pub(crate) const fn calls_back_by_name(self) -> bool {
+        matches!(self, Self::Intel | Self::Mpich)
+    }
+
+    /// Whether it starts as many processes on each host, whatever the hostfile says.
+    pub(crate) const fn has_one_number_for_all_hosts(self) -> bool {
+        matches!(self, Self::Intel)
+    }
+
+    /// The launcher's env vars.
+    pub(crate) fn environment(self, slots: u32) -> Vec<Var> {
+        let (hostfile, ssh) = (format!("{HOSTFILE_DIR}/{HOSTFILE}"), SSH_ARGS.to_owned());
+        let (slots, yes) = (slots.to_string(), "true".to_owned());
+        let vars: Vec<(&'static str, String, &'static str)> = match self {
+            Self::OpenMpi => vec![
+                ("OMPI_MCA_orte_default_hostfile", hostfile.clone(), HOSTS),
+                ("OMPI_MCA_orte_keep_fqdn_hostnames", yes.clone(), NAMES),
+                ("OMPI_MCA_orte_set_default_slots", slots.clone(), SLOTS),
+                ("OMPI_MCA_plm_rsh_args", ssh.clone(), SSH),
+                ("PRTE_MCA_prte_default_hostfile", hostfile, HOSTS_5),
+                ("PRTE_MCA_prte_keep_fqdn_hostnames", yes, NAMES_5),
+                ("PRTE_MCA_prte_set_default_slots", slots, SLOTS_5),
+                ("PRTE_MCA_plm_ssh_args", ssh, SSH_5),
+            ],
+            Self::Intel => vec![
+                ("I_MPI_HYDRA_HOST_FILE", hostfile, HOSTS),
+                ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", ssh, SSH),
+                ("I_MPI_PERHOST", slots, PER_HOST),
+            ],
+            Self::Mpich => vec![
+                ("HYDRA_HOST_FILE", hostfile, HOSTS),
+                ("HYDRA_LAUNCHER_EXTRA_ARGS", ssh.clone(), SSH),
+                ("HYDRA_LAUNCH_EXTRA_ARGS", ssh, SSH_3),
+            ],
+        };
+        let var = |(name, value, because)| Var {
+            name,
+            value,
+            because,
+        };
+        vars.into_iter().map(var).collect()
+    }
+}
+
+const HOSTS: &str = "where mpirun finds the hosts";
+const HOSTS_5: &str = "where mpirun of Open MPI 5 finds the hosts";
+const NAMES: &str = "the pods' names are known with their subdomain only";
+const NAMES_5: &str = "the pods' names are known with their subdomain only (Open MPI 5)";
+const SLOTS: &str = "processes on a host whose line gives no number";
+const SLOTS_5: &str = "processes on a host whose line gives no number (Open MPI 5)";
+const PER_HOST: &str = "processes on each host, which Intel MPI does not take from the hostfile";
+const SSH: &str = "a pod's name may not be known at once";
+const SSH_5: &str = "a pod's name may not be known at once (Open MPI 5)";
+const SSH_3: &str = "a pod's name may not be known at once (MPICH before 4)";

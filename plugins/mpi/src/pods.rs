@@ -1,0 +1,199 @@
+//! The pods that take part, and how many processes each of them runs.
+
+use trainyard_sdk::{Container, Context, PodSet};
+
+use crate::config::{Implementation, MpiConfig};
+
+/// The replicated job of the nodes, and the container that works in it and in the launcher's.
+pub(crate) const NODE: &str = "node";
+/// The replicated job whose container `node` runs mpirun.
+pub(crate) const LAUNCHER: &str = "launcher";
+/// The ancestor label of the pods that run a TrainJob's command.
+const TRAINER: &str = "trainer";
+/// The replicated jobs of a runtime.
+const JOBS: &str = "spec.template.spec.replicatedJobs";
+/// Where a TrainJob and a runtime give a number of processes.
+const PROCESSES: &str = "spec.trainer.numProcPerNode";
+const RUNTIME_PROCESSES: &str = "spec.mlPolicy.mpi.numProcPerNode";
+
+/// One of the two pod sets.
+pub(crate) struct Pods {
+    pub(crate) set: PodSet,
+    pub(crate) container: Container,
+}
+
+/// The pods of a TrainJob.
+pub(crate) struct Members {
+    pub(crate) launcher: Pods,
+    /// None if the launcher is the only node, in a runtime without others.
+    pub(crate) nodes: Option<Pods>,
+}
+
+impl Members {
+    /// Finds them, or tells what the runtime lacks.
+    pub(crate) fn find(ctx: &Context, config: &MpiConfig) -> Option<Self> {
+        let launcher = pods(ctx, LAUNCHER, "runs mpirun");
+        let is_alone = config.run_launcher_as_node
+            && ctx.job().nodes() == 1
+            && ctx.info().pod_set(NODE).is_none();
+        if is_alone {
+            return launcher.map(|launcher| Self {
+                launcher,
+                nodes: None,
+            });
+        }
+        let nodes = pods(ctx, NODE, "runs the processes that mpirun starts");
+        let (launcher, nodes) = (launcher?, nodes?);
+        Some(Self {
+            launcher,
+            nodes: Some(nodes),
+        })
+    }
+
+    /// Both pod sets.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Pods> {
+        self.nodes.iter().chain([&self.launcher])
+    }
+
+    /// Tells of counts with which mpirun would run more than once, or nodes would go uncounted.
+    pub(crate) fn check_counts(&self, ctx: &Context, config: &MpiConfig) {
+        // With the label of a step, the host demands one.
+        let unlabelled = self.all().filter(|pods| pods.set.ancestor().is_none());
+        for Pods { set, .. } in unlabelled {
+            let (name, replicas) = (set.name(), set.replicas());
+            // The host leaves the nodes none of the jobs if the launcher is the only node.
+            let is_left_out = name == NODE && config.run_launcher_as_node && ctx.job().nodes() == 1;
+            if replicas != 1 && !(is_left_out && replicas == 0) {
+                let message =
+                    format!("is {replicas}, and mpi needs 1; set the number of pods by `numNodes`");
+                ctx.error(&message, Some(&format!("{JOBS}[{name}].replicas")));
+            }
+        }
+        let pods = self.launcher.set.count();
+        if pods != 1 {
+            let message =
+                format!("is {pods}, and mpi needs 1, since mpirun runs in one pod; remove it");
+            let path = format!("{JOBS}[{LAUNCHER}].template.spec.parallelism");
+            ctx.error(&message, Some(&path));
+        }
+    }
+}
+
+/// The pod set of that name and its container; an error if the runtime lacks one of them.
+fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
+    let Some(set) = ctx.info().pod_set(name) else {
+        let message = format!(
+            "mpi needs a replicated job `{name}`, whose container `{NODE}` {what}; add it to the runtime"
+        );
+        ctx.error(&message, Some(JOBS));
+        return None;
+    };
+    match set.container(NODE).filter(|container| !container.is_init()) {
+        Some(container) => Some(Pods { set, container }),
+        // The host demands it of the trainer.
+        None if set.ancestor().as_deref() == Some(TRAINER) => None,
+        None => {
+            let message = format!("mpi needs a container `{NODE}` here, which {what}");
+            let path = format!("{JOBS}[{name}].template.spec.template.spec.containers");
+            ctx.error(&message, Some(&path));
+            None
+        }
+    }
+}
+
+/// Pods that processes run in, all of them with the same number.
+pub(crate) struct Hosts {
+    pub(crate) set: PodSet,
+    pub(crate) slots: u32,
+    /// Where the number is from.
+    pub(crate) because: String,
+}
+
+impl Hosts {
+    /// The hosts in the order of the runtime's replicated jobs, as in the hostfile; none if their processes can't be counted, which
+    /// is told.
+    pub(crate) fn of(ctx: &Context, config: &MpiConfig) -> Option<Vec<Self>> {
+        let is_host = |set: &PodSet| {
+            let name = set.name();
+            let runs = name == NODE || config.run_launcher_as_node && name == LAUNCHER;
+            runs && set.address_count() > 0
+        };
+        let sets = ctx.info().pod_sets().into_iter().filter(is_host);
+        // All of them, so that each is told that can't be counted.
+        let hosts: Vec<_> = sets.map(|set| Self::counted(ctx, set)).collect();
+        let hosts = hosts.into_iter().collect::<Option<Vec<_>>>()?;
+        one_number(ctx, config.mpi_implementation, &hosts).then_some(hosts)
+    }
+
+    fn counted(ctx: &Context, set: PodSet) -> Option<Self> {
+        let name = set.name();
+        let Some(slots) = set.processes() else {
+            let message = format!(
+                "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile has the number of its processes"
+            );
+            ctx.error(&message, Some(PROCESSES));
+            return None;
+        };
+        let accelerators = set.accelerators().unwrap_or_default();
+        if accelerators > 0 && slots > accelerators {
+            let message = format!(
+                "is {slots}, but a pod of replicated job `{name}` has {accelerators} accelerators, one for each process; give {accelerators} or less, or ask for more accelerators"
+            );
+            ctx.error(&message, Some(explicit_path(ctx)));
+            return None;
+        }
+        let because = if ctx.job().processes_per_node().is_some() {
+            format!("by {}", explicit_path(ctx))
+        } else if accelerators > 0 {
+            let devices = set.devices().into_iter();
+            let sources: Vec<_> = devices
+                .filter(|devices| devices.accelerator)
+                .map(|devices| devices.source)
+                .collect();
+            format!("one for each accelerator by {}", sources.join(", "))
+        } else {
+            "one for each CPU".to_owned()
+        };
+        Some(Self {
+            set,
+            slots,
+            because,
+        })
+    }
+
+    /// How many processes run in its pods, and why.
+    pub(crate) fn told(&self) -> String {
+        let (name, slots, because) = (self.set.name(), self.slots, &self.because);
+        let processes = if slots == 1 { "process" } else { "processes" };
+        format!("{slots} {processes} in each pod of `{name}`, {because}")
+    }
+}
+
+/// Where the number of processes stands that somebody gave.
+fn explicit_path(ctx: &Context) -> &'static str {
+    match ctx.job().spec().kind("/trainer/numProcPerNode") {
+        Some(_) => PROCESSES,
+        None => RUNTIME_PROCESSES,
+    }
+}
+
+/// Whether the implementation can start the processes; an error if it can't.
+fn one_number(ctx: &Context, implementation: Implementation, hosts: &[Hosts]) -> bool {
+    let [first, others @ ..] = hosts else {
+        return true;
+    };
+    let other = others.iter().find(|other| other.slots != first.slots);
+    let Some(other) = other.filter(|_| implementation.has_one_number_for_all_hosts()) else {
+        return true;
+    };
+    let message = format!(
+        "is required: a pod of replicated job `{}` can run {} processes and one of `{}` {}, but {} starts as many on each host; give a number that fits both",
+        first.set.name(),
+        first.slots,
+        other.set.name(),
+        other.slots,
+        implementation.name()
+    );
+    ctx.error(&message, Some(PROCESSES));
+    false
+}

@@ -1,0 +1,119 @@
+//! Each implementation of MPI finds hosts, processes and ssh's arguments under its own names, and under those of no other.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_mpi::PLUGIN;
+use trainyard_sdk::mock::MockJob;
+
+use crate::common::{LAUNCHER, NODE, as_node, gpus, hostfile, job};
+
+const HOSTS: &str = "/etc/mpi/hostfile";
+const SSH: &str = "-o ConnectionAttempts=10";
+
+fn of(implementation: &str) -> MockJob {
+    job(gpus).config(json!({"mpiImplementation": implementation}))
+}
+
+/// The env vars that are set, by container and name.
+fn environment(job: MockJob) -> Vec<(String, Value)> {
+    let writes = job.transform(&PLUGIN).unwrap().writes();
+    let env = writes.into_iter().filter_map(|(path, value)| {
+        let name = path.strip_prefix(LAUNCHER)?.strip_prefix(".env[")?;
+        Some((name.trim_end_matches(']').to_owned(), value.unwrap()))
+    });
+    env.collect()
+}
+
+fn named(expected: &[(&str, &str)]) -> Vec<(String, Value)> {
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), json!(value));
+    expected.iter().map(pair).collect()
+}
+
+#[test]
+fn open_mpi_by_the_names_of_orte_and_of_prrte() {
+    let expected = named(&[
+        ("OMPI_MCA_orte_default_hostfile", HOSTS),
+        ("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
+        ("OMPI_MCA_orte_set_default_slots", "2"),
+        ("OMPI_MCA_plm_rsh_args", SSH),
+        ("PRTE_MCA_prte_default_hostfile", HOSTS),
+        ("PRTE_MCA_prte_keep_fqdn_hostnames", "true"),
+        ("PRTE_MCA_prte_set_default_slots", "2"),
+        ("PRTE_MCA_plm_ssh_args", SSH),
+    ]);
+    assert_eq!(environment(of("OpenMPI")), expected);
+    assert_eq!(environment(of("")), expected);
+    assert_eq!(environment(job(gpus)), expected);
+}
+
+#[test]
+fn intel_mpi() {
+    let expected = named(&[
+        ("I_MPI_HYDRA_HOST_FILE", HOSTS),
+        ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", SSH),
+        ("I_MPI_PERHOST", "2"),
+    ]);
+    assert_eq!(environment(of("Intel")), expected);
+}
+
+#[test]
+fn mpich_by_its_names_of_today_and_of_before() {
+    let expected = named(&[
+        ("HYDRA_HOST_FILE", HOSTS),
+        ("HYDRA_LAUNCHER_EXTRA_ARGS", SSH),
+        ("HYDRA_LAUNCH_EXTRA_ARGS", SSH),
+    ]);
+    assert_eq!(environment(of("MPICH")), expected);
+}
+
+#[test]
+fn the_hostfile_has_the_form_of_its_reader() {
+    let lines = |end: &str| -> String {
+        let line = |at| format!("llm-node-0-{at}.llm{end}\n");
+        (0..3).map(line).collect()
+    };
+    assert_eq!(hostfile(of("OpenMPI")), lines(" slots=2"));
+    for implementation in ["Intel", "MPICH"] {
+        assert_eq!(hostfile(of(implementation)), lines(":2"));
+    }
+}
+
+#[test]
+fn pods_whose_daemons_call_back_by_name_search_the_subdomain() {
+    let search = "dns-searches[mesh.ml.svc.cluster.local]";
+    for (implementation, expected) in [("OpenMPI", false), ("Intel", true), ("MPICH", true)] {
+        let job = as_node(gpus)
+            .config(json!({"runLauncherAsNode": true, "mpiImplementation": implementation}))
+            .namespace("ml")
+            .subdomain("mesh");
+        let writes = job.transform(&PLUGIN).unwrap().writes();
+        for set in ["node", "launcher"] {
+            let path = format!("pod-sets[{set}].{search}");
+            let found = writes.iter().any(|(written, _)| *written == path);
+            assert_eq!(found, expected, "{implementation}: {writes:?}");
+        }
+    }
+}
+
+#[test]
+fn only_the_launcher_has_the_environment() {
+    let writes = of("OpenMPI").transform(&PLUGIN).unwrap().writes();
+    let of_nodes = format!("{NODE}.env[");
+    assert!(!writes.iter().any(|(path, _)| path.starts_with(&of_nodes)));
+}
+
+#[test]
+fn a_value_of_the_runtime_is_replaced_under_the_names_in_use_alone() {
+    let with = |name: &'static str, implementation: &str| {
+        let outcome = job(|c| c.env(name, "mine"))
+            .config(json!({"mpiImplementation": implementation}))
+            .transform(&PLUGIN)
+            .unwrap();
+        outcome.value(&format!("{LAUNCHER}.env[{name}]"))
+    };
+    assert_eq!(with("HYDRA_HOST_FILE", "MPICH"), Some(json!(HOSTS)));
+    assert_eq!(with("HYDRA_HOST_FILE", "OpenMPI"), None);
+    assert_eq!(with("OMPI_MCA_plm_rsh_args", "OpenMPI"), Some(json!(SSH)));
+    assert_eq!(with("OMPI_MCA_plm_rsh_args", ""), Some(json!(SSH)));
+}

@@ -1,0 +1,169 @@
+//! The hostfile has the pods that processes run in, each with the number that fits it.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+use trainyard_plugin_mpi::PLUGIN;
+use trainyard_sdk::mock::{MockContainer, MockJob};
+
+use crate::common::{as_node, env, gpus, hostfile, job};
+
+const SLOTS: &str = "OMPI_MCA_orte_set_default_slots";
+
+fn slots(job: MockJob) -> String {
+    let outcome = job.transform(&PLUGIN).unwrap();
+    assert_eq!(outcome.errors(), [""; 0]);
+    env(&outcome, SLOTS).unwrap().as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_process_for_each_accelerator_of_a_node() {
+    assert_eq!(slots(job(gpus)), "2");
+    assert_eq!(slots(job(|c| c.request("google.com/tpu", "4"))), "4");
+}
+
+#[test]
+fn a_process_for_each_device_of_a_claim() {
+    let claimed = |count| {
+        MockJob::new("llm")
+            .settings(trainyard_model::plugin::Settings::built_in())
+            .pod_set("node", |set| {
+                set.container("node", |c| c).claimed_devices("gpu", count)
+            })
+            .pod_set("launcher", |set| set.container("node", |c| c))
+    };
+    assert_eq!(hostfile(claimed(Some(4))), "llm-node-0-0.llm slots=4\n");
+    let errors = crate::common::errors(claimed(None));
+    assert_eq!(errors.len(), 1);
+    assert!(errors.iter().all(
+        |error| error.contains("spec.trainer.numProcPerNode") && error.contains("is not known")
+    ));
+    assert_eq!(
+        hostfile(claimed(None).processes_per_node(8)),
+        "llm-node-0-0.llm slots=8\n"
+    );
+}
+
+#[test]
+fn a_process_for_each_cpu_of_a_node_without_accelerators() {
+    assert_eq!(slots(job(|c| c.request("cpu", "2500m"))), "3");
+    assert_eq!(slots(job(|c| c)), "1");
+}
+
+#[test]
+fn the_number_that_somebody_gave() {
+    assert_eq!(slots(job(gpus).processes_per_node(1)), "1");
+}
+
+#[test]
+fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
+    let in_the_order_of_the_runtime =
+        "llm-node-0-0.llm slots=2\nllm-node-0-1.llm slots=2\nllm-launcher-0-0.llm slots=2\n";
+    assert_eq!(hostfile(as_node(gpus)), in_the_order_of_the_runtime);
+    let launcher_first = MockJob::new("llm")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .nodes(2)
+        .pod_set("launcher", |set| set.container("node", gpus))
+        .pod_set("node", |set| set.container("node", gpus))
+        .config(json!({"runLauncherAsNode": true}));
+    let lines = "llm-launcher-0-0.llm slots=2\nllm-node-0-0.llm slots=2\n";
+    assert_eq!(hostfile(launcher_first), lines);
+}
+
+#[test]
+fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
+    let why = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        outcome
+            .reason("pod-sets[launcher].volumes[mpi-hostfile]")
+            .unwrap()
+    };
+    assert_eq!(
+        why(uneven("MPICH")),
+        "mpirun starts 8 processes in each pod of `node`, one for each CPU; 2 processes in each pod of `launcher`, one for each CPU"
+    );
+    assert_eq!(
+        why(job(gpus)),
+        "mpirun starts 2 processes in each pod of `node`, one for each accelerator by resource/nvidia.com/gpu"
+    );
+    let given = job(gpus)
+        .processes_per_node(1)
+        .spec(json!({"trainer": {"numProcPerNode": 1}}));
+    assert_eq!(
+        why(given),
+        "mpirun starts 1 process in each pod of `node`, by spec.trainer.numProcPerNode"
+    );
+}
+
+#[test]
+fn a_launcher_of_its_own_is_no_host() {
+    assert!(!hostfile(job(gpus)).contains("launcher"));
+}
+
+/// Pods of the two kinds with resources of their own.
+fn uneven(implementation: &str) -> MockJob {
+    let cpus = |amount: &'static str| move |c: MockContainer| c.request("cpu", amount);
+    MockJob::new("llm")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .nodes(2)
+        .pod_set("node", |set| set.container("node", cpus("8")))
+        .pod_set("launcher", |set| set.container("node", cpus("2")))
+        .config(json!({"runLauncherAsNode": true, "mpiImplementation": implementation}))
+}
+
+#[test]
+fn each_pod_set_has_its_own_number() {
+    let lines = "llm-node-0-0.llm slots=8\nllm-launcher-0-0.llm slots=2\n";
+    assert_eq!(hostfile(uneven("OpenMPI")), lines);
+    assert_eq!(slots(uneven("OpenMPI")), "8");
+    let lines = "llm-node-0-0.llm:8\nllm-launcher-0-0.llm:2\n";
+    assert_eq!(hostfile(uneven("MPICH")), lines);
+}
+
+#[test]
+fn intel_mpi_has_one_number_for_all_hosts() {
+    let errors = crate::common::errors(uneven("Intel"));
+    assert_eq!(
+        errors,
+        [
+            "spec.trainer.numProcPerNode: is required: a pod of replicated job `node` can run 8 processes and one of `launcher` 2, but Intel MPI starts as many on each host; give a number that fits both"
+        ]
+    );
+    let lines = "llm-node-0-0.llm:2\nllm-launcher-0-0.llm:2\n";
+    assert_eq!(hostfile(uneven("Intel").processes_per_node(2)), lines);
+}
+
+#[test]
+fn a_launcher_that_is_the_only_node() {
+    let without_nodes = |replicas| {
+        MockJob::new("llm")
+            .settings(trainyard_model::plugin::Settings::built_in())
+            .pod_set("node", |set| set.replicas(replicas).container("node", gpus))
+            .pod_set("launcher", |set| set.container("node", gpus))
+            .config(json!({"runLauncherAsNode": true}))
+    };
+    assert_eq!(hostfile(without_nodes(0)), "llm-launcher-0-0.llm slots=2\n");
+    let without_the_job = MockJob::new("llm")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .pod_set("launcher", |set| set.container("node", gpus))
+        .config(json!({"runLauncherAsNode": true}));
+    assert_eq!(hostfile(without_the_job), "llm-launcher-0-0.llm slots=2\n");
+}
+
+#[test]
+fn hosts_are_named_with_their_subdomain() {
+    let job = job(gpus).subdomain("mesh");
+    assert!(hostfile(job).starts_with("llm-node-0-0.mesh slots=2\n"));
+}
+
+#[test]
+fn a_thousand_nodes_have_a_line_each() {
+    let job = MockJob::new("llm")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .nodes(1000)
+        .pod_set("node", |set| set.count(1000).container("node", gpus))
+        .pod_set("launcher", |set| set.container("node", |c| c));
+    let hostfile = hostfile(job);
+    assert_eq!(hostfile.lines().count(), 1000);
+    assert!(hostfile.ends_with("llm-node-0-999.llm slots=2\n"));
+}

@@ -1,0 +1,165 @@
+//! Each mistake is told with the path of its field, all of them at once.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+use trainyard_plugin_mpi::PLUGIN;
+use trainyard_sdk::mock::MockJob;
+
+use crate::common::{as_node, errors, gpus, job};
+
+fn without_pods() -> MockJob {
+    MockJob::new("llm").settings(trainyard_model::plugin::Settings::built_in())
+}
+
+#[test]
+fn a_runtime_without_the_replicated_jobs() {
+    let none = "spec.template.spec.replicatedJobs: mpi needs a replicated job";
+    let found = errors(without_pods().nodes(2).pod_set("trainer", |set| {
+        set.ancestor("trainer").container("node", |c| c)
+    }));
+    assert_eq!(
+        found,
+        [
+            format!("{none} `launcher`, whose container `node` runs mpirun; add it to the runtime"),
+            format!(
+                "{none} `node`, whose container `node` runs the processes that mpirun starts; add it to the runtime"
+            ),
+        ]
+    );
+    let alone = without_pods()
+        .nodes(2)
+        .pod_set("launcher", |set| set.container("node", |c| c));
+    let found = errors(alone.config(json!({"runLauncherAsNode": true})));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_replicated_job_without_its_container() {
+    let found = errors(
+        without_pods()
+            .pod_set("launcher", |set| set.container("mpi", |c| c))
+            .pod_set("node", |set| {
+                set.init_container("node", |c| c).container("worker", |c| c)
+            }),
+    );
+    let path = |name| {
+        format!("spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.containers")
+    };
+    assert_eq!(
+        found,
+        [
+            format!(
+                "{}: mpi needs a container `node` here, which runs mpirun",
+                path("launcher")
+            ),
+            format!(
+                "{}: mpi needs a container `node` here, which runs the processes that mpirun starts",
+                path("node")
+            ),
+        ]
+    );
+}
+
+#[test]
+fn counts_with_which_mpirun_would_run_twice() {
+    let job = without_pods()
+        .nodes(2)
+        .pod_set("node", |set| set.replicas(2).container("node", |c| c))
+        .pod_set("launcher", |set| set.count(2).container("node", |c| c));
+    assert_eq!(
+        errors(job),
+        [
+            "spec.template.spec.replicatedJobs[node].replicas: is 2, and mpi needs 1; set the number of pods by `numNodes`",
+            "spec.template.spec.replicatedJobs[launcher].template.spec.parallelism: is 2, and mpi needs 1, since mpirun runs in one pod; remove it",
+        ]
+    );
+    let none = without_pods()
+        .nodes(2)
+        .pod_set("node", |set| set.replicas(0).container("node", |c| c))
+        .pod_set("launcher", |set| set.container("node", |c| c));
+    let found = errors(none.config(json!({"runLauncherAsNode": true})));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn more_processes_than_accelerators() {
+    let too_many = "but a pod of replicated job `node` has 2 accelerators, one for each process; give 2 or less, or ask for more accelerators";
+    let by_runtime = job(gpus).processes_per_node(4);
+    assert_eq!(
+        errors(by_runtime),
+        [format!(
+            "spec.mlPolicy.mpi.numProcPerNode: is 4, {too_many}"
+        )]
+    );
+    let by_train_job = job(gpus)
+        .processes_per_node(3)
+        .spec(json!({"trainer": {"numProcPerNode": 3}}));
+    assert_eq!(
+        errors(by_train_job),
+        [format!("spec.trainer.numProcPerNode: is 3, {too_many}")]
+    );
+    assert_eq!(
+        errors(job(|c| c.request("cpu", "1")).processes_per_node(8)),
+        [""; 0]
+    );
+    let found = errors(as_node(gpus).processes_per_node(4));
+    assert_eq!(found.len(), 2, "each pod set is told: {found:?}");
+}
+
+#[test]
+fn a_command_that_is_empty() {
+    let empty = "is empty: nothing would start mpirun; write it as `[mpirun, python, train.py]`, or leave it out for the runtime's own";
+    for command in [json!([]), json!([""])] {
+        let given = command.as_array().unwrap().len();
+        let job = job(|c| match given {
+            0 => c.command(&["mpirun"]),
+            _ => c.command(&["mpirun"]).train_job_command(&[""]),
+        });
+        let job = job.spec(json!({"trainer": {"command": command}}));
+        assert_eq!(errors(job), [format!("spec.trainer.command: {empty}")]);
+    }
+    let path = "spec.template.spec.replicatedJobs[launcher].template.spec.template.spec.containers[node].command";
+    let of_runtime = job(|c| c.command(&[" "]));
+    assert_eq!(errors(of_runtime), [format!("{path}: {empty}")]);
+    // The image's own entry point runs.
+    assert_eq!(errors(job(|c| c)), [""; 0]);
+}
+
+#[test]
+fn a_path_at_which_nothing_can_be_mounted() {
+    for (path, problem) in [
+        ("root/.ssh", "is not an absolute path"),
+        ("/root/a:b", "holds a `:`, which no mount path may"),
+        ("/etc/mpi/", "is where the launcher has the hostfile"),
+    ] {
+        assert_eq!(
+            errors(job(gpus).config(json!({"sshAuthMountPath": path}))),
+            [format!(
+                "spec.mlPolicy.mpi.sshAuthMountPath: `{path}` {problem}; name the folder `.ssh` of the image's user"
+            )]
+        );
+    }
+}
+
+#[test]
+fn an_unknown_implementation_is_refused_by_the_schema() {
+    let refused = job(gpus)
+        .config(json!({"mpiImplementation": "LAM"}))
+        .transform(&PLUGIN);
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("/mpiImplementation"), "{error}");
+}
+
+#[test]
+fn all_mistakes_at_once() {
+    let job = without_pods()
+        .nodes(2)
+        .processes_per_node(4)
+        .pod_set("node", |set| set.replicas(2).container("node", gpus))
+        .pod_set("launcher", |set| {
+            set.count(2).container("node", |c| c.command(&[""]))
+        })
+        .config(json!({"sshAuthMountPath": "keys"}));
+    assert_eq!(errors(job).len(), 5);
+}

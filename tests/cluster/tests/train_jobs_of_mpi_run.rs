@@ -1,0 +1,194 @@
+//! TrainJobs of MPI go from their creation to Complete on a real cluster, with a launcher of its own, with one that is a node, and with
+//! one that is the only node; what is wrong with one is told in an Event. The keys are made once and go with their TrainJob.
+#![allow(clippy::indexing_slicing)]
+
+use std::ffi::OsString;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, Resource, Test};
+
+use crate::common::{self, Controlled, Namespace, Setup};
+
+/// Runtimes of MPI with each kind of launcher.
+pub(crate) struct Runtimes;
+
+impl Setup for Runtimes {
+    fn runtimes() -> Vec<Value> {
+        vec![
+            runtime("own-launcher", false),
+            runtime("launcher-node", true),
+        ]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+}
+
+pub(crate) type Shared = Controlled<Runtimes>;
+
+fn runtime(name: &str, launcher_is_node: bool) -> Value {
+    let pod = |command: &str| {
+        json!({"spec": {"backoffLimit": 0, "template": {"spec": {"containers": [
+            {"name": "node", "image": "example.com/mpi", "command": [command]}]}}}})
+    };
+    let mut launcher = pod("mpirun");
+    launcher["metadata"] =
+        json!({"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}});
+    let mut runtime = common::runtime();
+    runtime["metadata"]["name"] = json!(name);
+    runtime["spec"]["mlPolicy"] =
+        json!({"numNodes": 1, "mpi": {"runLauncherAsNode": launcher_is_node}});
+    runtime["spec"]["template"]["spec"] = json!({
+        "successPolicy": {"operator": "All", "targetReplicatedJobs": ["launcher"]},
+        "replicatedJobs": [
+            {"name": "node", "template": pod("sshd")},
+            {"name": "launcher", "dependsOn": [{"name": "node", "status": "Ready"}], "template": launcher},
+        ],
+    });
+    runtime
+}
+
+fn secrets() -> Resource {
+    Resource::namespaced("/api/v1", "secrets")
+}
+
+/// The replicated job of a pod, by JobSet's label.
+fn replicated_job(pod: &Pod) -> &str {
+    let labels = pod.metadata.labels.as_ref();
+    let name = labels.and_then(|labels| labels.get("jobset.sigs.k8s.io/replicatedjob-name"));
+    name.map_or("", String::as_str)
+}
+
+/// The launcher ends, and the nodes' SSH servers do not.
+fn let_the_launcher_end(namespace: &Namespace<'_>) {
+    namespace.decide_pods(|pod| match replicated_job(pod) {
+        "launcher" => Fate::Succeed,
+        _ => Fate::Hold,
+    });
+}
+
+/// Runs a TrainJob of so many nodes to its end, and tells its hostfile and the Jobs of `node` that it had.
+async fn run(namespace: &Namespace<'_>, runtime: &str, nodes: u32) -> Result<(String, Value)> {
+    let name = format!("{runtime}-{nodes}");
+    let spec = json!({"runtimeRef": {"name": runtime}, "trainer": {"numNodes": nodes}});
+    namespace.create(&name, &spec).await?;
+    namespace.until_complete(&name).await?;
+    let hostfile = format!("{name}-mpi-hostfile");
+    let hostfile = namespace.api(&namespace.config_maps).get(&hostfile).await?;
+    let hostfile = hostfile.accepted()?["data"]["hostfile"].clone();
+    let job_set = namespace.job_set(&name).await?;
+    let replicas = job_set["spec"]["replicatedJobs"][0]["replicas"].clone();
+    Ok((
+        hostfile.as_str().context("no hostfile")?.to_owned(),
+        replicas,
+    ))
+}
+
+async fn each_kind_of_launcher_completes(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let_the_launcher_end(&namespace);
+    for (runtime, nodes, hosts, replicas) in [
+        ("own-launcher", 2, vec!["node-0-0", "node-0-1"], 1),
+        ("launcher-node", 2, vec!["node-0-0", "launcher-0-0"], 1),
+        ("launcher-node", 1, vec!["launcher-0-0"], 0),
+    ] {
+        let name = format!("{runtime}-{nodes}");
+        let lines = hosts
+            .iter()
+            .map(|host| format!("{name}-{host}.{name} slots=1\n"));
+        let expected = (lines.collect::<String>(), json!(replicas));
+        let found = run(&namespace, runtime, nodes).await?;
+        ensure!(found == expected, "{name}: {found:?}");
+    }
+    Ok(())
+}
+
+async fn the_launcher_that_is_the_only_node_is_resumed(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let trainer = json!({"numNodes": 1});
+    let spec = |suspend: bool| json!({"runtimeRef": {"name": "launcher-node"}, "trainer": trainer, "suspend": suspend});
+    namespace.create("one", &spec(true)).await?;
+    namespace.job_set("one").await?;
+    for _ in 0..2 {
+        namespace.patch("one", &json!({"suspend": false})).await?;
+        let runs = |pods: &[Value]| pods.iter().any(|pod| pod["status"]["phase"] == "Running");
+        let pods = namespace.api(&namespace.pods);
+        pods.until_all("the launcher runs", runs).await?;
+        namespace.patch("one", &json!({"suspend": true})).await?;
+        let none = |pods: &[Value]| pods.is_empty();
+        pods.until_all("no pod is there", none).await?;
+    }
+    let_the_launcher_end(&namespace);
+    namespace.patch("one", &json!({"suspend": false})).await?;
+    namespace.until_complete("one").await?;
+    Ok(())
+}
+
+async fn keys_are_made_once_and_go_with_their_train_job(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let spec = json!({"runtimeRef": {"name": "own-launcher"}, "trainer": {"numNodes": 1}});
+    namespace.create("keys", &spec).await?;
+    namespace.until_active("keys", 1).await?;
+    let secrets = secrets();
+    let api = namespace.api(&secrets);
+    let secret = api.get("keys-mpi-ssh-auth").await?.accepted()?;
+    ensure!(
+        secret["type"] == "kubernetes.io/ssh-auth" && secret["immutable"] == true,
+        "{secret:#}"
+    );
+    let data = secret["data"].as_object().context("no keys")?;
+    let names: Vec<&String> = data.keys().collect();
+    ensure!(names == ["ssh-privatekey", "ssh-publickey"], "{names:?}");
+    // What changes the TrainJob makes no other key.
+    namespace.patch("keys", &json!({"suspend": true})).await?;
+    namespace.patch("keys", &json!({"suspend": false})).await?;
+    namespace.until_active("keys", 1).await?;
+    let later = api.get("keys-mpi-ssh-auth").await?.accepted()?;
+    ensure!(later["data"] == secret["data"], "the keys are others");
+    let jobs = namespace.api(&namespace.jobs);
+    jobs.delete("keys").await?.accepted()?;
+    let none = |secrets: &[Value]| {
+        let mut secrets = secrets.iter();
+        secrets.all(|secret| secret["metadata"]["name"] != "keys-mpi-ssh-auth")
+    };
+    api.until_all("the keys are gone", none).await?;
+    Ok(())
+}
+
+async fn a_mistake_is_told_in_an_event(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let env = json!([{"name": "OMPI_MCA_plm_rsh_args", "value": "x"}]);
+    let trainer = json!({"numNodes": 1, "command": [], "env": env});
+    let spec = json!({"runtimeRef": {"name": "own-launcher"}, "trainer": trainer});
+    namespace.create("wrong", &spec).await?;
+    for path in ["spec.trainer.command: is empty", "spec.trainer.env[0].name"] {
+        namespace.event("wrong", path).await?;
+    }
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![
+        Test::new(
+            "each_kind_of_launcher_completes",
+            each_kind_of_launcher_completes,
+        ),
+        Test::new(
+            "the_launcher_that_is_the_only_node_is_resumed",
+            the_launcher_that_is_the_only_node_is_resumed,
+        ),
+        Test::new(
+            "keys_are_made_once_and_go_with_their_train_job",
+            keys_are_made_once_and_go_with_their_train_job,
+        ),
+        Test::new(
+            "a_mistake_is_told_in_an_event",
+            a_mistake_is_told_in_an_event,
+        ),
+    ]
+}

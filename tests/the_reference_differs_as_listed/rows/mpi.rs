@@ -1,0 +1,138 @@
+//! What MPI does otherwise.
+
+use serde_json::Value;
+
+use super::super::{difference::Refusal, seen::Seen};
+
+/// Whether the runtime is one of MPI.
+fn is_mpi(seen: &Seen<'_>) -> bool {
+    seen.policy()["mpi"].is_object()
+}
+
+/// Whether the launcher is a node.
+fn launcher_is_node(seen: &Seen<'_>) -> bool {
+    seen.policy()["mpi"]["runLauncherAsNode"] == true
+}
+
+/// The hosts of a hostfile, each with its slots.
+fn hosts(hostfile: Option<&Value>) -> Vec<(&str, &str)> {
+    let text = hostfile.and_then(Value::as_str).unwrap_or_default();
+    let split = |line| str::split_once(line, " slots=").unwrap_or((line, ""));
+    text.lines().map(split).collect()
+}
+
+fn is_hostfile(seen: &Seen<'_>) -> bool {
+    seen.path() == "data.hostfile"
+}
+
+/// Whether both have the same hosts.
+fn same_hosts(seen: &Seen<'_>) -> bool {
+    let names = |side| -> Vec<&str> { hosts(side).into_iter().map(|(name, _)| name).collect() };
+    names(seen.ours()) == names(seen.theirs())
+}
+
+/// The number of nodes that the TrainJob or the runtime asks for.
+fn nodes<'s>(seen: &Seen<'s>) -> &'s Value {
+    match &seen.trainer()["numNodes"] {
+        Value::Null => &seen.policy()["numNodes"],
+        nodes => nodes,
+    }
+}
+
+fn is_count(path: &str) -> bool {
+    path.ends_with(".parallelism") || path.ends_with(".completions")
+}
+
+/// An implementation that the reference's CRD does not know, or the empty one that its plugin fails on.
+pub(super) fn implementations(seen: &Seen<'_>) -> bool {
+    let implementation = seen.policy()["mpi"]["mpiImplementation"].as_str();
+    let is_other = implementation.is_some_and(|name| ["Intel", "MPICH", ""].contains(&name));
+    is_other && seen.their_refusal().is_some()
+}
+
+pub(super) fn open_mpi_5(seen: &Seen<'_>) -> bool {
+    let name = |refusal: &Refusal| {
+        refusal.field.starts_with("spec.trainer.env[") && refusal.error.starts_with("PRTE_MCA_")
+    };
+    let added = seen.path().contains(".env[PRTE_MCA_") && seen.theirs().is_none();
+    is_mpi(seen) && (added || seen.our_refusal().is_some_and(name))
+}
+
+/// As many slots as the pods of each pod set run processes.
+pub(super) fn slots(seen: &Seen<'_>) -> bool {
+    let in_environment = seen
+        .path()
+        .contains(".env[OMPI_MCA_orte_set_default_slots]");
+    let is_given = !seen.trainer()["numProcPerNode"].is_null()
+        || seen.policy()["mpi"]["numProcPerNode"].as_u64() > Some(1);
+    is_mpi(seen) && !is_given && (in_environment || is_hostfile(seen) && same_hosts(seen))
+}
+
+/// The launcher is one pod, and the nodes are as many as the runtime says.
+pub(super) fn runtime_nodes(seen: &Seen<'_>) -> bool {
+    let policy = seen.policy();
+    let of_runtime = policy["numNodes"].is_u64();
+    let counts = is_count(seen.path()) || is_hostfile(seen) && !same_hosts(seen);
+    is_mpi(seen) && of_runtime && counts
+}
+
+pub(super) fn one_node(seen: &Seen<'_>) -> bool {
+    let is_one = is_mpi(seen) && launcher_is_node(seen) && nodes(seen) == 1;
+    let none = seen.path().ends_with("[node].replicas") && seen.ours() == Some(&0.into());
+    let counts = is_count(seen.path()) || is_hostfile(seen) && !same_hosts(seen);
+    is_one && (none || counts)
+}
+
+pub(super) fn resources(seen: &Seen<'_>) -> bool {
+    let given = seen.trainer()["resourcesPerNode"].is_object();
+    let is_apart = is_mpi(seen) && !launcher_is_node(seen);
+    is_apart && given && seen.path().contains(".containers[node].resources")
+}
+
+pub(super) fn image(seen: &Seen<'_>) -> bool {
+    let path = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
+    let rest = seen.path().strip_prefix(path);
+    let given = |field: &str| !seen.trainer()[field].is_null();
+    is_mpi(seen)
+        && rest.is_some_and(|rest| {
+            rest == ".image" && given("image") || rest.starts_with(".env") && given("env")
+        })
+}
+
+pub(super) fn roots_key(seen: &Seen<'_>) -> bool {
+    let path = seen.policy()["mpi"]["sshAuthMountPath"].as_str();
+    let of_root = path.is_none_or(|path| path.starts_with("/root/"));
+    is_mpi(seen)
+        && of_root
+        && seen.path().ends_with("[id_rsa].mode")
+        && seen.ours() == Some(&0o600.into())
+}
+
+/// What MPI can't run with.
+pub(super) fn runtime_not_whole(seen: &Seen<'_>) -> bool {
+    let reasons = ["mpi needs ", "of them are taken"];
+    is_mpi(seen)
+        && seen
+            .our_refusal()
+            .is_some_and(|refusal| reasons.iter().any(|reason| refusal.error.contains(reason)))
+}
+
+pub(super) fn mount_path(seen: &Seen<'_>) -> bool {
+    seen.we_refuse("spec.mlPolicy.mpi.sshAuthMountPath")
+}
+
+pub(super) fn command(seen: &Seen<'_>) -> bool {
+    let is_empty = "is empty: nothing would start mpirun";
+    is_mpi(seen)
+        && seen
+            .our_refusal()
+            .is_some_and(|refusal| refusal.error.starts_with(is_empty))
+}
+
+pub(super) fn processes(seen: &Seen<'_>) -> bool {
+    let reasons = ["accelerators, one for each process", "gets is not known"];
+    is_mpi(seen)
+        && seen
+            .our_refusal()
+            .is_some_and(|refusal| reasons.iter().any(|reason| refusal.error.contains(reason)))
+}
