@@ -1,4 +1,5 @@
-//! Calls of transform: Torch alone, and a chain of four, in the sandbox beside natively; one thread, and two.
+//! Calls of transform: each machine learning policy alone and behind DRA, and a chain of four, in the sandbox beside natively; one
+//! thread, and two.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -6,43 +7,50 @@ use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use trainyard_bench::{
-    BUILT_INS, CHAIN, Chain, Job, LARGE, SMALL, Size, loader, native, sandboxed,
+    CHAIN, Chain, Job, LARGE, MlPolicy, Plugins, SMALL, Size, alone_and_with_dra, loader, native,
+    sandboxed,
 };
 use trainyard_model::session::Session;
+use trainyard_sandbox::Loader;
 
 /// Calls of one thread between two looks at the clock.
 const ROUND: usize = 64;
 
 fn calls(c: &mut Criterion) {
     let loader = loader(2).unwrap();
-    let chained = |size: Size| size.chained();
-    let claimed = |size: Size| size.claimed();
-    for (what, count, plugins, sized) in [
-        ("torch", 1, CHAIN, chained as fn(Size) -> Size),
-        ("chain of four", 4, CHAIN, chained),
-        ("dra", 1, BUILT_INS, claimed),
-        ("dra and torch", 2, BUILT_INS, claimed),
-    ] {
-        let chains = [
-            ("sandboxed", sandboxed(&loader, plugins).unwrap()),
-            ("native", native(plugins).unwrap()),
-        ];
-        for size in [SMALL, LARGE].map(sized) {
-            let mut group = c.benchmark_group(format!("{what}, {}", size.name));
-            for (kind, chain) in &chains {
-                let session = Job::read(size)
-                    .unwrap()
-                    .session(&chain.renderer().unwrap())
-                    .unwrap();
-                group.bench_function(*kind, |b| {
-                    b.iter_batched_ref(
-                        || session.clone(),
-                        |session| chain.call(session, count).unwrap(),
-                        BatchSize::SmallInput,
-                    );
-                });
-            }
+    for size in [SMALL, LARGE] {
+        for (policy, of) in [
+            ("torch", MlPolicy::Torch),
+            ("mpi", MlPolicy::Mpi),
+            ("flux", MlPolicy::Flux),
+        ] {
+            let (alone, with_dra) = alone_and_with_dra(of);
+            call(c, &loader, policy, size.of(of), alone);
+            let name = format!("dra and {policy}");
+            call(c, &loader, &name, size.of(of).claimed(), with_dra);
         }
+        call(c, &loader, "chain of four", size.chained(), CHAIN);
+    }
+}
+
+/// Calls of transform of these plugins, one after the other.
+fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: Plugins) {
+    let mut group = c.benchmark_group(format!("{what}, {}", size.name));
+    for (kind, chain) in [
+        ("sandboxed", sandboxed(loader, plugins).unwrap()),
+        ("native", native(plugins).unwrap()),
+    ] {
+        let session = Job::read(size)
+            .unwrap()
+            .session(&chain.renderer().unwrap())
+            .unwrap();
+        group.bench_function(kind, |b| {
+            b.iter_batched_ref(
+                || session.clone(),
+                |session| chain.call(session, plugins.len()).unwrap(),
+                BatchSize::SmallInput,
+            );
+        });
     }
 }
 

@@ -1,12 +1,13 @@
-//! A whole rendering in process, from what was read to the JobSet: with the built-in plugins beside the reference, and with a chain of
-//! four.
+//! A whole rendering in process, from what was read to the JobSet: with the built-in plugins, beside the reference where it has the
+//! policy, and with a chain of four.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use trainyard_api::Inputs;
 use trainyard_bench::{
-    BUILT_INS, CHAIN, Job, LARGE, Plugins, Reference, SMALL, Size, loader, native, sandboxed,
+    BUILT_INS, CHAIN, Job, LARGE, MlPolicy, Plugins, Reference, SMALL, Size, loader, native,
+    sandboxed,
 };
 
 fn renders(c: &mut Criterion) {
@@ -20,17 +21,35 @@ fn renders(c: &mut Criterion) {
         c.bench_function(&format!("read the input, {name}"), |b| {
             b.iter(|| Inputs::read_text(name, &text))
         });
-        ours(c, &format!("render with torch, {name}"), size, BUILT_INS);
-        if let Some(reference) = &mut reference {
-            let mut group = c.benchmark_group(format!("render with torch, {name}"));
-            group.bench_function("the reference", |b| {
-                b.iter_custom(|times| reference.time(&text, times).unwrap())
-            });
+        for (policy, of) in [
+            ("torch", MlPolicy::Torch),
+            ("mpi", MlPolicy::Mpi),
+            ("flux", MlPolicy::Flux),
+        ] {
+            beside(
+                c,
+                &mut reference,
+                &format!("render {policy}, {name}"),
+                size.of(of),
+            );
+            let claimed = format!("render dra and {policy}, {name}");
+            ours(c, &claimed, size.of(of).claimed(), BUILT_INS);
         }
-        let claimed = format!("render with dra and torch, {name}");
-        ours(c, &claimed, size.claimed(), BUILT_INS);
-        let chain = format!("render with a chain of four, {name}");
+        let chain = format!("render a chain of four, {name}");
         ours(c, &chain, size.chained(), CHAIN);
+    }
+    let many = SMALL.of(MlPolicy::Mpi).nodes(1000);
+    beside(c, &mut reference, "render mpi, 1,000 nodes", many);
+}
+
+fn beside(c: &mut Criterion, reference: &mut Option<Reference>, name: &str, size: Size) {
+    ours(c, name, size, BUILT_INS);
+    if let Some(reference) = reference {
+        let text = size.input();
+        let mut group = c.benchmark_group(name);
+        group.bench_function("the reference", |b| {
+            b.iter_custom(|times| reference.time(&text, times).unwrap())
+        });
     }
 }
 

@@ -20,8 +20,20 @@ pub struct Size {
     containers: usize,
     env: usize,
     nodes: usize,
+    policy: MlPolicy,
     is_chained: bool,
     is_claimed: bool,
+}
+
+/// The machine learning policy of a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MlPolicy {
+    /// PyTorch's launcher.
+    Torch,
+    /// Open MPI, with a launcher that is a node.
+    Mpi,
+    /// A Flux instance.
+    Flux,
 }
 
 /// One container with five env vars.
@@ -31,6 +43,7 @@ pub const SMALL: Size = Size {
     containers: 1,
     env: 5,
     nodes: 4,
+    policy: MlPolicy::Torch,
     is_chained: false,
     is_claimed: false,
 };
@@ -42,6 +55,7 @@ pub const LARGE: Size = Size {
     containers: 4,
     env: 40,
     nodes: 512,
+    policy: MlPolicy::Torch,
     is_chained: false,
     is_claimed: false,
 };
@@ -50,6 +64,18 @@ pub const LARGE: Size = Size {
 const TEMPLATE: [&str; 3] = ["resource.k8s.io/v1", "ResourceClaimTemplate", "gpus"];
 
 impl Size {
+    /// The same with another policy.
+    #[must_use]
+    pub fn of(self, policy: MlPolicy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The same with another number of nodes.
+    #[must_use]
+    pub fn nodes(self, nodes: usize) -> Self {
+        Self { nodes, ..self }
+    }
+
     /// The same with a runtime that names the plugins that are written for tests.
     #[must_use]
     pub fn chained(self) -> Self {
@@ -71,9 +97,22 @@ impl Size {
     /// The TrainJob and its runtime, as a file has them.
     #[must_use]
     pub fn input(self) -> String {
-        let jobs: Vec<_> = (0..self.pod_sets)
+        let mut jobs: Vec<_> = (0..self.pod_sets)
             .map(|at| self.replicated_job(at))
             .collect();
+        let mut policy = json!({"numNodes": 1});
+        let (key, config) = match self.policy {
+            MlPolicy::Torch => ("torch", json!({})),
+            MlPolicy::Flux => ("flux", json!({})),
+            MlPolicy::Mpi => {
+                jobs.push(self.named("launcher"));
+                (
+                    "mpi",
+                    json!({"mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh"}),
+                )
+            }
+        };
+        policy[key] = config;
         let plugins = if self.is_chained {
             json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
         } else {
@@ -83,7 +122,7 @@ impl Size {
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
             "metadata": {"name": "bench"},
             "spec": {
-                "mlPolicy": {"numNodes": 1, "torch": {}},
+                "mlPolicy": policy,
                 "plugins": plugins,
                 "template": {"spec": {"replicatedJobs": jobs}},
             },
@@ -114,12 +153,20 @@ impl Size {
     }
 
     fn replicated_job(self, at: usize) -> Value {
-        let (name, labels) = match at {
-            0 => (
-                "node".to_owned(),
-                json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}),
-            ),
-            _ => (format!("helper-{at}"), json!({})),
+        match at {
+            0 => self.named("node"),
+            _ => self.named(&format!("helper-{at}")),
+        }
+    }
+
+    fn named(self, name: &str) -> Value {
+        let trainer = match self.policy {
+            MlPolicy::Mpi => "launcher",
+            MlPolicy::Torch | MlPolicy::Flux => "node",
+        };
+        let labels = match name == trainer {
+            true => json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}),
+            false => json!({}),
         };
         let containers: Vec<_> = (0..self.containers).map(|at| self.container(at)).collect();
         let mut pod = json!({"containers": containers});

@@ -5,7 +5,7 @@ mod policies;
 mod reference;
 
 pub use self::{
-    jobs::{Job, LARGE, SMALL, Size},
-    policies::{BUILT_INS, CHAIN, Chain, Plugins, loader, native, sandboxed},
+    jobs::{Job, LARGE, MlPolicy, SMALL, Size},
+    policies::{BUILT_INS, CHAIN, Chain, Plugins, alone_and_with_dra, loader, native, sandboxed},
     reference::Reference,
 };

@@ -14,12 +14,14 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions};
 use trainyard_sdk::{PluginParts, native::NativePolicy};
 
+use crate::jobs::MlPolicy;
+
 /// Plugins, each with its folder and for this process.
 pub type Plugins = &'static [(&'static str, &'static PluginParts)];
 
 /// Torch, and three plugins that are written for tests.
 pub const CHAIN: Plugins = &[
-    ("plugins/torch", &trainyard_plugin_torch::PLUGIN),
+    TORCH,
     ("tests/plugins/nccl", &trainyard_test_plugin_nccl::PLUGIN),
     (
         "tests/plugins/shared-memory",
@@ -28,11 +30,23 @@ pub const CHAIN: Plugins = &[
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
 
-/// The built-in plugins, in the order in which they run.
-pub const BUILT_INS: Plugins = &[
-    ("plugins/dra", &trainyard_plugin_dra::PLUGIN),
-    ("plugins/torch", &trainyard_plugin_torch::PLUGIN),
-];
+const DRA: (&str, &PluginParts) = ("plugins/dra", &trainyard_plugin_dra::PLUGIN);
+const FLUX: (&str, &PluginParts) = ("plugins/flux", &trainyard_plugin_flux::PLUGIN);
+const MPI: (&str, &PluginParts) = ("plugins/mpi", &trainyard_plugin_mpi::PLUGIN);
+const TORCH: (&str, &PluginParts) = ("plugins/torch", &trainyard_plugin_torch::PLUGIN);
+
+/// The built-in plugins.
+pub const BUILT_INS: Plugins = &[DRA, FLUX, MPI, TORCH];
+
+/// One machine learning policy, and the same behind DRA: each in the order in which they run.
+#[must_use]
+pub const fn alone_and_with_dra(policy: MlPolicy) -> (Plugins, Plugins) {
+    match policy {
+        MlPolicy::Torch => (&[TORCH], &[DRA, TORCH]),
+        MlPolicy::Flux => (&[FLUX], &[DRA, FLUX]),
+        MlPolicy::Mpi => (&[MPI], &[DRA, MPI]),
+    }
+}
 
 /// Policies in the order in which they run.
 pub struct Chain {
