@@ -195,6 +195,74 @@ fn bytes_are_counted_in_and_out() {
     }
 }
 
+/// A list of lists takes a hundred times its text.
+#[test]
+fn json_costs_what_its_values_take_whichever_method_reads_it() {
+    let lists = format!(r#"{{"a": [{}0]}}"#, "[0],".repeat(50_000));
+    type Give = fn(&mut Call, &str) -> Result<(), Fault>;
+    let claims = [
+        ("writes", "pod-sets[*].containers[*].env[*]"),
+        ("writes", "pod-sets[*].containers[*].raw[*]"),
+        ("writes", "pod-sets[*].raw[*]"),
+        ("writes", "pod-sets[*].volumes[*]"),
+        ("writes", "objects[example.com/v1/Thing/-*]"),
+    ];
+    let table: &[(&str, Phase, Give)] = &[
+        ("put-env-raw", Phase::Transform, |c, json| {
+            let node = container(c, "node", "node");
+            c.container_put_env_raw(node, "A", json)
+        }),
+        ("put-raw-volume", Phase::Transform, |c, json| {
+            let set = pod_set(c, "node");
+            c.pod_set_put_raw_volume(set, "a", json)
+        }),
+        ("set-raw of a container", Phase::Transform, |c, json| {
+            let node = container(c, "node", "node");
+            c.container_set_raw(node, "lifecycle", json)
+        }),
+        ("set-raw of pods", Phase::Transform, |c, json| {
+            let set = pod_set(c, "node");
+            c.pod_set_set_raw(set, "readinessGates", json)
+        }),
+        ("set-body", Phase::Build, |c, json| {
+            let objects = handle::Objects(0);
+            let object = c.objects_emit(objects, "example.com/v1", "Thing", "-a", None)?;
+            c.object_set_body(object, json)
+        }),
+        ("parse-json", Phase::Check, |c, json| {
+            c.context_parse_json(handle::Context(0), json).map(drop)
+        }),
+    ];
+    for (what, phase, give) in table {
+        let plugin = plugin_under(&manifest("p", &claims), limited(Limits::default()));
+        let fault = give(&mut common::call(*phase, &plugin), &lists).unwrap_err();
+        assert_eq!(fault, Fault::Limit(Limit::ImportBytes(8 << 20)), "{what}");
+        // A text is no more than its bytes.
+        let text = format!(r#"{{"a": "{}\"[[["}}"#, "[{,".repeat(50_000));
+        give(&mut common::call(*phase, &plugin), &text).unwrap();
+    }
+}
+
+/// What no claim or grant allows is not even read.
+#[test]
+fn a_write_is_allowed_before_its_json_is_read() {
+    let mut bare = call(Phase::Transform, &common::plugin(&manifest("p", &[])));
+    let (set, node) = (
+        pod_set(&mut bare, "node"),
+        container(&mut bare, "node", "node"),
+    );
+    let before = bare.meter().bytes();
+    for fault in [
+        bare.container_put_env_raw(node, "A", "[,"),
+        bare.pod_set_put_raw_volume(set, "a", "[,"),
+        bare.container_set_raw(node, "tty", "[,"),
+        bare.pod_set_set_raw(set, "hostNetwork", "[,"),
+    ] {
+        common::missing_claim(&fault.unwrap_err());
+    }
+    assert!(bare.meter().bytes() - before < 100);
+}
+
 #[test]
 fn a_long_list_of_addresses_is_refused_before_it_is_built() {
     let mut record = common::record();

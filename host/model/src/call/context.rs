@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, Fault, LogLine, wrong};
+use super::{Call, Fault, LogLine, raw::room_of, wrong};
 use crate::{contract::handle, names::fit_name, quantity::Quantity, text::clean, value::Failure};
 
 /// Features that came after contract 1.0.0.
@@ -126,11 +126,7 @@ impl Call {
         if json.len() > MAX_JSON {
             return wrong(format!("the text has more than {MAX_JSON} bytes"));
         }
-        // A value takes more than its text: an empty list of two bytes is one of 32.
-        let values = json
-            .bytes()
-            .filter(|b| matches!(b, b'[' | b'{' | b',' | b':'));
-        self.meter.add_bytes(values.count() * size_of::<Value>())
+        self.meter.add_bytes(room_of(json))
     }
 
     /// `context.quantity-ceil`

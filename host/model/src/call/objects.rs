@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Call, Fault, PlaceScope, wrong};
+use super::{Call, Fault, PlaceScope, raw::room_of, wrong};
 use crate::{
     claims::Touch,
     contract::handle,
@@ -185,7 +185,8 @@ impl Call {
 
     /// `object.set-body`
     pub fn object_set_body(&mut self, handle: handle::Object, json: &str) -> Result<(), Fault> {
-        let object = self.object(handle, json.len())?;
+        // A body may be larger than other JSON that plugins give: its values count, and the meter ends it.
+        let object = self.object(handle, json.len().saturating_add(room_of(json)))?;
         let Content::Body(body) = &mut object.content else {
             return wrong(
                 "a ConfigMap or Secret has no body: its content is set by `append` and `set-binary`",

@@ -77,11 +77,11 @@ impl Call {
         json: &str,
     ) -> Result<(), Fault> {
         self.check_member(field, member)?;
+        self.may_write(target, Touch::Write, field, member)?;
         let value = self.json_argument(json)?;
         if field == Field::PodRaw && member == "restartPolicy" && !is_of_a_job(&value) {
             return wrong("the restart policy of a Job's pods is `Never` or `OnFailure`");
         }
-        self.may_write(target, Touch::Write, field, member)?;
         let is_absent = self.record.member(target.scope, member).is_none();
         if !(value.is_null() && is_absent) {
             self.put(target.scope, field, member, Some(value.into()));
@@ -102,6 +102,48 @@ impl Call {
             Err(error) => wrong(format!("the text is not JSON: {error}")),
         }
     }
+
+    /// The JSON of what Kubernetes takes from one of several sources: the source's name, with what is said of it.
+    pub(super) fn source_argument(&mut self, json: &str) -> Result<(String, Value), Fault> {
+        let mut members = match self.json_argument(json)? {
+            Value::Object(members) if members.len() == 1 => members.into_iter(),
+            _ => return wrong(NO_SOURCE),
+        };
+        members.next().map_or_else(|| wrong(NO_SOURCE), Ok)
+    }
+}
+
+/// What is wrong with a source of none or of several members.
+const NO_SOURCE: &str =
+    "the source is not a JSON object with one member, such as `{\"secretKeyRef\": {...}}`";
+
+/// About how many bytes the values of a JSON text take, which is more than their text: from the first one on there is room for
+/// four in a list, and for four members in an object.
+pub(super) fn room_of(json: &str) -> usize {
+    const VALUE: usize = size_of::<Value>();
+    const LIST: usize = 4 * VALUE;
+    const OBJECT: usize = 4 * (VALUE + size_of::<String>() + 2 * size_of::<usize>());
+    let (mut in_text, mut is_escaped) = (false, false);
+    let room = json.bytes().map(|byte| match byte {
+        _ if is_escaped => {
+            is_escaped = false;
+            0
+        }
+        b'\\' => {
+            is_escaped = in_text;
+            0
+        }
+        b'"' => {
+            in_text = !in_text;
+            0
+        }
+        _ if in_text => 0,
+        b'{' => OBJECT,
+        b'[' => LIST,
+        b',' | b':' => VALUE,
+        _ => 0,
+    });
+    room.sum()
 }
 
 /// What a Job demands of its pods' restart policy.

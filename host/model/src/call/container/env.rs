@@ -194,20 +194,14 @@ impl Call {
         name: &str,
         source: &str,
     ) -> Result<(), Fault> {
-        self.meter.text(source)?;
-        let source = match serde_json::from_str::<Value>(source) {
-            Ok(Value::Object(source)) if source.len() == 1 => Value::Object(source),
-            _ => {
-                return wrong(
-                    "the source is not a JSON object with one member, such as `{\"secretKeyRef\": {...}}`",
-                );
-            }
-        };
         let target = self.container_target(handle)?;
         self.meter.text(name)?;
         // A source may be any Secret of the namespace: also in a container that this plugin added.
         match self.claimed(target, Touch::Write, Field::Env, name)? {
-            Grant::Full => self.set_env(handle, name, Some(source.into())),
+            Grant::Full => {
+                let (kind, source) = self.source_argument(source)?;
+                self.set_env(handle, name, Some(json!({ kind: source }).into()))
+            }
             Grant::OwnOnly => Err(self.not_granted(
                 target,
                 Field::Env,

@@ -130,22 +130,9 @@ impl Call {
         name: &str,
         source: &str,
     ) -> Result<(), Fault> {
-        self.meter.text(source)?;
         let (target, _) = self.pod_set_target(handle)?;
         if !is_dns_label(name) {
             return wrong(NO_LABEL);
-        }
-        let mut volume = Map::new();
-        volume.insert("name".to_owned(), name.into());
-        match serde_json::from_str::<Value>(source) {
-            Ok(Value::Object(source)) if source.len() == 1 && !source.contains_key("name") => {
-                volume.extend(source)
-            }
-            _ => {
-                return wrong(
-                    "the source is no JSON object with one member, as `{\"hostPath\": {...}}`",
-                );
-            }
         }
         self.meter.text(name)?;
         if self.may_write(target, Touch::Write, Field::Volumes, name)? == Grant::OwnOnly {
@@ -157,12 +144,12 @@ impl Call {
                 OWN_VOLUMES,
             ));
         }
-        self.put(
-            target.scope,
-            Field::Volumes,
-            name,
-            Some(Value::Object(volume).into()),
-        );
+        let (kind, source) = self.source_argument(source)?;
+        if kind == "name" {
+            return wrong("`name` is no source of a volume");
+        }
+        let volume = json!({ "name": name, kind: source });
+        self.put(target.scope, Field::Volumes, name, Some(volume.into()));
         Ok(())
     }
 
