@@ -1,9 +1,9 @@
 //! What the scheduler counts for a pod, from its template: what the API server and admission fill in, then the sum.
 //!
-//! Three parts of Kubernetes have a hand in it, in this order. The API server gives a container without a request its limit; the
-//! `LimitRanger` admission plugin gives what is still missing, from the namespace's LimitRanges; the scheduler adds up by the rule of
-//! `PodRequests` in k8s.io/component-helpers. (The overhead of a RuntimeClass is set on the pod by admission, too: whoever makes a
-//! [`Pod`] here gives it with the rest.)
+//! Three parts of Kubernetes have a hand in it, in this order. The API server gives a container without a request its limit, and a
+//! pod with a limit of its own a request of its own; the `LimitRanger` admission plugin gives containers what is still missing, from
+//! the namespace's LimitRanges; the scheduler adds up by the rule of `PodRequests` in k8s.io/component-helpers. (The overhead of a
+//! RuntimeClass is set on the pod by admission, too: the maker of a [`Pod`] gives it with the rest.)
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,14 +15,15 @@ use crate::{quantity::Quantity, text::clean};
 /// Amounts by resource.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// A text that should be a quantity.
+/// A text that is no amount of a resource.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{at}: `{}` is not a quantity", clean(text))]
-pub struct NotAQuantity {
+#[error("{at}: `{}` {problem}", clean(text))]
+pub struct NoAmount {
     /// Its place, from where the amounts stand.
     pub at: String,
     /// The text.
     pub text: String,
+    problem: &'static str,
 }
 
 /// Requests and limits, as they are written.
@@ -63,25 +64,36 @@ pub struct Defaults {
     limits: Amounts,
 }
 
+/// Reads one amount, which stands at that place. One below 0 would lower the sum; the API server refuses it.
+///
+/// # Errors
+/// The text is no quantity, or one below 0.
+pub fn amount(at: &str, text: &str) -> Result<Quantity, NoAmount> {
+    let problem = match Quantity::parse(text) {
+        None => "is not a quantity",
+        Some(amount) if amount.compare(Quantity::ZERO).is_lt() => "is below 0",
+        Some(amount) => return Ok(amount),
+    };
+    Err(NoAmount {
+        at: at.to_owned(),
+        text: text.to_owned(),
+        problem,
+    })
+}
+
 /// Reads amounts by resource, as `requests` in a pod spec.
 ///
 /// # Errors
-/// The first text that is not a quantity.
-pub fn amounts(value: Option<&Value>) -> Result<Amounts, NotAQuantity> {
+/// The first text that is no amount.
+pub fn amounts(value: Option<&Value>) -> Result<Amounts, NoAmount> {
     let members = value.and_then(Value::as_object).into_iter().flatten();
     members
-        .map(|(resource, amount)| {
-            let text = match amount {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
+        .map(|(resource, value)| {
+            let amount = match value {
+                Value::String(text) => amount(resource, text),
+                other => amount(resource, &other.to_string()),
             };
-            match Quantity::parse(&text) {
-                Some(amount) => Ok((resource.clone(), amount)),
-                None => Err(NotAQuantity {
-                    at: resource.clone(),
-                    text,
-                }),
-            }
+            Ok((resource.clone(), amount?))
         })
         .collect()
 }
@@ -90,10 +102,10 @@ impl Resources {
     /// Reads `resources` of a pod spec or container.
     ///
     /// # Errors
-    /// The first text that is not a quantity.
-    pub fn read(value: &Value) -> Result<Self, NotAQuantity> {
+    /// The first text that is no amount.
+    pub fn read(value: &Value) -> Result<Self, NoAmount> {
         let list = |name: &str| {
-            amounts(value.get(name)).map_err(|problem| NotAQuantity {
+            amounts(value.get(name)).map_err(|problem| NoAmount {
                 at: format!("{name}[{}]", problem.at),
                 ..problem
             })
@@ -119,8 +131,8 @@ impl Defaults {
     /// is open.
     ///
     /// # Errors
-    /// The first text in one of them that is not a quantity.
-    pub fn of(limit_ranges: &[Arc<Value>]) -> Result<Self, NotAQuantity> {
+    /// The first text in one of them that is no amount.
+    pub fn of(limit_ranges: &[Arc<Value>]) -> Result<Self, NoAmount> {
         let mut all = Self::default();
         for range in limit_ranges {
             let items = range.pointer("/spec/limits").and_then(Value::as_array);
@@ -139,7 +151,7 @@ impl Defaults {
     }
 
     /// One item, with what the API server fills in when it stores the LimitRange: files may lack it.
-    fn of_item(item: &Value) -> Result<Self, NotAQuantity> {
+    fn of_item(item: &Value) -> Result<Self, NoAmount> {
         let list = |name: &str| amounts(item.get(name));
         let (mut limits, mut requests) = (list("default")?, list("defaultRequest")?);
         fill(&mut limits, &list("max")?);
@@ -154,32 +166,44 @@ impl Pod {
     /// sidecars before it needs more; what is asked for the pod as a whole in its place; and the overhead.
     #[must_use]
     pub fn requests(&self, defaults: &Defaults) -> Amounts {
-        let mut out = self.of_containers(defaults);
-        let whole = &self.resources;
-        for (resource, limit) in &whole.limits {
-            // Of huge pages, what containers ask for does not stand in for the pod's request.
-            if is_of_pods(resource) && (is_hugepages(resource) || !out.contains_key(resource)) {
-                out.insert(resource.clone(), *limit);
-            }
-        }
-        let asked = whole.requests.iter();
-        out.extend(
-            asked
-                .filter(|(resource, _)| is_of_pods(resource))
-                .map(|(resource, amount)| (resource.clone(), *amount)),
-        );
+        let mut out = self.of_containers(|container| container.effective(defaults));
+        out.extend(self.asked_as_a_whole());
         add(&mut out, &self.overhead);
         out
     }
 
-    fn of_containers(&self, defaults: &Defaults) -> Amounts {
+    /// `spec.resources.requests` as the API server completes it where the pod has a limit, before `LimitRanger` runs: with what
+    /// the containers ask for by themselves, else with the limit.
+    fn asked_as_a_whole(&self) -> Amounts {
+        let Resources {
+            requests: mut asked,
+            mut limits,
+        } = self.resources.clone();
+        if !(asked.is_empty() && limits.is_empty()) {
+            let mut pages = self.of_containers(|container| container.limits.clone());
+            pages.retain(|resource, _| is_hugepages(resource));
+            fill(&mut limits, &pages);
+        }
+        if !limits.is_empty() {
+            let mut by_containers = self.of_containers(|c| c.effective(&Defaults::default()));
+            // Of huge pages, what containers ask for does not stand in for the pod's request.
+            by_containers.retain(|resource, _| !is_hugepages(resource));
+            fill(&mut asked, &by_containers);
+            fill(&mut asked, &limits);
+        }
+        asked.retain(|resource, _| is_of_pods(resource));
+        asked
+    }
+
+    /// The amounts of the containers that run at once, at most.
+    fn of_containers(&self, amounts: impl Fn(&Resources) -> Amounts) -> Amounts {
         let mut running = Amounts::new();
         for container in &self.containers {
-            add(&mut running, &container.effective(defaults));
+            add(&mut running, &amounts(container));
         }
         let (mut sidecars, mut most) = (Amounts::new(), Amounts::new());
         for init in &self.init_containers {
-            let own = init.resources.effective(defaults);
+            let own = amounts(&init.resources);
             let mut meanwhile = sidecars.clone();
             add(&mut meanwhile, &own);
             if init.is_sidecar {
@@ -394,6 +418,50 @@ mod tests {
         check(spec, &ranges, sum);
     }
 
+    /// As `SetDefaults_Pod` of the API server, which completes a pod's own requests before `LimitRanger` sees the pod.
+    #[test]
+    fn what_is_asked_for_the_pod_is_completed_before_limit_ranges_fill_in() {
+        let ranges = [limit_range(
+            json!([{"type": "Container", "defaultRequest": {"cpu": 1, "memory": "1Gi"}}]),
+        )];
+        let none = json!([{}]);
+        let some = json!([asks("requests", json!({"cpu": 2})), {}]);
+        for (containers, resources, sum) in [
+            (
+                &none,
+                json!({"limits": {"cpu": 8}}),
+                json!({"cpu": "8", "memory": "1Gi"}),
+            ),
+            (
+                &some,
+                json!({"limits": {"memory": "4Gi"}}),
+                json!({"cpu": "2", "memory": "4Gi"}),
+            ),
+            (
+                &some,
+                json!({"limits": {"cpu": 8}, "requests": {"cpu": 6}}),
+                json!({"cpu": "6", "memory": "2Gi"}),
+            ),
+            // Without a limit of the pod nothing is completed.
+            (
+                &some,
+                json!({"requests": {"memory": "4Gi"}}),
+                json!({"cpu": "3", "memory": "4Gi"}),
+            ),
+        ] {
+            let spec = json!({"containers": containers, "resources": resources});
+            check(spec, &ranges, sum);
+        }
+        // Huge pages of a container are a limit of the pod where it has any resources of its own.
+        let pages = json!(
+            [asks("limits", json!({"cpu": 2, "hugepages-2Mi": "2Mi"})), {
+            }]
+        );
+        let spec = json!({"containers": pages, "resources": {"requests": {"memory": "4Gi"}}});
+        let sum = json!({"cpu": "2", "hugepages-2Mi": "2Mi", "memory": "4Gi"});
+        check(spec, &ranges, sum);
+    }
+
     /// As `SetDefaults_LimitRangeItem` of the API server: files may hold a LimitRange that no server has seen.
     #[test]
     fn a_limit_range_is_completed_as_the_api_server_does() {
@@ -416,11 +484,20 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_a_quantity_is_named() {
+    fn a_text_that_is_no_amount_is_named() {
         let problem = Resources::read(&json!({"limits": {"cpu": "a\u{1b}b"}})).unwrap_err();
         let text = problem.to_string();
         assert!(text.starts_with("limits[cpu]: `a"), "{text}");
         assert!(text.ends_with("` is not a quantity") && !text.contains('\u{1b}'));
+        for (below, problem) in [
+            (json!("-2"), "`-2`"),
+            (json!(-1), "`-1`"),
+            (json!("-1n"), "`-1n`"),
+        ] {
+            let text = Resources::read(&json!({"requests": {"cpu": below}})).unwrap_err();
+            let expected = format!("requests[cpu]: {problem} is below 0");
+            assert_eq!(text.to_string(), expected);
+        }
     }
 
     #[test]

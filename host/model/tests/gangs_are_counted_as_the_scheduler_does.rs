@@ -230,8 +230,12 @@ fn the_host_is_asked_for_what_the_sum_stands_on_and_for_no_more() {
     record.pod_sets[0]
         .fields
         .load(Field::PodRaw, "overhead", overhead);
-    let sum = asked(record, known);
+    let sum = asked(record.clone(), known.clone());
     assert!(sum.contains("amount: \"9\""), "{sum}");
+    // An empty one is none.
+    let fields = &mut record.pod_sets[0].fields;
+    fields.load(Field::PodRaw, "overhead", Datum::from(json!({})));
+    assert_eq!(asked(record, known), "node.k8s.io/v1/RuntimeClass/kata");
 }
 
 /// What was read of the lookups is enough for the same call.
@@ -333,7 +337,7 @@ fn a_gang_that_is_none_ends_the_call() {
 }
 
 #[test]
-fn an_amount_that_is_not_a_quantity_is_named_with_its_place() {
+fn what_is_no_amount_is_named_with_its_place() {
     let with = |change: fn(&mut Record)| {
         let mut record = record();
         change(&mut record);
@@ -349,6 +353,15 @@ fn an_amount_that_is_not_a_quantity_is_named_with_its_place() {
     assert_eq!(
         of_container,
         "wrong argument: pod-sets[node].containers[odd].limits[cpu]: `many` is not a quantity"
+    );
+    let below = with(|record| {
+        let mut fields = Fields::default();
+        fields.load(Field::Requests, "cpu", "-2".into());
+        record.load_container(0, Field::InitContainers, "odd", fields);
+    });
+    assert_eq!(
+        below,
+        "wrong argument: pod-sets[node].init-containers[odd].requests[cpu]: `-2` is below 0"
     );
     let of_pod = with(|record| {
         let resources: Datum = json!({"requests": {"memory": true}}).into();

@@ -8,7 +8,7 @@ use super::{Call, Fault, Target, raw::weight, wrong};
 use crate::{
     contract::handle,
     lookup::{LookupAnswer, LookupKey},
-    pod_requests::{self, Amounts, Defaults, InitContainer, NotAQuantity, Pod, Resources},
+    pod_requests::{self, Amounts, Defaults, InitContainer, NoAmount, Pod, Resources},
     quantity::Quantity as Amount,
     record::{Container, ContainerId, Field, PlaceScope, Record},
     value::Quantity,
@@ -103,7 +103,7 @@ impl Call {
         }
         let record = self.record_of(target.base);
         let set = record.pod_set(at).map(|set| &*set.name).unwrap_or_default();
-        let place = |below: &str, problem: NotAQuantity| {
+        let place = |below: &str, problem: NoAmount| {
             Fault::Argument(format!("pod-sets[{set}].{below}{problem}"))
         };
         let containers = |list: Field| {
@@ -132,8 +132,9 @@ impl Call {
                 .map_err(|problem| place("raw[resources].", problem))?,
             overhead: overhead.map_err(|problem| place("raw[overhead].", problem))?,
         };
-        // The API server takes a pod with an overhead only if it is that of the RuntimeClass.
-        let has_overhead = member(OVERHEAD).is_some();
+        // The API server takes a pod with an overhead only if it is that of the RuntimeClass; an empty one is none.
+        let overhead = member(OVERHEAD).and_then(Value::as_object);
+        let has_overhead = overhead.is_some_and(|overhead| !overhead.is_empty());
         let class = member(RUNTIME_CLASS)
             .and_then(Value::as_str)
             .map(str::to_owned);
@@ -217,8 +218,8 @@ fn too_many_pods<T>() -> Result<T, Fault> {
 }
 
 /// What a container asks for.
-fn resources(record: &Record, id: ContainerId) -> Result<Resources, NotAQuantity> {
-    let list = |field: Field| -> Result<Amounts, NotAQuantity> {
+fn resources(record: &Record, id: ContainerId) -> Result<Resources, NoAmount> {
+    let list = |field: Field| -> Result<Amounts, NoAmount> {
         let fields = record.fields(PlaceScope::Container(id));
         let entries = fields
             .into_iter()
@@ -226,13 +227,8 @@ fn resources(record: &Record, id: ContainerId) -> Result<Resources, NotAQuantity
         entries
             .map(|entry| {
                 let text = entry.datum.as_text().unwrap_or_default();
-                match Amount::parse(text) {
-                    Some(amount) => Ok((entry.key.to_string(), amount)),
-                    None => Err(NotAQuantity {
-                        at: format!("{field}[{}]", entry.key),
-                        text: text.to_owned(),
-                    }),
-                }
+                let at = format!("{field}[{}]", entry.key);
+                Ok((entry.key.to_string(), pod_requests::amount(&at, text)?))
             })
             .collect()
     };

@@ -52,7 +52,8 @@ handles! {
         /// ends the call; so does one that is given twice, and a number that 32 bits can't hold.
         fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
         /// What the scheduler counts for all pods of the pod sets of those names together, sorted by resource; see
-        /// `pod_requests`.
+        /// `pod_requests`. A name that no pod set has ends the call; so does one that is given twice, and a pod set of
+        /// more pods than 32 bits can hold.
         ///
         /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
@@ -284,7 +285,8 @@ handles! {
         /// what stands in their place. A limit without a request counts as one. What the namespace's LimitRanges give a
         /// container by default is in it. The RuntimeClass is looked up, and its claim needed, where the pods name one
         /// and have no overhead of their own. In transform, init containers count in the order that they have so far.
-        /// An amount that a quantity can't hold is the largest that it can.
+        /// An amount that a quantity can't hold is the largest that it can; one that is no quantity, or below 0, ends
+        /// the call.
         ///
         /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
