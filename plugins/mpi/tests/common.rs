@@ -1,5 +1,7 @@
 //! The TrainJob that the tests begin with: a launcher of its own, and nodes.
 
+#![allow(clippy::expect_used)]
+
 use serde_json::{Value, json};
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

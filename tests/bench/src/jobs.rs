@@ -100,19 +100,16 @@ impl Size {
         let mut jobs: Vec<_> = (0..self.pod_sets)
             .map(|at| self.replicated_job(at))
             .collect();
-        let mut policy = json!({"numNodes": 1});
-        let (key, config) = match self.policy {
-            MlPolicy::Torch => ("torch", json!({})),
-            MlPolicy::Flux => ("flux", json!({})),
-            MlPolicy::Mpi => {
-                jobs.push(self.named("launcher"));
-                (
-                    "mpi",
-                    json!({"mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh"}),
-                )
-            }
+        if self.policy == MlPolicy::Mpi {
+            jobs.push(self.named("launcher"));
+        }
+        let policy = match self.policy {
+            MlPolicy::Torch => json!({"numNodes": 1, "torch": {}}),
+            MlPolicy::Flux => json!({"numNodes": 1, "flux": {}}),
+            MlPolicy::Mpi => json!({"numNodes": 1, "mpi": {
+                "mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh",
+            }}),
         };
-        policy[key] = config;
         let plugins = if self.is_chained {
             json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
         } else {
@@ -169,12 +166,12 @@ impl Size {
             false => json!({}),
         };
         let containers: Vec<_> = (0..self.containers).map(|at| self.container(at)).collect();
-        let mut pod = json!({"containers": containers});
-        if self.is_claimed {
-            let [_, _, template] = TEMPLATE;
-            pod["resourceClaims"] =
-                json!([{"name": "gpus", "resourceClaimTemplateName": template}]);
-        }
+        let [_, _, template] = TEMPLATE;
+        let claims = match self.is_claimed {
+            true => json!([{"name": "gpus", "resourceClaimTemplateName": template}]),
+            false => json!([]),
+        };
+        let pod = json!({"containers": containers, "resourceClaims": claims});
         json!({
             "name": name,
             "template": {
