@@ -9,7 +9,7 @@ as_root() {
 
 if ! command -v shellcheck >/dev/null; then
     echo "installing shellcheck" >&2
-    as_root apt-get install -y -qq shellcheck >&2 || {
+    { as_root apt-get update -qq && as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq shellcheck; } >&2 || {
         echo "shellcheck is missing: install it (https://www.shellcheck.net)" >&2
         exit 1
     }
