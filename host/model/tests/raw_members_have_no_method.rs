@@ -143,6 +143,10 @@ fn what_has_a_method_is_named_with_it() {
         ("dnsConfig", "`dnsConfig/NAME`"),
         ("hostname", "the Job controller sets it"),
         ("subdomain", "JobSet sets it"),
+        ("priority", "`pod-set.set-priority-class`"),
+        ("preemptionPolicy", "`pod-set.set-priority-class`"),
+        // Two members of which Kubernetes makes one setting would let two plugins write it.
+        ("serviceAccount", "`serviceAccountName`"),
         ("a/b", "not the name of a member"),
         ("dnsConfig/a/b", "not the name of a member"),
         ("", "not the name of a member"),
@@ -188,6 +192,7 @@ fn a_claim_that_can_mean_no_member_is_refused_when_the_manifest_is_checked() {
         ),
         ("pod-sets[*].raw[containers]", "`pod-set.container`"),
         ("pod-sets[*].raw[securityContext]", "`securityContext/NAME`"),
+        ("pod-sets[*].raw[serviceAccount]", "`serviceAccountName`"),
         (
             "pod-sets[*].raw[securityContext/fsGroup]",
             "`pod-set.set-fs-group`",
@@ -212,6 +217,7 @@ fn a_claim_that_can_mean_no_member_is_refused_when_the_manifest_is_checked() {
     for path in [
         "pod-sets[*].raw[*]",
         "pod-sets[*].raw[host*]",
+        "pod-sets[*].raw[serviceAccountName]",
         "pod-sets[*].raw[securityContext/*]",
         "pod-sets[*].raw[securityContext/fsGroup*]",
         "pod-sets[*].raw[securityContext/fsGroupChangePolicy]",

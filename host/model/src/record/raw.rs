@@ -15,7 +15,7 @@ const OPENED: [(Level, &str); 3] = [
 ];
 
 /// Members that are not raw, each with the way to it.
-const TAKEN: [(Level, &str, &str); 28] = [
+const TAKEN: [(Level, &str, &str); 31] = [
     (Level::PodSet, "containers", "it is `pod-set.container`'s"),
     (
         Level::PodSet,
@@ -37,6 +37,21 @@ const TAKEN: [(Level, &str, &str); 28] = [
         Level::PodSet,
         "priorityClassName",
         "it is `pod-set.set-priority-class`'s",
+    ),
+    (
+        Level::PodSet,
+        "priority",
+        "the API server sets it from the priority class; set that with `pod-set.set-priority-class`",
+    ),
+    (
+        Level::PodSet,
+        "preemptionPolicy",
+        "the API server sets it from the priority class; set that with `pod-set.set-priority-class`",
+    ),
+    (
+        Level::PodSet,
+        "serviceAccount",
+        "it is the older name of `serviceAccountName`, which is one",
     ),
     (
         Level::PodSet,
