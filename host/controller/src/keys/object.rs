@@ -57,12 +57,13 @@ impl Filled {
 impl KeyTexts {
     /// Whether a message quotes a part of a key.
     pub(crate) fn are_quoted_in(&self, message: &str) -> bool {
-        let parts: HashSet<&[u8]> = message.as_bytes().windows(BY_CHANCE).collect();
-        let mut texts = self.0.iter();
-        texts.any(|text| {
-            let mut windows = text.as_bytes().windows(BY_CHANCE);
-            windows.any(|window| parts.contains(window))
-        })
+        let texts = self.0.iter();
+        // The set is of the keys, which are short: an answer of the API server may have many megabytes.
+        let parts: HashSet<&[u8]> = texts
+            .flat_map(|text| text.as_bytes().windows(BY_CHANCE))
+            .collect();
+        let mut windows = message.as_bytes().windows(BY_CHANCE);
+        windows.any(|window| parts.contains(window))
     }
 }
 
