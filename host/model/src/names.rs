@@ -32,8 +32,8 @@ pub fn hex(bytes: &[u8]) -> String {
 const FIT_HASH: usize = 8;
 
 /// `text` as a DNS label (RFC 1123) of at most `max` characters, 63 at most: other characters become `-`; what had to
-/// change or is too long ends in a hash of the whole, so that two texts do not meet in one name. Empty where `max` can
-/// hold no name that is safely different.
+/// change or is too long ends in a hash of the whole, so that two texts do not meet in one name. Empty if the text must be
+/// changed and `max` has no room for the hash.
 #[must_use]
 pub fn fit_name(text: &str, max: u32) -> String {
     let max = usize::try_from(max).unwrap_or(63).min(63);
@@ -106,6 +106,31 @@ pub fn is_kind(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
+/// The resource of a kind: its plural in lower case, as the controller's client and `trainyard rbac` form it.
+#[must_use]
+pub fn resource_of(kind: &str) -> String {
+    let word = kind.to_ascii_lowercase();
+    match &*word {
+        "endpoints" | "endpointslices" => return word,
+        // The group of metrics has kinds whose resources are named for what is measured.
+        "nodemetrics" => return "nodes".to_owned(),
+        "podmetrics" => return "pods".to_owned(),
+        _ => {}
+    }
+    if ["s", "x", "z", "ch", "sh"]
+        .iter()
+        .any(|end| word.ends_with(end))
+    {
+        return format!("{word}es");
+    }
+    match word.strip_suffix('y') {
+        Some(stem) if stem.ends_with(|c| !matches!(c, 'a' | 'e' | 'i' | 'o' | 'u')) => {
+            format!("{stem}ies")
+        }
+        _ => format!("{word}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +144,8 @@ mod tests {
         assert_ne!(fit_name("Gpu_0", 63), fit_name("gpu-0", 63));
         assert!(is_dns_label(&fit_name("---", 63)));
         assert_eq!(fit_name("anything", 3), "");
+        // A label that fits has no hash, for which there would be no room.
+        assert_eq!(fit_name("ab", 7), "ab");
+        assert_eq!(fit_name("Ab", 7), "");
     }
 }

@@ -113,6 +113,29 @@ fn claims_that_no_plugin_can_have_are_refused_whatever_is_granted() {
             "no plugin emits a RoleBinding",
         ),
         ("writes", "objects[v1/ServiceAccount/-a]", "no plugin emits"),
+        // A role allows a resource, whatever the spelling of its kind.
+        ("writes", "objects[v1/POD/-a]", "no plugin emits a POD"),
+        (
+            "writes",
+            "objects[v1/PodMetrics/-a]",
+            "no plugin emits a PodMetrics",
+        ),
+        ("writes", "objects[v1/SECRET/-a]", "name version, kind"),
+        (
+            "writes",
+            "objects[v1/Binding/-a]",
+            "no plugin emits a Binding",
+        ),
+        (
+            "writes",
+            "objects[v1/Namespace/-a]",
+            "a Namespace lives in no namespace",
+        ),
+        (
+            "writes",
+            "objects[certificates.k8s.io/v1/CertificateSigningRequest/-a]",
+            "lives in no namespace",
+        ),
     ];
     for (list, path, problem) in impossible {
         let manifest = common::parsed(&manifest("p", &[(list, path)]));

@@ -74,7 +74,7 @@ impl<'c> Claimed<'c> {
 
 /// Whoever may watch these may read all of them, so nobody does.
 fn is_never_watched(api_version: &str, kind: &str) -> bool {
-    DataKind::of(api_version, kind).is_some()
+    DataKind::meant(api_version, kind).is_some()
 }
 
 /// How objects of a kind are watched.

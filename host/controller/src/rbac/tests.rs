@@ -4,6 +4,7 @@ use k8s_openapi::Resource;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::ApiResource;
 use serde_json::json;
+use trainyard_model::names::resource_of;
 
 use super::rules::BUILT_IN_GROUPS;
 use super::*;
@@ -208,6 +209,8 @@ fn kinds_of_kubernetes_itself_have_their_own_names() {
     fn check<K: Resource>() {
         let kind = kube::core::GroupVersionKind::gvk(K::GROUP, K::VERSION, K::KIND);
         assert_eq!(ApiResource::from_gvk(&kind).plural, K::URL_PATH_SEGMENT);
+        // What no plugin emits is refused by the same names.
+        assert_eq!(resource_of(K::KIND), K::URL_PATH_SEGMENT);
         assert!(
             !K::GROUP.contains('.') || BUILT_IN_GROUPS.contains(&K::GROUP),
             "{}",

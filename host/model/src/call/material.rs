@@ -1,4 +1,4 @@
-//! `objects.key-pair` and `objects.secret-text`: key material by id.
+//! `objects.key-pair` and `objects.random`: key material by id.
 
 use super::{Call, Fault, wrong};
 use crate::{

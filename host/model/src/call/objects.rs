@@ -40,7 +40,7 @@ impl Call {
             Ok(kind) => kind,
             Err(ObjectKindError::Malformed) => return wrong(NO_KIND),
             // No claim is on such objects, whatever is granted.
-            Err(ObjectKindError::Powerful) => {
+            Err(ObjectKindError::Powerful | ObjectKindError::ClusterScoped) => {
                 let claim = format!("{api_version}/{kind}/{suffix}");
                 let (scope, field) = (PlaceScope::Job, Field::Objects);
                 return Err(self.not_claimed(Touch::Write, scope, field, &claim));

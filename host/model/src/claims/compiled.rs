@@ -220,6 +220,11 @@ fn possible_object(path: &ClaimPath) -> Result<(), String> {
         Err(ObjectKindError::Powerful) => {
             return Err(format!("no plugin emits a {kind}, whatever is granted"));
         }
+        Err(ObjectKindError::ClusterScoped) => {
+            return Err(format!(
+                "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
+            ));
+        }
         Err(ObjectKindError::Malformed) => return Err(NO_OBJECT.to_owned()),
     }
     if !suffix.is_empty() && !suffix.starts_with('-') {

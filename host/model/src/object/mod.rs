@@ -1,6 +1,7 @@
 //! Objects that plugins emit beside the JobSet.
 
 mod data;
+mod refused;
 mod secret;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -15,36 +16,9 @@ pub use self::{
     secret::{NoSecretType, Part, SecretType, SecretValue},
 };
 use crate::{
-    names::{is_api_version, is_dns_subdomain, is_kind, short_hash},
+    names::{is_api_version, is_dns_subdomain, is_kind, resource_of, short_hash},
     reserved::{Reserved, reserved},
 };
-
-/// Kinds that no plugin emits, whatever is granted: they carry power of their own, or the host makes them.
-const POWERFUL_KINDS: &[&str] = &[
-    "Pod",
-    "ReplicationController",
-    "ReplicaSet",
-    "Deployment",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Role",
-    "RoleBinding",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ServiceAccount",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-    "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicy",
-    "CustomResourceDefinition",
-    "APIService",
-    "JobSet",
-    "TrainJob",
-    "TrainingRuntime",
-    "ClusterTrainingRuntime",
-];
 
 /// A kind of object that plugins can emit, some of them by a grant: it can stand in a path of the API server, and is none that carries
 /// power of its own.
@@ -63,6 +37,9 @@ pub enum ObjectKindError {
     /// It carries power of its own, or is the host's.
     #[error("is a kind that no plugin emits")]
     Powerful,
+    /// Its objects live in no namespace, and a TrainJob's objects in its own.
+    #[error("is a kind whose objects live in no namespace")]
+    ClusterScoped,
 }
 
 impl ObjectKind {
@@ -74,11 +51,16 @@ impl ObjectKind {
     /// # Errors
     /// Why no plugin emits such objects.
     pub fn new(api_version: &str, kind: &str) -> Result<Self, ObjectKindError> {
-        if POWERFUL_KINDS.contains(&kind) {
-            return Err(ObjectKindError::Powerful);
-        }
         let is_short = api_version.len().max(kind.len()) <= Self::LONGEST;
         if !is_short || !is_api_version(api_version) || !is_kind(kind) {
+            return Err(ObjectKindError::Malformed);
+        }
+        if let Some(refused) = refused::refused(api_version, kind) {
+            return Err(refused);
+        }
+        // Of the API server's answers; no object is one.
+        let is_list = (api_version, kind) == (DataKind::API_VERSION, "List");
+        if is_list || DataKind::is_misspelled(api_version, kind) {
             return Err(ObjectKindError::Malformed);
         }
         Ok(Self {
@@ -233,6 +215,19 @@ impl DataKind {
         all.find(|it| api_version == Self::API_VERSION && kind == it.name())
     }
 
+    /// The kind whose objects the API server or a role would take another spelling for: it has the same resource in the core group.
+    #[must_use]
+    pub fn meant(api_version: &str, kind: &str) -> Option<Self> {
+        let resource = (!api_version.contains('/')).then(|| resource_of(kind))?;
+        let mut all = [Self::ConfigMap, Self::Secret].into_iter();
+        all.find(|it| resource_of(it.name()) == resource)
+    }
+
+    /// Whether it means one of these kinds in a spelling that is not theirs.
+    pub(crate) fn is_misspelled(api_version: &str, kind: &str) -> bool {
+        Self::meant(api_version, kind) != Self::of(api_version, kind)
+    }
+
     /// As `ConfigMap`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -377,8 +372,49 @@ mod tests {
                 "RoleBinding",
                 ObjectKindError::Powerful,
             ),
+            // Roles allow resources, whatever the spelling of the kind.
+            ("v1", "POD", ObjectKindError::Powerful),
+            ("v1", "PodMetrics", ObjectKindError::Powerful),
+            (
+                "rbac.authorization.k8s.io/v1",
+                "ROLEBINDING",
+                ObjectKindError::Powerful,
+            ),
+            (
+                "admissionregistration.k8s.io/v1",
+                "ValidatingAdmissionPolicie",
+                ObjectKindError::Powerful,
+            ),
+            ("v1", "Binding", ObjectKindError::Powerful),
+            ("v1", "SECRET", ObjectKindError::Malformed),
+            ("v1", "Configmap", ObjectKindError::Malformed),
+            ("v2", "Secret", ObjectKindError::Malformed),
+            ("v1", "List", ObjectKindError::Malformed),
+            ("v1", "Namespace", ObjectKindError::ClusterScoped),
+            ("v1", "PERSISTENTVOLUME", ObjectKindError::ClusterScoped),
+            ("v1", "NodeMetrics", ObjectKindError::ClusterScoped),
+            (
+                "certificates.k8s.io/v1",
+                "CertificateSigningRequest",
+                ObjectKindError::ClusterScoped,
+            ),
+            (
+                "storage.k8s.io/v1beta1",
+                "StorageClass",
+                ObjectKindError::ClusterScoped,
+            ),
         ] {
             assert_eq!(ObjectKind::new(version, kind), Err(why), "{version} {kind}");
+        }
+        // Kinds of other groups have resources of their own.
+        for (version, kind) in [
+            ("v1", "Secret"),
+            ("example.com/v1", "Secret"),
+            ("example.com/v1", "Namespace"),
+            ("v1", "PersistentVolumeClaim"),
+            ("networking.k8s.io/v1", "NetworkPolicy"),
+        ] {
+            assert!(ObjectKind::new(version, kind).is_ok(), "{version} {kind}");
         }
     }
 

@@ -51,8 +51,9 @@ handles! {
         /// A quantity in thousandths, rounded up: `1500m` is 1500, `2` is 2000. None where it is no quantity or out of
         /// range.
         fn quantity_milli(amount: &str) -> Option<i64> = "context.quantity-milli" context_quantity_milli(amount);
-        /// A text as a DNS label of at most `max` characters, and 63 at most: what is too long or holds other
-        /// characters ends in a hash of the whole. Empty where `max` is below 8.
+        /// A text as a DNS label of at most `max` characters, and 63 at most: one that is too long or holds other
+        /// characters is changed and ends in a hash of the whole, which takes 8 characters. Empty if the text must be
+        /// changed and `max` is below 8.
         fn fit_name(text: &str, max: u32) -> String = "context.fit-name" context_fit_name(text, max);
     }
 }

@@ -64,10 +64,13 @@ handles! {
         /// suffix, and, where content is given, a hash over it and the TrainJob's UID.
         fn name(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> String = "objects.name" objects_name(api_version, kind, suffix, content);
         /// A new object of a kind that lives in namespaces, in build only; the suffix begins with `-`. Every kind but
-        /// ConfigMaps needs a grant, and kinds that carry power of their own (Pods and what makes them, roles,
-        /// accounts, webhooks) are refused whatever is granted. The same name twice, or a name that the host keeps for
-        /// its own objects (one that ends in `-runtime-snapshot` or `-trainyard`), ends the call. A name that another
-        /// plugin emits too refuses the TrainJob.
+        /// ConfigMaps needs a grant. Whatever is granted, these are refused: kinds of Kubernetes that live in no
+        /// namespace; Pods, Bindings, and the kinds of Kubernetes that make Pods (Jobs, CronJobs, Deployments,
+        /// DaemonSets, StatefulSets, ReplicaSets, ReplicationControllers); JobSets, TrainJobs and runtimes; roles and
+        /// their bindings, ServiceAccounts, webhooks, admission policies, and definitions of kinds. A grant of a kind
+        /// of another controller that makes Pods, such as an MPIJob, is the operator's to give. The same name twice, or
+        /// a name that the host keeps for its own objects (one that ends in `-runtime-snapshot` or `-trainyard`), ends
+        /// the call. A name that another plugin emits too refuses the TrainJob.
         ///
         /// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = "objects.emit" objects_emit(api_version, kind, suffix, content);
