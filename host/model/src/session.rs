@@ -1,6 +1,7 @@
 //! One TrainJob's way through the plugins: calls, what they commit, and what is left of it.
 
 mod clash;
+mod own;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,9 +11,12 @@ use std::{
 use serde_json::Value;
 use thiserror::Error;
 
-pub use self::clash::{Contested, EmittedTwice};
+pub use self::{
+    clash::{Contested, EmittedTwice},
+    own::NotEmitted,
+};
 use crate::{
-    call::{Call, CallInputs, CallResult, Kept, LogLine},
+    call::{Call, CallInputs, CallResult, Kept, LogLine, OnOwnData},
     facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
@@ -97,6 +101,7 @@ pub struct Session {
     lookups: Arc<Lookups>,
     committed: Vec<Committed>,
     emitted: Vec<Emitted>,
+    on_own_data: Vec<(PluginId, OnOwnData)>,
     warnings: Vec<Said>,
     errors: Vec<Said>,
     log: Vec<Logged>,
@@ -116,6 +121,7 @@ impl Session {
             lookups: Arc::default(),
             committed: Vec::new(),
             emitted: Vec::new(),
+            on_own_data: Vec::new(),
             warnings: Vec::new(),
             errors: Vec::new(),
             log: Vec::new(),
@@ -207,6 +213,9 @@ impl Session {
                 plugin: plugin.clone(),
                 object,
             }));
+        let on_own_data = result.on_own_data.into_iter();
+        self.on_own_data
+            .extend(on_own_data.map(|put| (plugin.clone(), put)));
         if !result.changes.is_empty() {
             self.committed.push(Committed {
                 plugin,

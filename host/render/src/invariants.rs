@@ -8,7 +8,7 @@ use trainyard_api::FieldPath;
 use trainyard_model::{
     plugin::PluginId,
     record::{Change, ContainerId, Entry, Field, Owner, Place, PlaceScope, Record},
-    session::{Contested, EmittedTwice, Session},
+    session::{Contested, EmittedTwice, NotEmitted, Session},
 };
 
 use crate::{problem::Problem, resolve::PatchChanges};
@@ -103,6 +103,26 @@ pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
         ),
     };
     let problems: Vec<_> = session.emitted_twice().into_iter().map(problem).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Checks that what stands on a plugin's own ConfigMaps and Secrets stands on those that it emitted.
+///
+/// # Errors
+/// Each volume and env var whose object its plugin did not emit under that name.
+pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>> {
+    let problem = |missing: NotEmitted| Problem::Invariant {
+        place: missing.place.to_string(),
+        message: format!(
+            "the plugin {} put it over its own {} `{}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out",
+            missing.plugin, missing.kind, missing.name
+        ),
+    };
+    let problems: Vec<_> = session.not_emitted().into_iter().map(problem).collect();
     if problems.is_empty() {
         Ok(())
     } else {

@@ -314,6 +314,7 @@ impl Renderer {
         pipeline::run(session, Phase::Build, calls)?;
         together::objects_within_limit(session, calls.plan)?;
         invariants::emitted_once(session)?;
+        invariants::own_data_is_emitted(session)?;
         pipeline::run(session, Phase::Check, calls)?;
         Ok(())
     }

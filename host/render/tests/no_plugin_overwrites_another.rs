@@ -135,6 +135,121 @@ fn an_object_of_a_kind_and_name_is_emitted_once() {
     render(&[emitter("a", "-x", None), emitter("b", "-x-1", None)]).unwrap();
 }
 
+/// Puts a volume and an env var over ConfigMaps of its own, or Secrets, and emits what it is told to.
+fn owner_of_data(
+    name: &str,
+    kind: &'static str,
+    emits: &[(&'static str, Option<&'static str>)],
+) -> Scripted {
+    let objects = format!("objects[v1/{kind}/-*]");
+    let claims = [
+        ("writes", "pod-sets[node].volumes[*]"),
+        ("writes", "pod-sets[node].containers[side].env[X_*]"),
+        ("writes", objects.as_str()),
+    ];
+    let emits = emits.to_vec();
+    Scripted::new(name, &claims, move |phase, call| match phase {
+        Phase::Transform => {
+            let (set, side) = (pod_set(call, "node")?, container(call, "side")?);
+            if kind == "Secret" {
+                call.pod_set_put_own_secret(set, "files", "-b-files", None, &[])?;
+                call.container_put_env_own_secret(side, "X_KEY", "-b-key", "key")
+            } else {
+                call.pod_set_put_own_config_map(set, "files", "-b-files", None, &[])?;
+                call.container_put_env_own_config_map(side, "X_KEY", "-b-key", "key")
+            }
+        }
+        Phase::Build => emits.iter().try_for_each(|(suffix, content)| {
+            call.objects_emit(handle::Objects(0), "v1", kind, suffix, *content)
+                .map(drop)
+        }),
+        Phase::Check => Ok(()),
+    })
+}
+
+/// The TrainJob `job-b` of the same namespace may have objects of these very names.
+#[test]
+fn what_stands_on_a_plugins_own_objects_stands_on_none_but_those_it_emitted() {
+    let (volume, variable) = (
+        "pod-sets[node].volumes[files]",
+        "pod-sets[node].containers[side].env[X_KEY]",
+    );
+    let both = [(volume, "job-b-files"), (variable, "job-b-key")];
+    for kind in ["ConfigMap", "Secret"] {
+        let other = if kind == "Secret" {
+            "ConfigMap"
+        } else {
+            "Secret"
+        };
+        let wanted = |missing: &[(&str, &str)]| -> Vec<String> {
+            let problem = |(place, object): &(&str, &str)| {
+                format!(
+                    "{place}: the plugin a 1.0.0 (native) put it over its own {kind} `{object}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out"
+                )
+            };
+            missing.iter().map(problem).collect()
+        };
+        let emits = [("-b-files", None), ("-b-key", None)];
+        let rendered = render(&[owner_of_data("a", kind, &emits)]).unwrap();
+        assert!(pod_spec(&rendered).to_string().contains("job-b-key"));
+        let refused = |plugins: &[Scripted]| texts(&render(plugins).unwrap_err());
+        assert_eq!(refused(&[owner_of_data("a", kind, &[])]), wanted(&both));
+        // By another name: with a hash over the content.
+        let hashed = [("-b-files", Some("content")), ("-b-key", None)];
+        assert_eq!(
+            refused(&[owner_of_data("a", kind, &hashed)]),
+            wanted(&both[..1])
+        );
+        // Of another kind.
+        let claim = format!("objects[v1/{other}/-*]");
+        let emitter = scripted("b", &[("writes", &claim)], Phase::Build, move |call| {
+            for suffix in ["-b-files", "-b-key"] {
+                call.objects_emit(handle::Objects(0), "v1", other, suffix, None)?;
+            }
+            Ok(())
+        });
+        assert_eq!(
+            refused(&[owner_of_data("a", kind, &[]), emitter]),
+            wanted(&both)
+        );
+    }
+    // Of another plugin, whose claim is on another suffix.
+    let name = object_name("job", &hashed_uid(), "-x", Some("content"));
+    let spelled = name.strip_prefix("job").unwrap().to_owned();
+    let objects = format!("objects[v1/ConfigMap/{spelled}]");
+    let claims = [
+        ("writes", "pod-sets[node].volumes[*]"),
+        ("writes", objects.as_str()),
+    ];
+    let user = scripted("a", &claims, Phase::Transform, move |call| {
+        let set = pod_set(call, "node")?;
+        call.pod_set_put_own_config_map(set, "files", &spelled, None, &[])
+    });
+    let claims = [("writes", "objects[v1/ConfigMap/-x]")];
+    let emitter = scripted("b", &claims, Phase::Build, |call| {
+        let objects = handle::Objects(0);
+        call.objects_emit(objects, "v1", "ConfigMap", "-x", Some("content"))
+            .map(drop)
+    });
+    let problems = texts(&render(&[user, emitter]).unwrap_err());
+    assert!(
+        matches!(&problems[..], [one] if one.starts_with(volume) && one.contains(&*name)),
+        "{problems:?}"
+    );
+    // What is not there any more asks for nothing.
+    let claims = [
+        ("writes", "pod-sets[node].volumes[*]"),
+        ("writes", "pod-sets[node].containers[side].env[X_*]"),
+    ];
+    let mut after = scripted("c", &claims, Phase::Transform, |call| {
+        let (set, side) = (pod_set(call, "node")?, container(call, "side")?);
+        call.pod_set_put_empty_dir(set, "files", None, None)?;
+        call.container_remove_env(side, "X_KEY")
+    });
+    after.after = vec!["a".to_owned()];
+    render(&[owner_of_data("a", "Secret", &[]), after]).unwrap();
+}
+
 /// The UID that stands for the TrainJob's offline.
 fn hashed_uid() -> String {
     let asker = scripted(

@@ -36,10 +36,10 @@ use crate::{
     contract::{Handle, handle},
     job::Job,
     lookup::{Lookups, Reads},
-    object::Object,
+    object::{DataKind, Object},
     plugin::Plugin,
     policy::Phase,
-    record::{Change, Owner, PlaceScope, Record},
+    record::{Change, Owner, Place, PlaceScope, Record},
     value::Failure,
 };
 
@@ -56,6 +56,19 @@ pub struct LogLine {
     pub level: String,
     /// The cleaned text.
     pub line: String,
+}
+
+/// A place at which a call put what stands on a ConfigMap or Secret of its plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnOwnData {
+    /// The volume or env var.
+    pub place: Place,
+    /// The plugin, as the record knows it.
+    pub owner: Owner,
+    /// What the object is.
+    pub kind: DataKind,
+    /// The name of the object.
+    pub name: String,
 }
 
 /// What a call is made of.
@@ -93,6 +106,7 @@ pub struct Call {
     kept_bytes: usize,
     facts: BTreeSet<String>,
     objects: Vec<Object>,
+    on_own_data: Vec<OnOwnData>,
     asked: material::Asked,
     warnings: Vec<Failure>,
     errors: Vec<Failure>,
@@ -111,6 +125,8 @@ pub struct CallResult {
     pub containers_before: u32,
     /// The objects that it emitted.
     pub objects: Vec<Object>,
+    /// What it put that stands on objects which its plugin has to emit.
+    pub on_own_data: Vec<OnOwnData>,
     /// What it warned of.
     pub warnings: Vec<Failure>,
     /// What it refuses the TrainJob for.
@@ -157,6 +173,7 @@ impl Call {
             documents: Vec::new(),
             reads: Reads::new(),
             objects: Vec::new(),
+            on_own_data: Vec::new(),
             asked: material::Asked::default(),
             warnings: Vec::new(),
             errors: Vec::new(),
@@ -203,6 +220,7 @@ impl Call {
             changes: self.changes,
             containers_before: self.containers_before,
             objects: self.objects,
+            on_own_data: self.on_own_data,
             warnings: self.warnings,
             errors: self.errors,
             log: self.log,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Call, Fault, PlaceScope, raw::room_of, wrong};
+use super::{Call, Fault, OnOwnData, PlaceScope, raw::room_of, wrong};
 use crate::{
     claims::Touch,
     contract::handle,
@@ -12,7 +12,7 @@ use crate::{
         ObjectName, ObjectNameError, SecretType, SecretValue, object_name,
     },
     policy::Phase,
-    record::Field,
+    record::{Field, Place},
 };
 
 /// Members of an object that are the host's, or the cluster's.
@@ -70,13 +70,23 @@ impl Call {
         }
     }
 
-    /// The name of the ConfigMap or Secret that this plugin emits under a suffix: one that it may emit, so that no other's
-    /// comes into its pods under the name of its own.
+    /// The name of the ConfigMap or Secret that this plugin emits under a suffix: one that it may emit. That it did is known
+    /// after build only: see [`Self::stands_on_own_data`].
     pub(super) fn own_data(&mut self, kind: DataKind, suffix: &str) -> Result<String, Fault> {
         let (version, kind) = (DataKind::API_VERSION, kind.name());
         let (_, name) = self.checked_name(version, kind, suffix, None)?;
         self.may_emit(&format!("{version}/{kind}/{suffix}"))?;
         Ok(name.to_string())
+    }
+
+    /// Keeps where this plugin put what stands on an object of its own, so that no other object comes into its pods by that name.
+    pub(super) fn stands_on_own_data(&mut self, place: Place, kind: DataKind, name: String) {
+        self.on_own_data.push(OnOwnData {
+            place,
+            owner: self.owner(),
+            kind,
+            name,
+        });
     }
 
     /// `objects.name`

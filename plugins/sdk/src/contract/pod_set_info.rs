@@ -136,15 +136,15 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         fn put_empty_dir(name: &str, medium: Option<&str>, size_limit: Option<&str>) = "pod-set.put-empty-dir" pod_set_put_empty_dir(name, medium, size_limit);
-        /// A volume over a ConfigMap that this plugin emits in build under the same suffix. `default_mode` holds the
-        /// files' permission bits, as 0o444; `items` names the keys that become files, and without any each key is a
-        /// file of its name.
+        /// A volume over a ConfigMap that this plugin emits in build under the same suffix, without content; where it
+        /// emits none, the TrainJob is refused. `default_mode` holds the files' permission bits, as 0o444; `items`
+        /// names the keys that become files, and without any each key is a file of its name.
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         /// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
         fn put_own_config_map(name: &str, suffix: &str, default_mode: Option<u32>, items: &[KeyFile]) = "pod-set.put-own-config-map" pod_set_put_own_config_map(name, suffix, default_mode, &items.iter().cloned().map(Into::into).collect::<Vec<_>>());
-        /// A volume over a Secret that this plugin emits in build under the same suffix; the rest is as with
-        /// `put_own_config_map`.
+        /// A volume over a Secret that this plugin emits in build under the same suffix, without content; the rest is
+        /// as with `put_own_config_map`.
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         /// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
@@ -422,14 +422,14 @@ handles! {
         ///
         /// Needs the claim to write `C.env[NAME]`.
         fn put_env_resource(name: &str, container: Option<&str>, resource: &str, divisor: Option<&str>) = "container.put-env-resource" container_put_env_resource(name, container, resource, divisor);
-        /// Its value is a key of a ConfigMap that this plugin emits in build under the same suffix; the rest is as with
-        /// `put_env`.
+        /// Its value is a key of a ConfigMap that this plugin emits in build under the same suffix, without content;
+        /// where it emits none, the TrainJob is refused. The rest is as with `put_env`.
         ///
         /// Needs the claim to write `C.env[NAME]`.
         /// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
         fn put_env_own_config_map(name: &str, suffix: &str, key: &str) = "container.put-env-own-config-map" container_put_env_own_config_map(name, suffix, key);
-        /// Its value is a key of a Secret that this plugin emits in build under the same suffix; the rest is as with
-        /// `put_env`.
+        /// Its value is a key of a Secret that this plugin emits in build under the same suffix, without content; where
+        /// it emits none, the TrainJob is refused. The rest is as with `put_env`.
         ///
         /// Needs the claim to write `C.env[NAME]`.
         /// Needs the claim to write `objects[v1/Secret/SUFFIX]`.

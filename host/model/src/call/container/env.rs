@@ -184,7 +184,14 @@ impl Call {
             DataKind::Secret => "secretKeyRef",
         };
         let source = json!({ source: { "name": object, "key": key } });
-        self.set_env(handle, name, Some(source.into()))
+        self.set_env(handle, name, Some(source.into()))?;
+        let place = Place {
+            scope: self.container_target(handle)?.scope,
+            field: Field::Env,
+            key: name.into(),
+        };
+        self.stands_on_own_data(place, kind, object);
+        Ok(())
     }
 
     /// `container.put-env-raw`

@@ -15,7 +15,7 @@ use crate::{
     contract::handle,
     object::DataKind,
     quantity::Quantity as Amount,
-    record::{Container, Datum, Field, Owner, PlaceScope},
+    record::{Container, Datum, Field, Owner, Place, PlaceScope},
     value::{Mount, Port, Quantity},
 };
 

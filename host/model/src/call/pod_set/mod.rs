@@ -16,7 +16,7 @@ use crate::{
     names::is_dns_label,
     object::DataKind,
     policy::Phase,
-    record::{Container, ContainerId, Datum, Field, Fields, Owner, PlaceScope},
+    record::{Container, ContainerId, Datum, Field, Fields, Owner, Place, PlaceScope},
     value::{Dependency, KeyFile},
 };
 

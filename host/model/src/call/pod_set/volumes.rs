@@ -114,13 +114,21 @@ impl Call {
             DataKind::ConfigMap => ("configMap", "name"),
             DataKind::Secret => ("secret", "secretName"),
         };
+        let object = self.own_data(kind, suffix)?;
         let mut source = Map::new();
-        source.insert(name.to_owned(), self.own_data(kind, suffix)?.into());
+        source.insert(name.to_owned(), object.as_str().into());
         source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
         if !items.is_empty() {
             source.insert("items".to_owned(), items.iter().map(key_file).collect());
         }
-        self.put_volume(handle, volume, member, Value::Object(source))
+        self.put_volume(handle, volume, member, Value::Object(source))?;
+        let place = Place {
+            scope: self.pod_set_target(handle)?.0.scope,
+            field: Field::Volumes,
+            key: volume.into(),
+        };
+        self.stands_on_own_data(place, kind, object);
+        Ok(())
     }
 
     /// `pod-set.put-raw-volume`
