@@ -85,6 +85,28 @@ pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
+/// Whether the text is a qualified name, as the key of a label: with a domain before it or without.
+#[must_use]
+pub fn is_qualified_name(text: &str) -> bool {
+    let (domain, name) = match text.split_once('/') {
+        Some((domain, name)) => (Some(domain), name),
+        None => (None, text),
+    };
+    domain.is_none_or(is_dns_subdomain) && !name.is_empty() && is_label_value(name)
+}
+
+/// Whether the text may be the value of a label, which the empty one may.
+#[must_use]
+pub fn is_label_value(text: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let is_outer = |b: Option<&u8>| b.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && bytes.iter().all(|b| is_inner(*b))
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+}
+
 /// What is wrong where [`is_api_version`] or [`is_kind`] says no.
 pub(crate) const NO_KIND: &str =
     "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`";

@@ -426,6 +426,32 @@ fn what_places_pods_is_what_kubernetes_takes() {
             r#"{"key": "a", "tolerationSeconds": 3, "effect": "NoSchedule"}"#,
             "needs the effect",
         ),
+        (
+            r#"{"operator": "Exists", "foo": 1}"#,
+            "a toleration has no member `foo`; it has key, ",
+        ),
+        (
+            r#"{"key": "a b!!", "operator": "Exists"}"#,
+            "key of a label",
+        ),
+        (r#"{"key": "k", "operator": 5}"#, "operator: is not a text"),
+        (r#"{"key": "k", "value": "x y z"}"#, "that of a label"),
+        (
+            r#"{"operator": "Exists", "effect": 7}"#,
+            "effect: is not a text",
+        ),
+        (
+            r#"{"key": "a", "operator": "Lt", "value": "abc"}"#,
+            "an integer",
+        ),
+        (
+            r#"{"key": "a", "operator": "Gt", "value": "007"}"#,
+            "an integer",
+        ),
+        (
+            r#"{"operator": "Exists", "tolerationSeconds": "soon", "effect": "NoExecute"}"#,
+            "tolerationSeconds: is not an integer",
+        ),
     ] {
         let problem = argument_problem(call.pod_set_add_toleration(set, "id", json));
         assert!(problem.contains(told), "{json}: {problem}");
@@ -453,6 +479,76 @@ fn what_places_pods_is_what_kubernetes_takes() {
         ),
         ("nodeAffinity/preferred", r#"{"weight": 1}"#, "`preference`"),
         (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "Banana"}]}"#,
+            "matchExpressions[0]: the operator is one of In, ",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [["a", "Exists"]]}"#,
+            "matchExpressions[0]: is not an object",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "Exists"}], "weight": 1}"#,
+            "has no member `weight`",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "In"}]}"#,
+            "need values",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#,
+            "have no values",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]}"#,
+            "need one value",
+        ),
+        (
+            "nodeAffinity/required",
+            r#"{"matchFields": [{"key": "spec.taints", "operator": "In", "values": ["a"]}]}"#,
+            "`metadata.name`",
+        ),
+        (
+            "nodeAffinity/preferred",
+            r#"{"weight": 1, "preference": {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}}"#,
+            "preference.matchExpressions[0]: the key",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "labelSelector": 7}"#,
+            "labelSelector: is not an object",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}"#,
+            "labelSelector.matchExpressions[0]: the operator",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"a": 1}}}"#,
+            "namespaceSelector.matchLabels: `a` is no label",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "namespaces": ["a.b"]}"#,
+            "name of a namespace",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "matchLabelKeys": ["a"]}"#,
+            "need `labelSelector`",
+        ),
+        (
+            "podAffinity/required",
+            r#"{"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]}"#,
+            "stands in",
+        ),
+        (
             "podAffinity/required",
             r#"{"topologyKey": ""}"#,
             "`topologyKey`",
@@ -472,6 +568,30 @@ fn what_places_pods_is_what_kubernetes_takes() {
         assert!(problem.contains(told), "{at} {json}: {problem}");
     }
     assert!(call.changes().is_empty());
+    // What Kubernetes takes is taken, with `null` for what is absent.
+    for json in [
+        r#"{"key": "example.com/gpu", "value": "", "effect": "NoExecute", "tolerationSeconds": -1}"#,
+        r#"{"key": "a", "operator": "Lt", "value": "-9223372036854775808", "effect": null}"#,
+        r#"{"key": null, "operator": "Exists", "tolerationSeconds": null}"#,
+    ] {
+        call.pod_set_add_toleration(set, "id", json).unwrap();
+    }
+    for (at, json) in [
+        (
+            "nodeAffinity/required",
+            r#"{"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["5"]}], "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-1"]}]}"#,
+        ),
+        (
+            "nodeAffinity/preferred",
+            r#"{"weight": 1, "preference": {}}"#,
+        ),
+        (
+            "podAntiAffinity/preferred",
+            r#"{"weight": 100, "podAffinityTerm": {"topologyKey": "a/b", "namespaces": ["a"], "namespaceSelector": {}, "labelSelector": {"matchLabels": {"a": ""}, "matchExpressions": [{"key": "b", "operator": "DoesNotExist", "values": []}]}, "matchLabelKeys": ["c"], "mismatchLabelKeys": ["a"]}}"#,
+        ),
+    ] {
+        call.pod_set_add_affinity_term(set, "id", at, json).unwrap();
+    }
 }
 
 #[test]
@@ -487,12 +607,13 @@ fn names_and_groups_of_pods_are_what_kubernetes_takes() {
         let problem = argument_problem(call.pod_set_add_dns_search(set, domain));
         assert!(problem.contains("DNS name"), "{domain}: {problem}");
     }
-    for domain in ["b.example", "a.example.", "b.example"] {
+    // With a dot at the end or without, it is one domain.
+    for domain in ["b.example", "a.example.", "b.example.", "a.example"] {
         call.pod_set_add_dns_search(set, domain).unwrap();
     }
     assert_eq!(
         call.pod_set_dns_searches(set).unwrap(),
-        ["b.example", "a.example."]
+        ["b.example", "a.example"]
     );
     for gid in [-1, 2_147_483_648] {
         assert!(argument_problem(call.pod_set_set_fs_group(set, gid)).contains("2147483647"));

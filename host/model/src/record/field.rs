@@ -174,11 +174,12 @@ impl Field {
             .find(|f| f.level() == level && f.name() == name)
     }
 
-    /// The key as it is compared: two spellings of one mount path are one key.
+    /// The key as it is compared: two spellings of one mount path or DNS domain are one key.
     #[must_use]
     pub fn compared(self, key: &str) -> Cow<'_, str> {
         match self {
             Self::Mounts => clean_path(key),
+            Self::DnsSearches => key.strip_suffix('.').unwrap_or(key).into(),
             _ => key.into(),
         }
     }

@@ -252,14 +252,15 @@ handles! {
         fn add_scheduling_gate(name: &str) = "pod-set.add-scheduling-gate" pod_set_add_scheduling_gate(name);
         /// A toleration behind those of the runtime, as the JSON of one in a pod spec. The id, a DNS label, tells
         /// additions of plugins apart, and orders them: the same id once more replaces the first. A toleration that
-        /// Kubernetes refuses ends the call.
+        /// Kubernetes refuses, and a member that it does not have, ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].tolerations[ID]`.
         fn add_toleration(id: &str, json: &str) = "pod-set.add-toleration" pod_set_add_toleration(id, json);
         /// An affinity term behind those of the runtime, as the JSON of one in a pod spec. `at` is its list:
-        /// `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`. Alternatives of a
-        /// required node affinity all get the term's expressions, so that it narrows what the runtime asks for, and
-        /// never widens it. The id is as with `add_toleration`; a term without what its list needs ends the call.
+        /// `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`. Every alternative of a
+        /// required node affinity gets the term's requirements, so that it narrows what the runtime asks for, and never
+        /// widens it; one without requirements matches no node, and stays so; a list without alternatives refuses the
+        /// TrainJob. The id is as with `add_toleration`; so is what ends the call.
         ///
         /// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
         fn add_affinity_term(id: &str, at: &str, json: &str) = "pod-set.add-affinity-term" pod_set_add_affinity_term(id, at, json);
@@ -267,8 +268,8 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].dns-searches[#]`.
         fn dns_searches() -> Vec<String> = "pod-set.dns-searches" pod_set_dns_searches();
-        /// One more DNS domain, last; nothing happens where it is there. What is no DNS name ends the call; more
-        /// domains than a pod may have refuse the TrainJob.
+        /// One more DNS domain, last; nothing happens where it is there, with a dot at its end or without. What is no
+        /// DNS name ends the call; more domains than a pod may have refuse the TrainJob.
         ///
         /// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
         fn add_dns_search(domain: &str) = "pod-set.add-dns-search" pod_set_add_dns_search(domain);

@@ -5,6 +5,7 @@ mod claims;
 mod devices;
 mod pods;
 mod spec;
+mod terms;
 mod volumes;
 
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! Where the pods of a pod set may run, and how they look up names and share files.
 
 use super::*;
-use crate::names::is_dns_subdomain;
+use crate::names::{is_dns_subdomain, is_qualified_name};
 
 /// The largest id of a group, as Kubernetes takes it.
 const MAX_GROUP: i64 = i32::MAX as i64;
@@ -62,10 +62,8 @@ impl Call {
     ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         let toleration = self.object_argument(json)?;
-        if let Some(problem) = toleration_problem(&toleration) {
-            return wrong(problem);
-        }
-        self.set_with_id(target, Field::Tolerations, id, Value::Object(toleration))
+        terms::toleration(&toleration).or_else(wrong)?;
+        self.set_with_id(target, Field::Tolerations, id, toleration)
     }
 
     /// `pod-set.add-affinity-term`
@@ -84,9 +82,7 @@ impl Call {
             );
         };
         let term = self.object_argument(json)?;
-        if let Some(problem) = list.problem_of(&term) {
-            return wrong(problem);
-        }
+        list.check(&term).or_else(wrong)?;
         let terms = match list.narrows() {
             true => json!({ "nodeSelectorTerms": [term] }),
             false => json!([term]),
@@ -118,7 +114,14 @@ impl Call {
         if !is_dns_subdomain(name) {
             return wrong("the domain is not a DNS name, as `team.svc.cluster.local`");
         }
-        self.add(target, Field::DnsSearches, domain, domain.into())
+        // A resolver takes it with a dot at its end and without as the same.
+        let dotted = format!("{name}.");
+        let there = self
+            .record
+            .entry(target.scope, Field::DnsSearches, &dotted)
+            .is_some();
+        let key = if there { &dotted } else { name };
+        self.add(target, Field::DnsSearches, key, name.into())
     }
 
     /// `pod-set.fs-group`
@@ -163,9 +166,9 @@ impl Call {
         self.set(target, field, id, Some(value.into()))
     }
 
-    fn object_argument(&mut self, json: &str) -> Result<Map<String, Value>, Fault> {
+    fn object_argument(&mut self, json: &str) -> Result<Value, Fault> {
         match self.json_argument(json)? {
-            Value::Object(object) => Ok(object),
+            object @ Value::Object(_) => Ok(object),
             _ => wrong("the text is not a JSON object"),
         }
     }
@@ -195,94 +198,12 @@ impl AffinityList {
         self.when.starts_with("required")
     }
 
-    /// What Kubernetes refuses of a term.
-    fn problem_of(&self, term: &Map<String, Value>) -> Option<&'static str> {
-        const TOPOLOGY: &str =
-            "a term of a pod affinity needs `topologyKey`, a text that is not empty";
-        let has_topology = |term: &Map<String, Value>| {
-            let key = term.get("topologyKey").and_then(Value::as_str);
-            key.is_some_and(|key| !key.is_empty())
-        };
-        let requirements = |name| term.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+    fn check(&self, term: &Value) -> Result<(), String> {
         match (self.of, self.is_required()) {
-            ("nodeAffinity", true)
-                if requirements("matchExpressions") + requirements("matchFields") == 0 =>
-            {
-                Some(
-                    "a required term of a node affinity needs `matchExpressions` or `matchFields`: without both it matches no node",
-                )
-            }
-            ("nodeAffinity", true) => None,
-            (_, true) => (!has_topology(term)).then_some(TOPOLOGY),
-            (of, false) => {
-                let weight = term.get("weight").and_then(Value::as_i64);
-                if !weight.is_some_and(|weight| (1..=100).contains(&weight)) {
-                    return Some("a preferred term needs `weight`, from 1 to 100");
-                }
-                let inner = match of {
-                    "nodeAffinity" => term.get("preference"),
-                    _ => term.get("podAffinityTerm"),
-                };
-                match inner.and_then(Value::as_object) {
-                    None if of == "nodeAffinity" => {
-                        Some("a preferred term of a node affinity needs `preference`")
-                    }
-                    None => Some("a preferred term of a pod affinity needs `podAffinityTerm`"),
-                    Some(inner) => {
-                        (of != "nodeAffinity" && !has_topology(inner)).then_some(TOPOLOGY)
-                    }
-                }
-            }
+            ("nodeAffinity", true) => terms::required_of_nodes(term),
+            ("nodeAffinity", false) => terms::preferred_of_nodes(term),
+            (_, true) => terms::required_of_pods(term),
+            (_, false) => terms::preferred_of_pods(term),
         }
     }
-}
-
-/// What Kubernetes refuses of a toleration.
-fn toleration_problem(toleration: &Map<String, Value>) -> Option<&'static str> {
-    let text = |name| {
-        toleration
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let (key, operator, value, effect) =
-        (text("key"), text("operator"), text("value"), text("effect"));
-    let seconds = toleration
-        .get("tolerationSeconds")
-        .is_some_and(|seconds| !seconds.is_null());
-    match operator {
-        "" | "Equal" | "Exists" | "Lt" | "Gt" => {}
-        _ => return Some("the operator of a toleration is `Equal`, `Exists`, `Lt` or `Gt`"),
-    }
-    match effect {
-        "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
-        _ => {
-            return Some(
-                "the effect of a toleration is `NoSchedule`, `PreferNoSchedule` or `NoExecute`",
-            );
-        }
-    }
-    if key.is_empty() && operator != "Exists" {
-        return Some("a toleration without a key has the operator `Exists`");
-    }
-    if operator == "Exists" && !value.is_empty() {
-        return Some("a toleration with the operator `Exists` has no value");
-    }
-    (seconds && effect != "NoExecute").then_some("`tolerationSeconds` needs the effect `NoExecute`")
-}
-
-/// Whether a text is a qualified name, with a domain before it or without.
-fn is_qualified_name(text: &str) -> bool {
-    let (domain, name) = match text.split_once('/') {
-        Some((domain, name)) => (Some(domain), name),
-        None => (None, text),
-    };
-    let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    let is_outer = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = name.as_bytes();
-    domain.is_none_or(is_dns_subdomain)
-        && bytes.len() <= 63
-        && bytes.iter().all(|b| is_inner(*b))
-        && is_outer(bytes.first())
-        && is_outer(bytes.last())
 }
