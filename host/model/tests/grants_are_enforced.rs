@@ -499,3 +499,106 @@ fn raw_sources_of_env_vars_need_a_grant_also_in_a_plugins_own_containers() {
         }
     }
 }
+
+/// The grant of a container is one of what is in it alone.
+#[test]
+fn what_reaches_beyond_a_container_needs_a_grant_also_in_a_plugins_own() {
+    let added = "pod-sets[*].containers[helper]";
+    let inside = |field: &str| format!("{added}.{field}");
+    let (raw, ports, mounts) = (inside("raw[*]"), inside("ports[*]"), inside("mounts[*]"));
+    let volumes = "pod-sets[*].volumes[*]";
+    type Reach = fn(&mut Call, handle::Container) -> Result<(), Fault>;
+    let table: &[(Reach, &str, &str)] = &[
+        (
+            |c, own| c.container_set_raw(own, "securityContext/privileged", "true"),
+            &raw,
+            "raw[securityContext/privileged]",
+        ),
+        (
+            |c, own| c.container_set_raw(own, "volumeDevices", "[]"),
+            &raw,
+            "raw[volumeDevices]",
+        ),
+        (
+            |c, own| {
+                c.container_put_port(
+                    own,
+                    &Port {
+                        number: 22,
+                        protocol: "TCP".to_owned(),
+                        host_port: Some(22),
+                        ..Port::default()
+                    },
+                )
+            },
+            &ports,
+            "ports[22/TCP]",
+        ),
+        (
+            |c, own| c.container_put_mount(own, &mount("data", "/x")),
+            &mounts,
+            "mounts[/x]",
+        ),
+    ];
+    let try_it = |claims: &[(&str, &str)], grants: &[&str], reach: Reach| {
+        let plugin = plugin_under(&manifest("p", claims), granted(grants));
+        let mut call = call(Phase::Transform, &plugin);
+        let set = pod_set(&mut call, "node");
+        let own = call.pod_set_add_container(set, "helper", "image").unwrap();
+        call.container_set_image(own, "image:2").unwrap();
+        call.container_set_command(own, &["run".to_owned()])
+            .unwrap();
+        call.container_put_env(own, "A", "1").unwrap();
+        call.container_set_request(own, "cpu", "1").unwrap();
+        let port = Port {
+            number: 80,
+            protocol: "TCP".to_owned(),
+            ..Port::default()
+        };
+        call.container_put_port(own, &port).unwrap();
+        call.pod_set_put_empty_dir(set, "own", None, None).unwrap();
+        call.container_put_mount(own, &mount("own", "/own"))
+            .unwrap();
+        call.container_put_mount(own, &mount("own", "/gone"))
+            .unwrap();
+        call.container_remove_mount(own, "/gone").unwrap();
+        reach(&mut call, own)
+    };
+    for (reach, claim, place) in table {
+        let place = format!("pod-sets[node].containers[helper].{place}");
+        let bare = [("creates", added), ("writes", volumes)];
+        let fault = try_it(&bare, &[added], *reach).unwrap_err();
+        assert_eq!(missing_claim(&fault), ("writes", place.clone()));
+        let claims = [bare[0], bare[1], ("writes", *claim)];
+        // Raw members have no default grant: such a plugin is not even loaded.
+        if *claim != raw {
+            let fault = try_it(&claims, &[added], *reach).unwrap_err();
+            assert!(
+                matches!(&fault, Fault::NotGranted { path, .. } if *path == place),
+                "{fault}"
+            );
+        }
+        try_it(&claims, &[added, claim], *reach).unwrap();
+    }
+}
+
+#[test]
+fn a_mount_is_of_who_put_it_whosever_the_volume_is() {
+    let volumes = "pod-sets[*].volumes[*]";
+    let claims = [
+        ("writes", volumes),
+        ("writes", "pod-sets[*].containers[*].mounts[*]"),
+    ];
+    let plugin = plugin_under(&manifest("p", &claims), granted(&[volumes]));
+    let mut call = call(Phase::Transform, &plugin);
+    let (set, node) = (
+        pod_set(&mut call, "node"),
+        container(&mut call, "node", "node"),
+    );
+    call.pod_set_put_empty_dir(set, "data", None, None).unwrap();
+    call.container_put_mount(node, &mount("data", "/mine"))
+        .unwrap();
+    call.container_remove_mount(node, "/mine").unwrap();
+    let fault = call.container_remove_mount(node, "/data").unwrap_err();
+    assert!(matches!(fault, Fault::NotGranted { .. }), "{fault}");
+}

@@ -95,7 +95,8 @@ impl Call {
         })
     }
 
-    /// Checks a write by phase, claims and meter. The grant says how far it reaches.
+    /// Checks a write by phase, claims and meter. The grant says how far it reaches. In a container that this plugin added, what
+    /// is of the container alone needs no claim; what reaches further needs one as in any other.
     pub(super) fn may_write(
         &mut self,
         target: Target,
@@ -113,8 +114,10 @@ impl Call {
             });
         }
         self.meter.write()?;
-        if self.is_mine(target.scope) {
-            return Ok(Grant::Full);
+        if self.is_mine(target.scope) && field != Field::ContainerRaw {
+            return Ok(self
+                .claimed(target, touch, field, key)
+                .unwrap_or(Grant::OwnOnly));
         }
         self.claimed(target, touch, field, key)
     }
@@ -132,19 +135,23 @@ impl Call {
             .ok_or_else(|| self.not_claimed(touch, target.scope, field, key))
     }
 
-    /// The fault for a write whose kind of value needs a grant.
+    /// The fault for a write whose kind of value needs a grant: of the claim, which in a container that this plugin added may be
+    /// missing.
     pub(super) fn not_granted(
-        &self,
+        &mut self,
         target: Target,
         field: Field,
         key: &str,
         what: &'static str,
         allowed: &'static str,
     ) -> Fault {
-        Fault::NotGranted {
-            path: self.path(target.scope, field, key).to_string(),
-            what,
-            allowed,
+        match self.claimed(target, Touch::Write, field, key) {
+            Err(missing) => missing,
+            Ok(_) => Fault::NotGranted {
+                path: self.path(target.scope, field, key).to_string(),
+                what,
+                allowed,
+            },
         }
     }
 

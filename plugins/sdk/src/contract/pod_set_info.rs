@@ -316,7 +316,8 @@ handles! {
 
 handles! {
     /// A container or an init container of a pod set. Below, `C` stands for `pod-sets[P].containers[NAME]` or
-    /// `pod-sets[P].init-containers[NAME]`.
+    /// `pod-sets[P].init-containers[NAME]`. In a container that this plugin added, a claim is needed only for
+    /// `set_raw`, `put_env_raw`, a host port or host address, and a mount of a volume that this plugin did not put.
     Container {
         /// Its name, of which a pod has one only.
         fn name() -> String = "container.name" container_name();
@@ -453,10 +454,10 @@ handles! {
         ///
         /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
         fn port(number: u16, protocol: &str) -> Option<Port> = "container.port" container_port(number, protocol);
-        /// Adds a port, or replaces the one of the same number and protocol. A host port or host address needs a grant.
-        /// A name that another port of the container has refuses the TrainJob, and so does a host port that another
-        /// port of the pod has; the number 0, also of the host port, another protocol, or what is no IP address ends
-        /// the call.
+        /// Adds a port, or replaces the one of the same number and protocol. A host port or host address needs a grant,
+        /// also in a container that this plugin added. A name that another port of the container has refuses the
+        /// TrainJob, and so does a host port that another port of the pod has; the number 0, also of the host port,
+        /// another protocol, or what is no IP address ends the call.
         ///
         /// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
         fn put_port(port: &Port) = "container.put-port" container_put_port(&port.clone().into());
@@ -465,14 +466,14 @@ handles! {
         /// Needs the claim to read `C.mounts[*]`.
         fn mounts() -> Vec<Mount> = "container.mounts" container_mounts();
         /// Adds a mount, or replaces the one at the same path: `/data/`, `//data` and `/x/../data` are all `/data`.
-        /// Without a grant, of volumes that this plugin put, and not over another's mount. A path that is not absolute
-        /// or holds `:` ends the call; so do both `sub_path` and `sub_path_expr`, one of them that is not relative or
-        /// holds `..`, an unknown mount propagation or recursive read-only, and a recursive read-only mount that can be
-        /// written to or has a mount propagation.
+        /// Without a grant, of volumes that this plugin put, and not over another's mount, also in a container that
+        /// this plugin added. A path that is not absolute or holds `:` ends the call; so do both `sub_path` and
+        /// `sub_path_expr`, one of them that is not relative or holds `..`, an unknown mount propagation or recursive
+        /// read-only, and a recursive read-only mount that can be written to or has a mount propagation.
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
         fn put_mount(mount: &Mount) = "container.put-mount" container_put_mount(&mount.clone().into());
-        /// Takes out the mount at a path; nothing happens where there is none. Without a grant, of volumes that this
+        /// Takes out the mount at a path; nothing happens where there is none. Without a grant, only a mount that this
         /// plugin put.
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
@@ -523,7 +524,8 @@ handles! {
         ///
         /// Needs the claim to read `C.raw[MEMBER]`.
         fn raw(member: &str) -> Option<Document> = "container.raw" container_raw(member);
-        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out.
+        /// Sets such a member, as JSON, in place of the value that it has; `null` takes it out. Needs its claim also in
+        /// a container that this plugin added.
         ///
         /// Needs the claim to write `C.raw[MEMBER]`.
         fn set_raw(member: &str, json: &str) = "container.set-raw" container_set_raw(member, json);
