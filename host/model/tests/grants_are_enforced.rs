@@ -602,3 +602,49 @@ fn a_mount_is_of_who_put_it_whosever_the_volume_is() {
     let fault = call.container_remove_mount(node, "/data").unwrap_err();
     assert!(matches!(fault, Fault::NotGranted { .. }), "{fault}");
 }
+
+#[test]
+fn an_annotation_that_is_a_security_context_is_claimed_by_its_name_and_granted() {
+    let place = |key: &str| format!("pod-sets[node].pod-annotations[{key}]");
+    let set_under = |claim: &str, grants: &[&str], key: &str| {
+        let claims = [("writes", claim)];
+        let settings = granted(grants);
+        let mut call = call(
+            Phase::Transform,
+            &plugin_under(&manifest("p", &claims), settings),
+        );
+        let set = pod_set(&mut call, "node");
+        call.pod_set_set_pod_annotation(set, key, "unconfined")?;
+        call.pod_set_remove_pod_annotation(set, key)
+    };
+    for key in [
+        "container.apparmor.security.beta.kubernetes.io/node",
+        "container.seccomp.security.alpha.kubernetes.io/node",
+        "seccomp.security.alpha.kubernetes.io/pod",
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+    ] {
+        let named = place(key);
+        let prefix = place(&format!("{}*", &key[..12]));
+        for wide in [&prefix, "pod-sets[*].pod-annotations[*]"] {
+            for grants in [&[] as &[&str], &[wide], &["pod-sets[*].pod-annotations[*]"]] {
+                let fault = set_under(wide, grants, key).unwrap_err();
+                assert_eq!(missing_claim(&fault), ("writes", named.clone()), "{wide}");
+            }
+        }
+        let error = load(&[("writes", &named)], &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
+        set_under(&named, &[&named], key).unwrap();
+        // To read them takes a claim alone.
+        let plugin = load(&[("reads", "pod-sets[*].pod-annotations[*]")], &[]).unwrap();
+        let mut call = call(Phase::Transform, &std::sync::Arc::new(plugin));
+        let set = pod_set(&mut call, "node");
+        assert_eq!(call.pod_set_pod_annotation(set, key), Ok(None));
+    }
+    for key in [
+        "kubernetes.io/security",
+        "insecurity.beta.kubernetes.io/a",
+        "security.beta.kubernetes.io",
+    ] {
+        set_under("pod-sets[*].pod-annotations[*]", &[], key).unwrap();
+    }
+}

@@ -91,6 +91,12 @@ impl Access {
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
                     covers_pointer(pattern, key, value(pattern).as_deref())
                 }
+                // What carries power is claimed by its name, which needs a grant.
+                (Some(pattern), Some(key))
+                    if touch == Touch::Write && field.is_named_to_write(key) =>
+                {
+                    matches!(pattern, Key::Literal(name) if **name == **key)
+                }
                 (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),
             };
             match grant {

@@ -242,6 +242,7 @@ fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, Cla
     let permission = match touch {
         Touch::Read => permission_to_read(path),
         Touch::Write if path.field == Field::Objects => permission_to_emit(path),
+        Touch::Write if is_security_annotation(path) => Permission::Grant,
         Touch::Create | Touch::Write => path.field.permission(),
     };
     match permission {
@@ -282,6 +283,11 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
     } else {
         Permission::Grant
     }
+}
+
+/// Whether the claim names an annotation of pods that Kubernetes reads as a part of their security context.
+fn is_security_annotation(path: &ClaimPath) -> bool {
+    matches!(&path.key, Some(Key::Literal(key)) if path.field.is_named_to_write(key))
 }
 
 /// A path as an item of a list in YAML.

@@ -193,6 +193,21 @@ impl Field {
         }
     }
 
+    /// Whether a key is written only by a claim that names it, with a grant: annotations of pods that Kubernetes reads, or once
+    /// read, as a part of their security context, as `container.apparmor.security.beta.kubernetes.io/node`.
+    #[must_use]
+    pub fn is_named_to_write(self, key: &str) -> bool {
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        self == Self::PodAnnotations
+            && [
+                "security.alpha.kubernetes.io",
+                "security.beta.kubernetes.io",
+            ]
+            .into_iter()
+            .filter_map(|of| domain.strip_suffix(of))
+            .any(|before| before.is_empty() || before.ends_with('.'))
+    }
+
     /// Whether the keys are containers, with fields of their own.
     #[must_use]
     pub const fn holds_containers(self) -> bool {

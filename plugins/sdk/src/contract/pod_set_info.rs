@@ -211,11 +211,15 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].pod-annotations[KEY]`.
         fn pod_annotation(key: &str) -> Option<String> = "pod-set.pod-annotation" pod_set_pod_annotation(key);
-        /// Sets an annotation of the pods, in place of the value that it has.
+        /// Sets an annotation of the pods, in place of the value that it has. One that Kubernetes takes for a part of
+        /// the security context, as `container.apparmor.security.beta.kubernetes.io/node`, needs a claim that names it
+        /// in full, and a grant: no prefix and no `*` is enough for what stands below `security.alpha.kubernetes.io`
+        /// and `security.beta.kubernetes.io`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn set_pod_annotation(key: &str, value: &str) = "pod-set.set-pod-annotation" pod_set_set_pod_annotation(key, value);
-        /// Takes an annotation off the pods; nothing happens where they have no such annotation.
+        /// Takes an annotation off the pods; nothing happens where they have no such annotation. One of the security
+        /// context needs what `set_pod_annotation` needs.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn remove_pod_annotation(key: &str) = "pod-set.remove-pod-annotation" pod_set_remove_pod_annotation(key);
