@@ -3,9 +3,13 @@
 
 use serde_json::{Map, Value};
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Entries, Entry, Field};
+use trainyard_model::record::{Entries, Entry, Field, Owner};
 
-use crate::{assemble::json::edit_list, shape::shape};
+use crate::{
+    assemble::json::edit_list,
+    entries::{MAX_ENTRIES, MAX_IN_ALL, in_all},
+    shape::shape,
+};
 
 /// The two lists of requirements of a node selector's term.
 const REQUIREMENTS: [&str; 2] = ["matchExpressions", "matchFields"];
@@ -27,6 +31,56 @@ pub(crate) fn write(pod: &mut Value, field: Field, entries: &Entries) {
             edit_list(pod, &keys, |items| items.push(addition.item.clone()));
         }
     }
+}
+
+/// What is wrong with additions to a pod template before they are written into it.
+pub(crate) enum Misfit<'e> {
+    /// A required node affinity has no alternatives, so that it matches no node and no addition has a place.
+    NoAlternatives { id: &'e str, owner: Owner },
+    /// The alternatives times what is added to each are more than is written.
+    TooMany {
+        alternatives: usize,
+        additions: usize,
+        entries: usize,
+        most: usize,
+        owner: Owner,
+    },
+}
+
+/// Checks the additions to a pod template. Each stands in every alternative of a required node affinity, so that they are
+/// counted before the first copy is made.
+pub(crate) fn misfit<'e>(pod: &Value, field: Field, entries: &'e Entries) -> Option<Misfit<'e>> {
+    let additions = sorted(field, entries);
+    let narrowing: Vec<_> = additions.iter().filter(|a| a.narrows).collect();
+    let (first, last) = (narrowing.first()?, narrowing.last()?);
+    let (_, affinity) = first.list.split_last()?;
+    let affinity = pod.pointer(&format!("/{}", affinity.join("/")))?;
+    if affinity.is_null() {
+        return None;
+    }
+    let terms = affinity.get(ALTERNATIVES).and_then(Value::as_array);
+    let Some(terms) = terms.filter(|terms| !terms.is_empty()) else {
+        let (id, owner) = (first.id, first.owner);
+        return Some(Misfit::NoAlternatives { id, owner });
+    };
+    let too_many = |entries, most| Misfit::TooMany {
+        alternatives: terms.len(),
+        additions: narrowing.len(),
+        entries,
+        most,
+        owner: last.owner,
+    };
+    for list in REQUIREMENTS {
+        let added: usize = narrowing.iter().map(|a| count(a.item, list)).sum();
+        let longest = terms.iter().map(|term| count(term, list)).max();
+        let longest = longest.unwrap_or_default().saturating_add(added);
+        if added > 0 && longest > MAX_ENTRIES {
+            return Some(too_many(longest, MAX_ENTRIES));
+        }
+    }
+    let added: usize = narrowing.iter().map(|a| in_all(a.item)).sum();
+    let all = added.saturating_mul(terms.len());
+    (all > MAX_IN_ALL).then(|| too_many(all, MAX_IN_ALL))
 }
 
 /// Adds requirements to one alternative. One without any matches no node, and still must not match one.
@@ -76,6 +130,7 @@ pub(crate) fn places(pod: &Value, field: Field, entries: &Entries, id: &str) -> 
 /// One addition.
 struct Addition<'e> {
     id: &'e str,
+    owner: Owner,
     /// Where the list stands in the pod template.
     list: Vec<String>,
     item: &'e Value,
@@ -109,6 +164,7 @@ fn addition(field: Field, entry: &Entry) -> Option<Addition<'_>> {
     let narrows = list.last().is_some_and(|last| last == ALTERNATIVES);
     Some(Addition {
         id: &entry.key,
+        owner: entry.owner,
         list,
         item,
         narrows,

@@ -11,10 +11,10 @@ use trainyard_api::FieldPath;
 use crate::problem::Problem;
 
 /// The most entries of one list or map; the longest lists of the schemas have 256.
-const MAX_ENTRIES: usize = 1_024;
+pub(crate) const MAX_ENTRIES: usize = 1_024;
 
 /// The most entries of all lists and maps of one object.
-const MAX_IN_ALL: usize = 50_000;
+pub(crate) const MAX_IN_ALL: usize = 50_000;
 
 /// Checks an object that is to be written: each list and map that has too many entries, else how many there are together.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
@@ -43,6 +43,11 @@ pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
         Problem::job(at.join(&path), message)
     };
     too_long.into_iter().map(problem).collect()
+}
+
+/// How many entries the lists and maps of a value have together.
+pub(crate) fn in_all(value: &Value) -> usize {
+    count(value, None, &mut Vec::new())
 }
 
 /// The object by kind and name, and the path in it.

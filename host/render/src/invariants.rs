@@ -1,7 +1,7 @@
 //! What no pod may be, however its parts came together: the writes of several plugins are each inside their claims, and
 //! still can't stand side by side.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
@@ -11,7 +11,11 @@ use trainyard_model::{
     session::{Contested, EmittedTwice, NotEmitted, Session},
 };
 
-use crate::{problem::Problem, resolve::PatchChanges};
+use crate::{
+    additions::{Misfit, misfit},
+    problem::Problem,
+    resolve::PatchChanges,
+};
 
 /// Names the owner of an entry, as a problem speaks of it.
 pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
@@ -48,6 +52,7 @@ pub(crate) fn check<'c>(
         pod.host_ports(position);
         pod.dns_searches(position);
         pod.gates(position);
+        pod.affinity_terms(position);
         for list in [Field::InitContainers, Field::Containers] {
             for id in record.containers(position, list) {
                 pod.mounts(position, id);
@@ -144,6 +149,47 @@ const OTHER_NAME: &str = "give one of them another name";
 const OTHER_HOST_PORT: &str = "give one of them another host port, or none";
 const OTHER_PATH: &str = "mount one of them elsewhere, or leave it out";
 
+/// Who has a host port, by the machine's addresses.
+#[derive(Default)]
+struct HostPort {
+    /// At some address.
+    somewhere: Option<Owner>,
+    /// At all of them.
+    everywhere: Option<Owner>,
+    at: BTreeMap<String, Owner>,
+}
+
+impl HostPort {
+    /// Takes it at an address, and gives the owner of a port that has it there. No address, and one that stands for all of a
+    /// family, is every address, as the scheduler and what opens the port have it.
+    fn take(&mut self, address: &str, owner: Owner) -> Option<Owner> {
+        let ip: Option<IpAddr> = address.parse().ok();
+        if address.is_empty() || ip.is_some_and(|ip| ip.is_unspecified()) {
+            let met = self.somewhere;
+            keep(&mut self.everywhere, owner);
+            keep(&mut self.somewhere, owner);
+            return met;
+        }
+        let address = ip.map_or_else(|| address.to_owned(), |ip| ip.to_string());
+        let mut met = self.at.get(&address).copied();
+        if let Some(owner) = self.everywhere {
+            keep(&mut met, owner);
+        }
+        let mut at = met;
+        keep(&mut at, owner);
+        self.at.extend(at.map(|owner| (address, owner)));
+        keep(&mut self.somewhere, owner);
+        met
+    }
+}
+
+/// Keeps an owner beside those before it. What the runtime has twice is not judged, so that another owner is worth more.
+fn keep(slot: &mut Option<Owner>, owner: Owner) {
+    if matches!(slot, None | Some(Owner::Runtime)) {
+        *slot = Some(owner);
+    }
+}
+
 struct Pod<'a> {
     record: &'a Record,
     removed: &'a Removed,
@@ -223,7 +269,7 @@ impl Pod<'_> {
     }
 
     fn one_port_for_a_host_port(&mut self, ids: impl IntoIterator<Item = ContainerId>) {
-        let mut taken: BTreeMap<(u64, String, String), Owner> = BTreeMap::new();
+        let mut taken: BTreeMap<(u64, String), HostPort> = BTreeMap::new();
         let entries: Vec<Entry> = ids
             .into_iter()
             .flat_map(|id| self.entries(id, Field::Ports))
@@ -237,9 +283,9 @@ impl Pod<'_> {
                 continue;
             };
             let protocol = text("protocol").unwrap_or("TCP").to_owned();
-            let address = text("hostIP").unwrap_or_default().to_owned();
             let what = format!("two ports of one pod have the host port {port}/{protocol}");
-            if let Some(first) = taken.insert((port, protocol, address), entry.owner) {
+            let taken = taken.entry((port, protocol)).or_default();
+            if let Some(first) = taken.take(text("hostIP").unwrap_or_default(), entry.owner) {
                 self.clash(&what, first, entry.owner, OTHER_HOST_PORT);
             }
         }
@@ -293,6 +339,44 @@ impl Pod<'_> {
                 (self.who)(named_by)
             );
             self.problem(self.place.clone(), message);
+        }
+    }
+
+    /// What plugins require of nodes has a place in the affinity, and is not too much for it.
+    fn affinity_terms(&mut self, position: u32) {
+        const FIELD: Field = Field::AffinityTerms;
+        let record = self.record;
+        let Some(set) = record.pod_set(position) else {
+            return;
+        };
+        let Some(misfit) = record
+            .pod_template(position)
+            .and_then(|pod| misfit(pod, FIELD, set.fields.all(FIELD)))
+        else {
+            return;
+        };
+        let place = format!("{}.{FIELD}", self.place);
+        match misfit {
+            Misfit::NoAlternatives { id, owner } => {
+                let message = format!(
+                    "{} requires something of nodes, and the runtime's required node affinity has no `nodeSelectorTerms`, which matches no node: give it a term, or leave it out of the runtime",
+                    (self.who)(owner)
+                );
+                self.problem(format!("{place}[{id}]"), message);
+            }
+            Misfit::TooMany {
+                alternatives,
+                additions,
+                entries,
+                most,
+                owner,
+            } => {
+                let message = format!(
+                    "has {additions} required terms of node affinities for each of the {alternatives} `nodeSelectorTerms` of the runtime; that is {entries} entries, and an API server needs very long to write more than {most}; the last one is of {}: leave some out",
+                    (self.who)(owner)
+                );
+                self.problem(place, message);
+            }
         }
     }
 

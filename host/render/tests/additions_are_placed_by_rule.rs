@@ -346,19 +346,22 @@ fn what_no_pod_may_be_is_refused_with_both_names() {
         "{both}"
     );
 
-    let host_port = |name: &'static str, in_: &'static str, host_port: u16| {
+    let host_port_at = |name: &'static str, in_: &'static str, host_port: u16, address: &str| {
+        let address = (!address.is_empty()).then(|| address.to_owned());
         let claim = format!("pod-sets[*].containers[{in_}].ports[*]");
         plugin(name, &[("writes", &claim)], move |call| {
             let port = Port {
                 number: 9000,
                 protocol: "TCP".to_owned(),
                 host_port: Some(host_port),
+                host_ip: address.clone(),
                 ..Port::default()
             };
             let container = container(call, in_)?;
             call.container_put_port(container, &port)
         })
     };
+    let host_port = |name, in_, port| host_port_at(name, in_, port, "");
     let both = refusal(&[host_port("aa", "node", 9000), host_port("bb", "side", 9000)]);
     assert!(
         both.contains("host port 9000/TCP")
@@ -368,6 +371,30 @@ fn what_no_pod_may_be_is_refused_with_both_names() {
     );
     let apart = [host_port("aa", "node", 9000), host_port("bb", "side", 9001)];
     render(&apart).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    // No address is every address, as is one that stands for all.
+    for (one, other, meet) in [
+        ("0.0.0.0", "", true),
+        ("", "10.0.0.1", true),
+        ("10.0.0.1", "::", true),
+        ("0.0.0.0", "fd00::1", true),
+        ("fd00::1", "fd00:0::1", true),
+        ("10.0.0.1", "10.0.0.2", false),
+    ] {
+        let plugins = [
+            host_port_at("aa", "node", 80, one),
+            host_port_at("bb", "side", 80, other),
+        ];
+        let problems = render(&plugins)
+            .err()
+            .map(|problems| problems[0].to_string());
+        let clash = problems.as_deref().is_some_and(|problem| {
+            problem.contains("host port 80/TCP")
+                && problem.contains("plugin aa")
+                && problem.contains("plugin bb")
+        });
+        assert_eq!(clash, meet, "{one:?} {other:?}: {problems:?}");
+        assert_eq!(problems.is_some(), meet);
+    }
 
     let create = |name: &'static str, claim: &'static str| {
         plugin(name, &[("creates", claim)], move |call| {

@@ -136,6 +136,72 @@ fn a_required_node_affinity_is_narrowed_in_every_alternative() {
 }
 
 #[test]
+fn a_required_node_affinity_without_alternatives_refuses_what_has_no_place_in_it() {
+    for affinity in [
+        required(&json!([])),
+        required(&json!(null)),
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),
+    ] {
+        let plugins = [narrowing("p", &[("second", "y"), ("first", "x")])];
+        let problems = render(&plugins, &json!({"affinity": affinity})).unwrap_err();
+        assert_eq!(
+            problems,
+            [
+                "pod-sets[node].affinity-terms[first]: the plugin p 1.0.0 (native) requires something of nodes, and the runtime's required node affinity has no `nodeSelectorTerms`, which matches no node: give it a term, or leave it out of the runtime"
+            ],
+            "{affinity}"
+        );
+        // What the runtime's author alone wrote is the API server's affair.
+        render(&[], &json!({"affinity": affinity})).unwrap();
+    }
+}
+
+/// As many copies as alternatives times terms would take gigabytes before what is written is counted.
+#[test]
+fn what_is_added_to_every_alternative_is_counted_before_it_is_copied() {
+    let narrowing = |terms: usize, requirements: usize| {
+        plugin("p", move |call, set| {
+            let term = json!({"matchExpressions": vec![expression("x"); requirements]}).to_string();
+            (0..terms).try_for_each(|at| {
+                call.pod_set_add_affinity_term(
+                    set,
+                    &format!("t{at}"),
+                    "nodeAffinity/required",
+                    &term,
+                )
+            })
+        })
+    };
+    let alternatives = |count: usize| {
+        let terms = json!(vec![json!({"matchExpressions": [expression("a")]}); count]);
+        json!({"affinity": required(&terms)})
+    };
+    for (terms, requirements, count, told) in [
+        (
+            3_000,
+            1,
+            1_000,
+            "has 3000 required terms of node affinities for each of the 1000 `nodeSelectorTerms` of the runtime; that is 3001 entries, ",
+        ),
+        (
+            10,
+            100,
+            100,
+            "that is 301000 entries, and an API server needs very long to write more than 50000",
+        ),
+    ] {
+        let problems = render(&[narrowing(terms, requirements)], &alternatives(count)).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let start = "pod-sets[node].affinity-terms: has ";
+        assert!(
+            problems[0].starts_with(start) && problems[0].contains(told),
+            "{problems:?}"
+        );
+    }
+    render(&[narrowing(10, 10)], &alternatives(10)).unwrap();
+}
+
+#[test]
 fn additions_stand_behind_what_the_runtime_has_sorted_by_id() {
     let mut second = plugin("b", |call, set| {
         call.pod_set_add_toleration(set, "a-tail", r#"{"key": "tail", "operator": "Exists"}"#)?;
@@ -268,6 +334,26 @@ fn a_raw_member_is_replaced_in_its_place_and_taken_out_by_null() {
         assert_eq!(rows.len(), 1, "{path}: {rows:?}");
         rows[0].clone()
     };
+    // With its last member an object goes, unless it was empty before or another member comes.
+    let raw = plugin("p", |call, set| {
+        call.pod_set_set_raw(set, "securityContext/runAsUser", "null")?;
+        call.pod_set_set_raw(set, "dnsConfig/options", "null")?;
+        call.pod_set_set_raw(set, "dnsConfig/nameservers", r#"["9.9.9.9"]"#)
+    });
+    let old = json!({
+        "securityContext": {"runAsUser": 7}, "dnsConfig": {"options": []}, "hostNetwork": true,
+    });
+    let pod = pod_spec(&render(&[raw], &old).unwrap()).clone();
+    assert_eq!(pod.get("securityContext"), None);
+    assert_eq!(pod["dnsConfig"], json!({"nameservers": ["9.9.9.9"]}));
+    let first = pod.as_object().unwrap().keys().next();
+    assert_eq!(first.map(|name| &**name), Some("dnsConfig"));
+    let raw = plugin("p", |call, set| {
+        call.pod_set_set_raw(set, "securityContext/runAsUser", "7")?;
+        call.pod_set_set_raw(set, "securityContext/runAsUser", "null")
+    });
+    let empty = render(&[raw], &json!({"securityContext": {}})).unwrap();
+    assert_eq!(pod_spec(&empty)["securityContext"], json!({}));
     let grace = row("pod-sets[node].raw[terminationGracePeriodSeconds]");
     assert_eq!(
         (&grace.steps[0].from, &grace.steps[0].to),

@@ -195,7 +195,7 @@ impl Record {
     pub fn template_member(&self, scope: PlaceScope, member: &str) -> Option<&Value> {
         let object = match scope {
             PlaceScope::Job => None,
-            PlaceScope::PodSet(at) => self.template_pod(at),
+            PlaceScope::PodSet(at) => self.pod_template(at)?.get("spec"),
             PlaceScope::Container(id) => self.template_container(id),
         };
         let mut names = member.split('/');
@@ -221,13 +221,15 @@ impl Record {
         }
     }
 
-    fn template_pod(&self, at: u32) -> Option<&Value> {
+    /// The pod template of a pod set, as the JobSet's template has it.
+    #[must_use]
+    pub fn pod_template(&self, at: u32) -> Option<&Value> {
         let job = self
             .template
             .as_ref()?
             .get("replicatedJobs")?
             .get(at as usize)?;
-        job.pointer("/template/spec/template/spec")
+        job.pointer("/template/spec/template")
     }
 
     fn template_container(&self, id: super::ContainerId) -> Option<&Value> {
@@ -236,10 +238,8 @@ impl Record {
             Field::InitContainers => "initContainers",
             _ => "containers",
         };
-        let items = self
-            .template_pod(container.pod_set)?
-            .get(list)?
-            .as_array()?;
+        let pod = self.pod_template(container.pod_set)?.get("spec")?;
+        let items = pod.get(list)?.as_array()?;
         items
             .iter()
             .find(|item| item.get("name").and_then(Value::as_str) == Some(&container.name))

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, Held, Object, SecretType, SecretValue},
-    record::{Change, ContainerId, Entries, Field, PlaceScope, Record},
+    record::{Change, ContainerId, Entries, Entry, Field, PlaceScope, Record},
 };
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
@@ -270,14 +270,29 @@ fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {
     });
 }
 
-/// Members by their names, which are one or two levels down. Null takes one out.
+/// Members by their names, which are one or two levels down. Null takes one out, and with the last one the object that held it.
 fn write_members(json: &mut Value, keys: &[&str], entries: &Entries) {
-    for entry in entries.iter() {
-        let member: Vec<&str> = keys.iter().copied().chain(entry.key.split('/')).collect();
-        edit_at(json, &member, |slot| {
-            *slot = entry.datum.to_json().unwrap_or_default()
+    let value = |entry: &Entry| entry.datum.to_json().unwrap_or_default();
+    // What is set comes first, so that an object that gets new members stays in its place.
+    let (gone, set): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| value(entry).is_null());
+    for entry in set.into_iter().chain(gone) {
+        let member: Vec<&str> = entry.key.split('/').collect();
+        let Some((name, above)) = member.split_last() else {
+            continue;
+        };
+        let above: Vec<&str> = keys.iter().chain(above).copied().collect();
+        edit_at(json, &above, |object| {
+            let was_empty = is_empty(object);
+            edit_at(object, &[*name], |slot| *slot = value(entry));
+            if is_empty(object) && !was_empty && entry.key.contains('/') {
+                *object = Value::Null;
+            }
         });
     }
+}
+
+fn is_empty(object: &Value) -> bool {
+    object.as_object().is_some_and(Map::is_empty)
 }
 
 fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys) {
