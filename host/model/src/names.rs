@@ -107,6 +107,12 @@ pub fn is_label_value(text: &str) -> bool {
         && is_outer(bytes.last())
 }
 
+/// Whether the text is the name of an env var, as a pod takes it.
+#[must_use]
+pub fn is_env_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
+}
+
 /// What is wrong where [`is_api_version`] or [`is_kind`] says no.
 pub(crate) const NO_KIND: &str =
     "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`";

@@ -32,6 +32,7 @@ fn what_the_default_does_not_name_needs_a_grant() {
     for field in Field::ALL {
         let path = match field {
             Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
+            Field::Ports => format!("{}{field}[80/TCP]", scope(*field)),
             field if field.is_keyed() => format!("{}{field}[k]", scope(*field)),
             field => format!("{}{field}", scope(*field)),
         };
@@ -210,7 +211,6 @@ fn lookups_beyond_a_config_map_by_its_name_need_a_grant() {
         ("lookups[v1/ConfigMap/a*]", false),
         ("lookups[\"v1/ConfigMap/*\"]", false),
         ("lookups[v1/ConfigMap/#]", false),
-        ("lookups[v1/ConfigMap/]", false),
         ("lookups[$config./key]", false),
         ("lookups[*]", false),
         ("lookups[v1/Node/gpu-1]", false),

@@ -269,6 +269,189 @@ fn what_switches_a_plugin_on_reads_back() {
     }
 }
 
+#[test]
+fn a_claim_that_can_match_nothing_is_refused_with_its_place() {
+    for (list, path, problem) in [
+        (
+            "reads",
+            "pod-sets[*].containers[@base]",
+            "`@base` stands for containers before a field",
+        ),
+        (
+            "creates",
+            "pod-sets[*].init-containers[@base]",
+            "`@base` stands for containers before a field",
+        ),
+        (
+            "reads",
+            "pod-sets[*].containers[@base*]",
+            "no container has a name that begins with `@base`",
+        ),
+        (
+            "creates",
+            "pod-sets[*].containers[A_B]",
+            "no container has the name `A_B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[A_B].image",
+            "no container has the name `A_B`",
+        ),
+        (
+            "reads",
+            "pod-sets[A_B].count",
+            "no pod set has the name `A_B`",
+        ),
+        (
+            "reads",
+            "pod-sets[a.*].count",
+            "no pod set has a name that begins with `a.`",
+        ),
+        ("reads", "pod-sets[@-a].count", "no ancestor is `-a`"),
+        (
+            "writes",
+            "pod-sets[*].volumes[A_B]",
+            "no volume has the name `A_B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].tolerations[A_B]",
+            "no toleration has the name `A_B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].affinity-terms[A_B]",
+            "no affinity term has the name `A_B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].resource-claims[A_B]",
+            "no resource claim has the name `A_B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].scheduling-gates[///]",
+            "no scheduling gate has the name `///`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].scheduling-gates[a/b/*]",
+            "no scheduling gate has a name that begins with `a/b/`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].dns-searches[UPPER CASE]",
+            "no search domain has the name `UPPER CASE`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].env[A=B]",
+            "no env var has the name `A=B`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[29500]",
+            "no port is `29500`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[70000/TCP]",
+            "no port is `70000/TCP`",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[http*]",
+            "no port is `http`",
+        ),
+        ("reads", "job[trainer]", "`trainer` is not a JSON pointer"),
+        ("reads", "job[/a~b]", "`/a~b` is not a JSON pointer"),
+        ("reads", "job[#]", "is read by pointer"),
+        ("reads", "lookups[#]", "`lookups[VERSION/KIND/#]`"),
+        (
+            "reads",
+            "lookups[v1/ConfigMap/a/b]",
+            "name version, kind and an object",
+        ),
+        (
+            "reads",
+            "lookups[v1/ConfigMap/]",
+            "the name is no object's name",
+        ),
+        (
+            "reads",
+            "lookups[v1/ConfigMap]",
+            "name version, kind and an object",
+        ),
+        (
+            "reads",
+            "lookups[a/b/c/Kind/x*]",
+            "name version, kind and an object",
+        ),
+        ("reads", "lookups[v1/CONFIGMAP/x]", "the kind is none"),
+        ("reads", "lookups[v1/Secret/x]", "Secrets are never given"),
+        ("reads", "lookups[v1/Secret/*]", "Secrets are never given"),
+        ("reads", "lookups[v1/SECRET/x*]", "Secrets are never given"),
+        (
+            "reads",
+            "lookups[v1/ConfigMap/a-runtime-snapshot]",
+            "runtime snapshots of TrainJobs are never given",
+        ),
+        ("writes", "objects[v1/Secret/]", "begins with `-`"),
+        (
+            "writes",
+            "objects[v1/ConfigMap/-A_B]",
+            "no object's name has `-A_B`",
+        ),
+        (
+            "writes",
+            "objects[v1/ConfigMap/-A*]",
+            "no object's name has `-A`",
+        ),
+    ] {
+        // A grant makes nothing possible.
+        let error = common::load(&[(list, path)], &["lookups[*]", path]).unwrap_err();
+        let place = format!("in `claims.{list}`: ");
+        let PluginError::Claims { errors, .. } = &error else {
+            panic!("{path}: {error}")
+        };
+        assert_eq!(errors.len(), 1, "{path}: {error}");
+        let told = errors[0].to_string();
+        assert!(
+            told.contains(&place) && told.contains(problem),
+            "{path}: {told}"
+        );
+    }
+    for (list, path) in [
+        ("creates", "pod-sets[node].containers[$job]"),
+        ("creates", "pod-sets[@a.b_C].containers[a-*]"),
+        ("reads", "pod-sets[node-*].containers[@base].env[#]"),
+        ("writes", "pod-sets[*].scheduling-gates[example.com/*]"),
+        ("writes", "pod-sets[*].dns-searches[team.svc.*]"),
+        ("writes", "pod-sets[*].dns-searches[team.svc.]"),
+        ("writes", "pod-sets[*].containers[*].env[a.b-C*]"),
+        ("writes", "pod-sets[*].containers[*].ports[29*]"),
+        ("writes", "pod-sets[*].containers[*].ports[29500/*]"),
+        ("reads", "job[\"\"]"),
+        ("reads", "job[/trainer/*]"),
+        ("reads", "job[/a~*]"),
+        ("reads", "lookups[v1/*]"),
+        ("reads", "lookups[apps/v1/Depl*]"),
+        ("reads", "lookups[v1/ConfigMap/*]"),
+        ("reads", "lookups[\"v1/ConfigMap/*\"]"),
+        ("reads", "lookups[v1/ConfigMap/#]"),
+        (
+            "reads",
+            "lookups[rbac.authorization.k8s.io/v1/Role/system:a]",
+        ),
+        ("writes", "objects[v1/ConfigMap/*]"),
+        ("writes", "objects[v1/ConfigMap/-]"),
+        ("writes", "objects[v1/ConfigMap/-a.*]"),
+    ] {
+        common::load(&[(list, path)], &["lookups[*]", path])
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+}
+
 fn configured(schema: Value) -> Plugin {
     let manifest = with(
         manifest("p", &[]),

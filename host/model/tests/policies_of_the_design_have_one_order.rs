@@ -109,6 +109,15 @@ fn each_policy_has_one_manifest() {
     }
 }
 
+#[test]
+fn each_plugin_of_the_tests_has_claims_that_can_match() {
+    let all = manifests("tests/plugins", |folder| folder.join("manifest.json"));
+    assert!(all.len() > 5, "{all:?}");
+    for (_, file) in all {
+        plugin(&whole(&fs::read_to_string(file).unwrap()));
+    }
+}
+
 /// One machine learning policy with one gang policy or none, and what is beside both; and their order.
 fn combinations() -> Vec<Vec<&'static str>> {
     let gangs = [None, Some("coscheduling"), Some("volcano")];

@@ -141,6 +141,7 @@ fn what_has_a_method_is_named_with_it() {
         ("dnsConfig/searches", "`pod-set.add-dns-search`"),
         ("securityContext", "`securityContext/NAME`"),
         ("dnsConfig", "`dnsConfig/NAME`"),
+        ("fsGroup", "name it `securityContext/fsGroup`"),
         ("hostname", "the Job controller sets it"),
         ("subdomain", "JobSet sets it"),
         ("priority", "`pod-set.set-priority-class`"),
@@ -193,6 +194,14 @@ fn a_claim_that_can_mean_no_member_is_refused_when_the_manifest_is_checked() {
         ("pod-sets[*].raw[containers]", "`pod-set.container`"),
         ("pod-sets[*].raw[securityContext]", "`securityContext/NAME`"),
         ("pod-sets[*].raw[serviceAccount]", "`serviceAccountName`"),
+        (
+            "pod-sets[*].raw[fsGroup]",
+            "name it `securityContext/fsGroup`",
+        ),
+        (
+            "pod-sets[*].containers[*].raw[privileged]",
+            "name it `securityContext/privileged`",
+        ),
         (
             "pod-sets[*].raw[securityContext/fsGroup]",
             "`pod-set.set-fs-group`",

@@ -7,10 +7,7 @@ use crate::{
     claims::Touch,
     contract::handle,
     lookup::{Asker, LookupAnswer, LookupKey},
-    names::{NO_KIND, is_api_version, is_kind},
-    object::DataKind,
     record::Field,
-    reserved::is_runtime_snapshot,
 };
 
 impl Call {
@@ -18,26 +15,8 @@ impl Call {
     pub(super) fn answer(&mut self, key: LookupKey) -> Result<LookupAnswer, Fault> {
         let claim_key = key.claim_key();
         self.meter.text(&claim_key)?;
-        let (LookupKey::Object {
-            api_version, kind, ..
-        }
-        | LookupKey::All { api_version, kind }
-        | LookupKey::Served { api_version, kind }) = &key;
-        if !is_api_version(api_version) || !is_kind(kind) {
-            return wrong(NO_KIND);
-        }
-        if let LookupKey::Object { name, .. } = &key
-            && !is_object_name(name)
-        {
-            return wrong("the name is no object's name");
-        }
-        if DataKind::of(api_version, kind) == Some(DataKind::Secret) {
-            return wrong("Secrets are never given to a plugin");
-        }
-        if let LookupKey::Object { name, .. } = &key
-            && is_runtime_snapshot(api_version, kind, name)
-        {
-            return wrong("runtime snapshots of TrainJobs are never given to a plugin");
+        if let Some(problem) = key.problem() {
+            return wrong(problem);
         }
         if !self.may_look_up(&claim_key, &key) {
             return Err(match key {
@@ -134,13 +113,4 @@ impl Call {
         })?;
         Ok(matches!(answer, LookupAnswer::Served(true)))
     }
-}
-
-/// What the API server takes as a segment of a path; `*` and `#` mean other things in a claim.
-fn is_object_name(text: &str) -> bool {
-    (1..=253).contains(&text.len())
-        && !matches!(text, "." | "..")
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b'%' | b'*' | b'#'))
 }

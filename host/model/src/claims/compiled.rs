@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{ClaimPath, Claims, Key, Scope, Touch};
+use super::{ClaimPath, Claims, Key, Scope, Touch, possible::possible};
 use crate::{
-    object::{DataKind, ObjectKind, ObjectKindError},
+    object::DataKind,
     record::{Field, Permission},
-    reserved::reserved,
 };
 
 /// The most claims that a plugin may declare: one bit each.
@@ -159,82 +158,6 @@ impl Compiled {
         };
         self.by_field.get(&field).copied().unwrap_or(0) & by_touch
     }
-}
-
-/// Whether any plugin could have the claim.
-fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
-    let refuse = |problem: String| {
-        Err(ClaimError::Impossible {
-            path: path.to_string(),
-            list: touch.list(),
-            problem,
-        })
-    };
-    let key_set = path.key == Some(Key::Set);
-    match touch {
-        Touch::Read if path.field == Field::Objects => refuse("objects are emitted, not read".to_owned()),
-        Touch::Read if path.field == Field::Placement => refuse("wishes for a place are not read".to_owned()),
-        Touch::Create if !path.field.holds_containers() => {
-            refuse("only containers and init containers are created; volumes and the rest stand in `writes`".to_owned())
-        }
-        Touch::Write if path.field.holds_containers() => refuse("containers stand in `creates`".to_owned()),
-        Touch::Create | Touch::Write if key_set => refuse("the set of keys can't be written".to_owned()),
-        Touch::Write if path.field.permission() == Permission::Host => {
-            refuse("it is the host's; no plugin writes it".to_owned())
-        }
-        Touch::Write if path.field == Field::Objects => possible_object(path).or_else(refuse),
-        Touch::Read | Touch::Write if path.field.is_raw() => possible_member(path).map_or(Ok(()), refuse),
-        _ => Ok(()),
-    }
-}
-
-/// What is wrong with a claim on raw members: it can mean none.
-fn possible_member(path: &ClaimPath) -> Option<String> {
-    match path.key.as_ref()? {
-        Key::Literal(member) => path.field.raw_member_problem(member),
-        Key::Prefix(prefix) => path.field.raw_prefix_problem(prefix),
-        Key::Set => Some("raw members are read one by one".to_owned()),
-        Key::Any | Key::Variable(_) | Key::Base => None,
-    }
-}
-
-/// What a claim on objects has to say.
-const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
-
-/// Whether any plugin could emit the objects.
-fn possible_object(path: &ClaimPath) -> Result<(), String> {
-    let text = match &path.key {
-        Some(Key::Literal(text) | Key::Prefix(text)) => &**text,
-        _ => {
-            return Err(NO_OBJECT.to_owned());
-        }
-    };
-    let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
-        return Err(NO_OBJECT.to_owned());
-    };
-    let (api_version, kind) = version_and_kind
-        .rsplit_once('/')
-        .unwrap_or(("", version_and_kind));
-    match ObjectKind::new(api_version, kind) {
-        Ok(_) => {}
-        Err(ObjectKindError::Powerful) => {
-            return Err(format!("no plugin emits a {kind}, whatever is granted"));
-        }
-        Err(ObjectKindError::ClusterScoped) => {
-            return Err(format!(
-                "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
-            ));
-        }
-        Err(ObjectKindError::Malformed) => return Err(NO_OBJECT.to_owned()),
-    }
-    if !suffix.is_empty() && !suffix.starts_with('-') {
-        return Err("the suffix after the TrainJob's name begins with `-`".to_owned());
-    }
-    // A prefix may end so and still mean names that do not: those that do are refused when they are emitted.
-    if let (Some(Key::Literal(_)), Some(reserved)) = (&path.key, reserved(suffix)) {
-        return Err(format!("{reserved}; choose another suffix"));
-    }
-    Ok(())
 }
 
 /// How far the grants allow a claim.

@@ -4,6 +4,7 @@ mod access;
 mod compiled;
 mod overlap;
 mod path;
+mod possible;
 
 use std::fmt;
 

@@ -14,7 +14,12 @@ use serde_json::Value;
 use self::kept::Held;
 pub use self::kept::Reads;
 pub(crate) use self::kept::is_known;
-use crate::{job::Job, reserved::is_runtime_snapshot};
+use crate::{
+    job::Job,
+    names::{NO_KIND, is_api_version, is_kind},
+    object::DataKind,
+    reserved::is_runtime_snapshot,
+};
 
 /// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,6 +64,58 @@ impl LookupKey {
             Self::Served { api_version, kind } => format!("{api_version}/{kind}/#"),
         }
     }
+
+    /// What the key of a claim asks for; `None` if it does not have a version, a kind and what follows them.
+    pub(crate) fn claimed(claim_key: &str) -> Option<Self> {
+        let (version_and_kind, name) = claim_key.rsplit_once('/')?;
+        let (api_version, kind) = version_and_kind.rsplit_once('/')?;
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        // So a group is not read as a version, and a version as a kind.
+        (is_api_version(&api_version) && is_kind(&kind)).then(|| match name {
+            "*" => Self::All { api_version, kind },
+            "#" => Self::Served { api_version, kind },
+            name => Self::Object {
+                api_version,
+                kind,
+                name: name.to_owned(),
+            },
+        })
+    }
+
+    /// Why no plugin is given what it asks for, whatever is claimed and granted.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let (Self::Object {
+            api_version, kind, ..
+        }
+        | Self::All { api_version, kind }
+        | Self::Served { api_version, kind }) = self;
+        if !is_api_version(api_version) || !is_kind(kind) {
+            return Some(NO_KIND);
+        }
+        if DataKind::meant(api_version, kind) == Some(DataKind::Secret) {
+            return Some("Secrets are never given to a plugin");
+        }
+        if DataKind::is_misspelled(api_version, kind) {
+            return Some(NO_KIND);
+        }
+        let Self::Object { name, .. } = self else {
+            return None;
+        };
+        if !is_object_name(name) {
+            return Some("the name is no object's name");
+        }
+        is_runtime_snapshot(api_version, kind, name)
+            .then_some("runtime snapshots of TrainJobs are never given to a plugin")
+    }
+}
+
+/// What the API server takes as a segment of a path; `*` and `#` mean other things in a claim.
+fn is_object_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && !matches!(text, "." | "..")
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b'%' | b'*' | b'#'))
 }
 
 impl fmt::Display for LookupKey {

@@ -6,7 +6,10 @@ use semver::Version;
 use thiserror::Error;
 
 use super::{Manifest, ReservedEnv, When};
-use crate::{names::is_dns_label, text::clean};
+use crate::{
+    names::{is_dns_label, is_env_name},
+    text::clean,
+};
 
 /// The longest version, in characters.
 const MAX_VERSION: usize = 64;
@@ -127,8 +130,4 @@ fn names_problem(names: &[String], of: &str, is_name: impl Fn(&str) -> bool) -> 
         "has `{}`, which is not the name of {of}",
         clean(wrong)
     ))
-}
-
-fn is_env_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 253 && name.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
 }

@@ -7,11 +7,50 @@ use serde_json::Value;
 
 use super::{Field, Level, PlaceScope, Record};
 
-/// Objects whose members count one by one, as `securityContext/runAsUser`.
-const OPENED: [(Level, &str); 3] = [
-    (Level::PodSet, "securityContext"),
-    (Level::PodSet, "dnsConfig"),
-    (Level::Container, "securityContext"),
+/// Objects whose members count one by one, as `securityContext/runAsUser`; each with those that one may look for outside of it.
+const OPENED: [(Level, &str, &[&str]); 3] = [
+    (
+        Level::PodSet,
+        "securityContext",
+        &[
+            "appArmorProfile",
+            "fsGroup",
+            "fsGroupChangePolicy",
+            "runAsGroup",
+            "runAsNonRoot",
+            "runAsUser",
+            "seLinuxChangePolicy",
+            "seLinuxOptions",
+            "seccompProfile",
+            "supplementalGroups",
+            "supplementalGroupsPolicy",
+            "sysctls",
+            "windowsOptions",
+        ],
+    ),
+    (
+        Level::PodSet,
+        "dnsConfig",
+        &["nameservers", "options", "searches"],
+    ),
+    (
+        Level::Container,
+        "securityContext",
+        &[
+            "allowPrivilegeEscalation",
+            "appArmorProfile",
+            "capabilities",
+            "privileged",
+            "procMount",
+            "readOnlyRootFilesystem",
+            "runAsGroup",
+            "runAsNonRoot",
+            "runAsUser",
+            "seLinuxOptions",
+            "seccompProfile",
+            "windowsOptions",
+        ],
+    ),
 ];
 
 /// Members that are not raw, each with the way to it.
@@ -157,10 +196,16 @@ impl Field {
         {
             return Some(format!("`{member}` is not a raw member: {way}"));
         }
-        let is_opened = |name: &str| OPENED.contains(&(level, name));
+        let opened = || OPENED.iter().filter(|(at, ..)| *at == level);
+        let is_opened = |name: &str| opened().any(|(_, object, _)| *object == name);
         if is_opened(member) {
             return Some(format!(
                 "`{member}` is read and set member by member, as `{member}/NAME`"
+            ));
+        }
+        if let Some((_, object, _)) = opened().find(|(.., names)| names.contains(&member)) {
+            return Some(format!(
+                "`{member}` stands in `{object}`; name it `{object}/{member}`"
             ));
         }
         let is_name =
@@ -180,7 +225,10 @@ impl Field {
     /// What is wrong with what the names of raw members begin with: nothing where some member may begin so.
     pub(crate) fn raw_prefix_problem(self, prefix: &str) -> Option<String> {
         let is_possible = match prefix.split_once('/') {
-            Some((object, "")) => OPENED.contains(&(self.level(), object)),
+            Some((object, "")) => {
+                let mut opened = OPENED.iter();
+                opened.any(|(at, name, _)| (*at, *name) == (self.level(), object))
+            }
             // One more letter makes a name that nothing keeps for itself.
             _ => self.raw_member_problem(&format!("{prefix}x")).is_none(),
         };

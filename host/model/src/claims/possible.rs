@@ -1,0 +1,257 @@
+//! Whether any plugin could have a claim: one that can match nothing is a mistake, which its author hears of when the manifest is
+//! checked.
+
+use super::{ClaimError, ClaimPath, Key, PodSets, Scope, Touch};
+use crate::{
+    lookup::LookupKey,
+    names::{is_dns_label, is_dns_subdomain, is_env_name, is_label_value, is_qualified_name},
+    object::{ObjectKind, ObjectKindError},
+    record::{Field, Permission},
+    reserved::reserved,
+};
+
+/// Whether any plugin could have the claim.
+pub(super) fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
+    let problem = touch_problem(touch, path)
+        .or_else(|| scope_problem(&path.scope))
+        .or_else(|| key_problem(path.field, path.key.as_ref()?));
+    match problem {
+        None => Ok(()),
+        Some(problem) => Err(ClaimError::Impossible {
+            path: path.to_string(),
+            list: touch.list(),
+            problem,
+        }),
+    }
+}
+
+/// What is wrong with touching a field so.
+fn touch_problem(touch: Touch, path: &ClaimPath) -> Option<String> {
+    let is_set = path.key == Some(Key::Set);
+    let problem = match (touch, path.field) {
+        (Touch::Read, Field::Objects) => "objects are emitted, not read",
+        (Touch::Read, Field::Placement) => "wishes for a place are not read",
+        (Touch::Create, field) if !field.holds_containers() => {
+            "only containers and init containers are created; volumes and the rest stand in `writes`"
+        }
+        (Touch::Write, field) if field.holds_containers() => "containers stand in `creates`",
+        (Touch::Create | Touch::Write, _) if is_set => "the set of keys can't be written",
+        (Touch::Write, field) if field.permission() == Permission::Host => {
+            "it is the host's; no plugin writes it"
+        }
+        (Touch::Read, field) if is_set && field.is_raw() => "raw members are read one by one",
+        (Touch::Read, Field::JobSpec) if is_set => "the TrainJob's spec is read by pointer",
+        (Touch::Read, Field::Lookups) if is_set => {
+            "whether a kind is served is `lookups[VERSION/KIND/#]`"
+        }
+        _ => return None,
+    };
+    Some(problem.to_owned())
+}
+
+/// What is wrong with the names of pod sets and containers.
+fn scope_problem(scope: &Scope) -> Option<String> {
+    match scope {
+        Scope::Job => None,
+        Scope::PodSet(pod_sets) => pod_sets_problem(pod_sets),
+        Scope::Container { pod_sets, name, .. } => {
+            pod_sets_problem(pod_sets).or_else(|| Names::CONTAINER.problem(name))
+        }
+    }
+}
+
+fn pod_sets_problem(pod_sets: &PodSets) -> Option<String> {
+    match pod_sets {
+        PodSets::Named(key) => Names::POD_SET.problem(key),
+        PodSets::Ancestor(label) => (!is_label_value(label))
+            .then(|| format!("no ancestor is `{label}`, which is not the value of a label")),
+    }
+}
+
+/// What is wrong with the key of a field.
+fn key_problem(field: Field, key: &Key) -> Option<String> {
+    match field {
+        Field::Containers | Field::InitContainers if matches!(key, Key::Literal(name) if **name == *"@base") => {
+            Some("`@base` stands for containers before a field of theirs alone, as `containers[@base].image`".to_owned())
+        }
+        Field::Objects => object_problem(key),
+        Field::Lookups => lookup_problem(key),
+        Field::JobSpec => pointer_problem(key),
+        Field::Ports => port_problem(key),
+        Field::PodRaw | Field::ContainerRaw => match key {
+            Key::Literal(member) => field.raw_member_problem(member),
+            Key::Prefix(prefix) => field.raw_prefix_problem(prefix),
+            _ => None,
+        },
+        _ => Names::of(field)?.problem(key),
+    }
+}
+
+/// The names that keys of a field are.
+struct Names {
+    /// What has such a name.
+    of: &'static str,
+    /// What the name must be.
+    form: &'static str,
+    is_name: fn(&str) -> bool,
+}
+
+impl Names {
+    const POD_SET: Self = Self::labels("pod set");
+    const CONTAINER: Self = Self::labels("container");
+
+    const fn labels(of: &'static str) -> Self {
+        Self {
+            of,
+            form: "a DNS label: at most 63 of a-z, 0-9 and `-`",
+            is_name: is_dns_label,
+        }
+    }
+
+    const fn of(field: Field) -> Option<Self> {
+        Some(match field {
+            Field::Containers | Field::InitContainers => Self::CONTAINER,
+            Field::Volumes => Self::labels("volume"),
+            Field::Tolerations => Self::labels("toleration"),
+            Field::AffinityTerms => Self::labels("affinity term"),
+            Field::ResourceClaims | Field::ResourceClaimUses => Self::labels("resource claim"),
+            Field::SchedulingGates => Self {
+                of: "scheduling gate",
+                form: "a qualified name, such as `example.com/quota`",
+                is_name: is_qualified_name,
+            },
+            Field::DnsSearches => Self {
+                of: "search domain",
+                form: "a DNS name, such as `team.svc.cluster.local`",
+                is_name: |name| is_dns_subdomain(name.strip_suffix('.').unwrap_or(name)),
+            },
+            Field::Env => Self {
+                of: "env var",
+                form: "at most 253 printable characters of ASCII without `=`",
+                is_name: is_env_name,
+            },
+            _ => return None,
+        })
+    }
+
+    fn problem(&self, key: &Key) -> Option<String> {
+        let Self { of, form, is_name } = self;
+        match key {
+            Key::Literal(name) if !is_name(name) => {
+                Some(format!("no {of} has the name `{name}`; it must be {form}"))
+            }
+            // What is a whole name, or lacks a character of one.
+            Key::Prefix(prefix) if !is_name(prefix) && !is_name(&format!("{prefix}0")) => Some(
+                format!("no {of} has a name that begins with `{prefix}`; it must be {form}"),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong with a pointer into the TrainJob's spec.
+fn pointer_problem(key: &Key) -> Option<String> {
+    let (text, is_whole) = match key {
+        Key::Literal(text) => (text, true),
+        Key::Prefix(text) => (text, false),
+        _ => return None,
+    };
+    let is_escape = |after: &str| match after.chars().next() {
+        Some(c) => matches!(c, '0' | '1'),
+        None => !is_whole,
+    };
+    let is_pointer =
+        (text.is_empty() || text.starts_with('/')) && text.split('~').skip(1).all(is_escape);
+    (!is_pointer).then(|| {
+        format!("`{text}` is not a JSON pointer (RFC 6901) into the TrainJob's spec, such as `/trainer/args`")
+    })
+}
+
+/// What is wrong with the number and protocol of a port.
+fn port_problem(key: &Key) -> Option<String> {
+    const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+    let is_number =
+        |text: &str| !text.starts_with('0') && text.parse::<u16>().is_ok_and(|number| number > 0);
+    let (text, is_port) = match key {
+        Key::Literal(text) => {
+            let parts = text.split_once('/');
+            let is_port = parts.is_some_and(|(number, protocol)| {
+                is_number(number) && PROTOCOLS.contains(&protocol)
+            });
+            (text, is_port)
+        }
+        Key::Prefix(text) => {
+            let is_begun = |part: &str| PROTOCOLS.iter().any(|it| it.starts_with(part));
+            let is_port = match text.split_once('/') {
+                Some((number, protocol)) => is_number(number) && is_begun(protocol),
+                None => is_number(text),
+            };
+            (text, is_port)
+        }
+        _ => return None,
+    };
+    (!is_port)
+        .then(|| format!("no port is `{text}`; name its number and protocol, such as `29500/TCP`"))
+}
+
+/// What is wrong with a claim on objects of the cluster.
+fn lookup_problem(key: &Key) -> Option<String> {
+    const NO_LOOKUP: &str = "name version, kind and an object, as `lookups[v1/ConfigMap/tracing]`";
+    let (text, is_whole) = match key {
+        Key::Literal(text) => (text, true),
+        Key::Prefix(text) => (text, false),
+        _ => return None,
+    };
+    let problem = match (LookupKey::claimed(text), is_whole) {
+        (Some(asked), true) => asked.problem(),
+        (None, true) => Some(NO_LOOKUP),
+        // Until the kind is whole, nothing is known of it.
+        (Some(_), false) => LookupKey::claimed(&format!("{text}0"))?.problem(),
+        (None, false) => (text.matches('/').count() > 2).then_some(NO_LOOKUP),
+    };
+    problem.map(str::to_owned)
+}
+
+/// What is wrong with a claim on objects that the plugin emits.
+fn object_problem(key: &Key) -> Option<String> {
+    const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
+    let no_object = || Some(NO_OBJECT.to_owned());
+    let (text, is_whole) = match key {
+        Key::Literal(text) => (text, true),
+        Key::Prefix(text) => (text, false),
+        _ => return no_object(),
+    };
+    let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
+        return no_object();
+    };
+    let (api_version, kind) = version_and_kind
+        .rsplit_once('/')
+        .unwrap_or(("", version_and_kind));
+    match ObjectKind::new(api_version, kind) {
+        Ok(_) => {}
+        Err(ObjectKindError::Powerful) => {
+            return Some(format!("no plugin emits a {kind}, whatever is granted"));
+        }
+        Err(ObjectKindError::ClusterScoped) => {
+            return Some(format!(
+                "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
+            ));
+        }
+        Err(ObjectKindError::Malformed) => return no_object(),
+    }
+    if !suffix.starts_with('-') && (is_whole || !suffix.is_empty()) {
+        return Some("the suffix after the TrainJob's name begins with `-`".to_owned());
+    }
+    // A name may go on: with a hash of what the plugin says of the content, or after a prefix.
+    let is_part = [suffix, &format!("{suffix}0"), &format!("{suffix}-0")]
+        .iter()
+        .any(|suffix| is_dns_subdomain(&format!("a{suffix}")));
+    if !is_part {
+        return Some(format!(
+            "no object's name has `{suffix}` after the TrainJob's name; a name is a DNS subdomain"
+        ));
+    }
+    // A prefix may end so and still mean names that do not: those that do are refused when they are emitted.
+    let reserved = is_whole.then(|| reserved(suffix)).flatten()?;
+    Some(format!("{reserved}; choose another suffix"))
+}
