@@ -210,7 +210,8 @@ fn claims(out: &mut String) {
          hold (`#`), or a variable (`$job` is the TrainJob's name, `$config./pointer` a text of the plugin's \
          configuration). A key that holds a bracket, a quote or a blank, or that begins with `$`, `@` or `#`, is quoted: \
          `annotations[\"a]b\"]`. `containers[@base]` means the containers that no plugin added. `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the one of \
-         that name. A claim to write includes reading the same path; what a plugin created it may write.\n\n\
+         that name. A claim to write includes reading the same path; what a plugin created it may write. \
+         A claim that can match nothing, such as `containers[A_B]` or `lookups[v1/Secret/*]`, is refused when the manifest is checked.\n\n\
          A claim to write is allowed by default, or needs a grant of the operator (`grants` in the policy file), or is \
          never allowed. `own` means: by default for what stands on the plugin's own objects and volumes, or on none, \
          and for ports that take none of the machine's; beyond that with a grant. Built-in plugins have what they claim.\n\n\
