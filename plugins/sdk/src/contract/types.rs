@@ -2,6 +2,9 @@
 
 //! Values that more than one interface speaks of.
 //!
+//! Version 1.0.0 has what the policies for Torch, DRA, MPI and Flux need, which run on it, and what those for gangs
+//! need. The first release freezes it: later versions of 1.x add methods and interfaces, and change and remove nothing.
+//!
 //! The records are settled for every policy, those to come included: a field added later would break each plugin that
 //! was built before. Open sets (a protocol, a status, a mode) are strings for the same reason.
 
