@@ -22,7 +22,7 @@ fn entry(api_version: &str, kind: &str, name: &str) -> Value {
 }
 
 /// The lists, and what is said of each. A kind that no plugin claims is passed over.
-fn lists() -> [(Vec<Value>, &'static str); 6] {
+fn lists() -> [(Vec<Value>, &'static str); 7] {
     let map = |name: &str| entry("v1", "ConfigMap", name);
     [
         (
@@ -31,6 +31,10 @@ fn lists() -> [(Vec<Value>, &'static str); 6] {
                 "JobSet",
                 "job-a",
             )],
+            "/JobSet` is not a kind",
+        ),
+        (
+            vec![entry("jobset.x-k8s.io/v1alpha2", "JobSet", "job-a")],
             "/JobSet` is a kind that no plugin emits",
         ),
         (

@@ -332,10 +332,11 @@ fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
 #[test]
 fn a_write_inside_the_claims_but_outside_the_grants_is_refused() {
     // A mount of a volume that is not the plugin's own: `/` of the volume `node`.
-    let body = r#"(call $put_mount (call $node (local.get $ctx))
-        (i32.const 1024) (i32.const 4) (i32.const 1500) (i32.const 1)
-        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
-        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"#;
+    // So many values are passed in memory, where all that is left out is zero.
+    let body = r#"(i32.store (i32.const 2048) (call $node (local.get $ctx)))
+        (i32.store (i32.const 2052) (i32.const 1024)) (i32.store (i32.const 2056) (i32.const 4))
+        (i32.store (i32.const 2060) (i32.const 1500)) (i32.store (i32.const 2064) (i32.const 1))
+        (call $put_mount (i32.const 2048))"#;
     let claims = r#"{"writes":["pod-sets[*].containers[node].mounts[*]"]}"#;
     let loader = loader();
     let policy = loader

@@ -6,8 +6,6 @@ use proptest::prelude::*;
 use trainyard_sdk::{json, names};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn names(text in prop_oneof!["[a-z0-9.A_-]{0,8}", "[a-z0-9-]{60,66}", "[a-z0-9.]{250,256}"]) {
         prop_assert_eq!(names::is_dns_label(&text), trainyard_model::names::is_dns_label(&text));

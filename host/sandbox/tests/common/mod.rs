@@ -157,7 +157,7 @@ pub const PRELUDE: &str = r#"
   (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.image" (func $image (param i32 i32)))
   (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.args" (func $args (param i32 i32)))
   (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.put-env" (func $put_env (param i32 i32 i32 i32 i32)))
-  (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.put-mount" (func $put_mount (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+  (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.put-mount" (func $put_mount (param i32)))
   (import "trainyard:policy/pod-set-info@1.0.0" "[method]container.set-command" (func $set_command (param i32 i32 i32)))
   (import "trainyard:policy/panics@1.0.0" "message" (func $panic (param i32 i32)))
   (import "trainyard:policy/pod-set-info@1.0.0" "[resource-drop]container" (func $drop_container (param i32)))
