@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 
@@ -25,6 +26,9 @@ import (
 
 // unvalidated is the label by which the reference's webhook configuration leaves out a runtime.
 const unvalidated = "trainer.kubeflow.org/webhook-validation"
+
+// pointers are addresses, which the reference prints in some errors in place of what stands there: another one each time.
+var pointers = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
 // clusterScoped are the kinds of Kubernetes' own that inputs may hold and that have no namespace.
 var clusterScoped = sets.New("DeviceClass", "Namespace", "Node", "PriorityClass", "ResourceSlice", "RuntimeClass", "StorageClass")
@@ -80,7 +84,7 @@ func encode(answers ...answer) ([]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		texts = append(texts, string(text))
+		texts = append(texts, pointers.ReplaceAllString(string(text), "0x..."))
 	}
 	sort.Strings(texts)
 	var found []json.RawMessage
