@@ -103,8 +103,13 @@ fn not_served(ctx: &Context, wishes: &[Wish]) -> Result<(), Failure> {
 
 /// Takes out the claims that the TrainJob does without, with their uses.
 fn exclude(ctx: &Context) {
-    for name in wish::excluded(ctx) {
-        let mut found = Wishes::of_runtime(ctx).iter().any(|wish| wish.name == name);
+    let excluded = wish::excluded(ctx);
+    if excluded.is_empty() {
+        return;
+    }
+    let of_runtime = Wishes::of_runtime(ctx).list;
+    for name in excluded {
+        let mut found = of_runtime.iter().any(|wish| wish.name == name);
         for set in ctx.info().pod_sets() {
             if set.resource_claims().iter().any(|claim| claim.name == name) {
                 found = true;

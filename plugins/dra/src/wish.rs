@@ -80,27 +80,24 @@ impl Wishes {
         if let Some(text) = job.annotation(PER_NODE) {
             wishes.add_annotation(ctx, &text, "");
         }
-        if let Some(text) = job.runtime_annotation(PER_NODE) {
-            let mut of_runtime = Self::default();
-            of_runtime.add_annotation(ctx, &text, "runtime.");
-            let (own, excluded) = (&wishes.list, excluded(ctx));
-            let is_new = |wish: &Wish| {
-                !excluded.contains(&wish.name) && own.iter().all(|own| own.name != wish.name)
-            };
-            of_runtime.list.retain(is_new);
-            wishes.list.extend(of_runtime.list);
-            wishes.problems.extend(of_runtime.problems);
-        }
+        let mut of_runtime = Self::of_runtime(ctx);
+        let (own, excluded) = (&wishes.list, excluded(ctx));
+        let is_new = |wish: &Wish| {
+            !excluded.contains(&wish.name) && own.iter().all(|own| own.name != wish.name)
+        };
+        of_runtime.list.retain(is_new);
+        wishes.list.extend(of_runtime.list);
+        wishes.problems.extend(of_runtime.problems);
         wishes
     }
 
     /// Those of the runtime's annotation, without a look at what the TrainJob says of them.
-    pub(crate) fn of_runtime(ctx: &Context) -> Vec<Wish> {
+    pub(crate) fn of_runtime(ctx: &Context) -> Self {
         let mut wishes = Self::default();
         if let Some(text) = ctx.job().runtime_annotation(PER_NODE) {
             wishes.add_annotation(ctx, &text, "runtime.");
         }
-        wishes.list
+        wishes
     }
 
     fn add_annotation(&mut self, ctx: &Context, text: &str, of: &str) {

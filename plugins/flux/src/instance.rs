@@ -2,7 +2,7 @@
 
 use trainyard_sdk::{Container, Context, Failure, PodSet};
 
-use crate::{in_runtime, settings::Settings};
+use crate::settings::Settings;
 
 /// The Flux instance of a TrainJob.
 pub(crate) struct Instance {
@@ -25,7 +25,7 @@ impl Instance {
     /// Reads what the instance is, with all that is wrong with it.
     pub(crate) fn read(ctx: &Context, pod_set: &PodSet, node: &Container) -> (Self, Vec<Failure>) {
         let mut problems = Vec::new();
-        let settings = Settings::read(node, &pod_set.name(), &mut problems);
+        let settings = Settings::read(node, pod_set, &mut problems);
         let accelerators = pod_set.accelerators();
         let (tasks, tasks_because) = match tasks(ctx, pod_set, accelerators) {
             Ok(tasks) => tasks,
@@ -123,7 +123,7 @@ pub(crate) fn unfit(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec<Fa
     if fqdn == Some(true) {
         let message =
             "must not be true: a Flux broker finds its rank by the short name of its host";
-        problems.push(Failure::from(message).at(in_runtime(&name, "setHostnameAsFQDN")));
+        problems.push(Failure::from(message).at(pod_set.path("setHostnameAsFQDN")));
     }
     if base
         .container(crate::INSTALLER)
@@ -133,19 +133,18 @@ pub(crate) fn unfit(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec<Fa
             "the container name `{}` is reserved for the init container that brings Flux",
             crate::INSTALLER
         );
-        problems.push(Failure::from(message).at(in_runtime(
-            &name,
-            &format!("containers[{}].name", crate::INSTALLER),
-        )));
+        problems.push(
+            Failure::from(message)
+                .at(pod_set.path(&format!("containers[{}].name", crate::INSTALLER))),
+        );
     }
     for volume in crate::VOLUMES {
         if base.volume(volume).is_some() {
             let message = format!(
                 "the volume name `{volume}` is reserved for Flux: give the runtime's volume another one"
             );
-            problems.push(
-                Failure::from(message).at(in_runtime(&name, &format!("volumes[{volume}].name"))),
-            );
+            problems
+                .push(Failure::from(message).at(pod_set.path(&format!("volumes[{volume}].name"))));
         }
     }
     problems

@@ -6,7 +6,10 @@ mod files;
 mod instance;
 mod settings;
 
-use trainyard_sdk::{Build, Container, Context, Failure, Mount, PodSet, Transform, json::quoted};
+use trainyard_sdk::{
+    Build, Container, Context, Failure, Mount, PodSet, Transform, json::quoted,
+    paths::REPLICATED_JOBS,
+};
 
 use self::{config::FluxConfig, instance::Instance, settings::Settings};
 
@@ -109,13 +112,8 @@ fn trainer(ctx: &Context) -> Result<(PodSet, Container), Failure> {
     let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));
     found.ok_or_else(|| {
         Failure::from("flux needs a container `node` in a replicated job with the trainer label")
-            .at("spec.template.spec.replicatedJobs")
+            .at(REPLICATED_JOBS)
     })
-}
-
-/// The path of a field of a pod set's pod spec in the runtime.
-fn in_runtime(pod_set: &str, field: &str) -> String {
-    format!("spec.template.spec.replicatedJobs[{pod_set}].template.spec.template.spec.{field}")
 }
 
 /// Has Flux copied from its image to a volume, by the runtime's own init container where it has one.

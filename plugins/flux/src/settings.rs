@@ -1,6 +1,6 @@
 //! What people set by env vars of the node container, as with the reference.
 
-use trainyard_sdk::{Container, Failure};
+use trainyard_sdk::{Container, Failure, PodSet};
 
 /// The image that Flux is copied from.
 const VIEW_IMAGE: &str = "FLUX_VIEW_IMAGE";
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the env vars of the node container, and adds what is wrong with them.
-    pub(crate) fn read(node: &Container, pod_set: &str, problems: &mut Vec<Failure>) -> Self {
+    pub(crate) fn read(node: &Container, pod_set: &PodSet, problems: &mut Vec<Failure>) -> Self {
         let mut read = |name: &str, is_right: fn(&str) -> bool, what: &str| {
             let owner = node.env_owner(name)?;
             let is_train_jobs = owner == "trainjob";
@@ -30,7 +30,7 @@ impl Settings {
             };
             let field = match is_train_jobs {
                 true => format!("spec.trainer.env[{name}]"),
-                false => crate::in_runtime(pod_set, &format!("containers[node].env[{name}]")),
+                false => pod_set.path_in(node, &format!("env[{name}]")),
             };
             problems.push(Failure::from(problem).at(field));
             None

@@ -95,9 +95,7 @@ fn check_command(ctx: &Context, launcher: &Pods) {
     let field = if spec.kind(path).is_some() {
         "spec.trainer.command".to_owned()
     } else {
-        let name = pods::LAUNCHER;
-        let container = format!("template.spec.template.spec.containers[{}]", pods::NODE);
-        format!("spec.template.spec.replicatedJobs[{name}].{container}.command")
+        launcher.set.path_in(&launcher.container, "command")
     };
     let message = "is empty: nothing would start mpirun; write it as `[mpirun, python, train.py]`, or leave it out for the runtime's own";
     ctx.error(message, Some(&field));

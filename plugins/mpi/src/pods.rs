@@ -1,6 +1,6 @@
 //! The pods that take part, and how many processes each of them runs.
 
-use trainyard_sdk::{Container, Context, PodSet};
+use trainyard_sdk::{Container, Context, PodSet, paths::REPLICATED_JOBS};
 
 use crate::config::{Implementation, MpiConfig};
 
@@ -10,8 +10,6 @@ pub(crate) const NODE: &str = "node";
 pub(crate) const LAUNCHER: &str = "launcher";
 /// The ancestor label of the pods that run a TrainJob's command.
 const TRAINER: &str = "trainer";
-/// The replicated jobs of a runtime.
-const JOBS: &str = "spec.template.spec.replicatedJobs";
 /// Where a TrainJob and a runtime give a number of processes.
 const PROCESSES: &str = "spec.trainer.numProcPerNode";
 const RUNTIME_PROCESSES: &str = "spec.mlPolicy.mpi.numProcPerNode";
@@ -66,14 +64,17 @@ impl Members {
             if replicas != 1 && !(is_left_out && replicas == 0) {
                 let message =
                     format!("is {replicas}, and mpi needs 1; set the number of pods by `numNodes`");
-                ctx.error(&message, Some(&format!("{JOBS}[{name}].replicas")));
+                ctx.error(
+                    &message,
+                    Some(&format!("{REPLICATED_JOBS}[{name}].replicas")),
+                );
             }
         }
         let pods = self.launcher.set.count();
         if pods != 1 {
             let message =
                 format!("is {pods}, and mpi needs 1, since mpirun runs in one pod; remove it");
-            let path = format!("{JOBS}[{LAUNCHER}].template.spec.parallelism");
+            let path = format!("{REPLICATED_JOBS}[{LAUNCHER}].template.spec.parallelism");
             ctx.error(&message, Some(&path));
         }
     }
@@ -85,7 +86,7 @@ fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
         let message = format!(
             "mpi needs a replicated job `{name}`, whose container `{NODE}` {what}; add it to the runtime"
         );
-        ctx.error(&message, Some(JOBS));
+        ctx.error(&message, Some(REPLICATED_JOBS));
         return None;
     };
     match set.container(NODE).filter(|container| !container.is_init()) {
@@ -94,8 +95,7 @@ fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
         None if set.ancestor().as_deref() == Some(TRAINER) => None,
         None => {
             let message = format!("mpi needs a container `{NODE}` here, which {what}");
-            let path = format!("{JOBS}[{name}].template.spec.template.spec.containers");
-            ctx.error(&message, Some(&path));
+            ctx.error(&message, Some(&set.path("containers")));
             None
         }
     }

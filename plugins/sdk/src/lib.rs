@@ -42,7 +42,7 @@ pub mod names;
 #[cfg(not(target_family = "wasm"))]
 pub mod native;
 mod parts;
-mod paths;
+pub mod paths;
 mod values;
 
 #[doc(hidden)]

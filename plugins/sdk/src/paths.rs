@@ -2,12 +2,15 @@
 
 use crate::contract::{Container, PodSet};
 
+/// Where a runtime has its replicated jobs.
+pub const REPLICATED_JOBS: &str = "spec.template.spec.replicatedJobs";
+
 impl PodSet {
     /// The path of a field of the pods' spec in the runtime, as `volumes[data]`.
     #[must_use]
     pub fn path(&self, field: &str) -> String {
         let name = self.name();
-        format!("spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.{field}")
+        format!("{REPLICATED_JOBS}[{name}].template.spec.template.spec.{field}")
     }
 
     /// The path of a field of one of the containers in the runtime, as `command`.

@@ -3,7 +3,7 @@
 
 mod config;
 
-use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform};
+use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform, paths::REPLICATED_JOBS};
 
 use self::config::{EnvInjection, Processes, TorchConfig};
 
@@ -28,7 +28,7 @@ impl Transform for Torch {
             return Err(Failure::from(
                 "torch needs a container `node` in a replicated job with the trainer label",
             )
-            .at("spec.template.spec.replicatedJobs"));
+            .at(REPLICATED_JOBS));
         };
         refuse_torchtune(&pod_set, &node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
