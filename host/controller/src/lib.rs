@@ -1,10 +1,12 @@
 //! The path in a cluster: TrainJobs are reconciled into JobSets.
 
+mod annotations;
 mod breaker;
 pub mod client;
 pub mod events;
 mod guard;
 pub mod keys;
+mod kubernetes;
 pub mod lease;
 pub mod metrics;
 mod observe;

@@ -9,7 +9,7 @@ use trainyard_model::record::Field;
 
 use super::Note;
 use super::claimed::{Claimed, Names, Watched};
-use crate::reconcile::kind_of;
+use crate::kubernetes::kind_of;
 
 /// What is done with an object that a plugin emits.
 const EMIT: [&str; 3] = ["create", "get", "patch"];

@@ -11,6 +11,7 @@ use trainyard_render::Problem;
 use super::snapshot::SnapshotError;
 use crate::client::{NoAnswer, is_transient, no_answer, without_content};
 use crate::keys::KeyError;
+use crate::kubernetes::code;
 use crate::threads::NotDone;
 
 /// A JobSet that may take an API server long has more bytes.
@@ -307,28 +308,6 @@ impl From<NotDone> for ReconcileError {
             NotDone::Panicked(words) => Self::Panicked(words),
             NotDone::Abandoned => Self::Abandoned,
         }
-    }
-}
-
-/// The HTTP status of the API server's answer.
-pub(crate) fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
-}
-
-/// Whether the API server has no such object, or no such kind.
-pub(crate) fn is_not_found(error: &kube::Error) -> bool {
-    code(error) == Some(404)
-}
-
-/// The answer, or none where the object is gone.
-pub(crate) fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if is_not_found(&error) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -10,11 +10,9 @@ use trainyard_model::lookup::Lookups;
 use trainyard_model::names::hex;
 use trainyard_model::plan::Planned;
 
+use crate::annotations::INPUTS;
 use crate::plugins::Plugins;
 use crate::watch::TrainJobState;
-
-/// The annotation of a JobSet that waits and has never run.
-pub(crate) const INPUTS: &str = "trainyard.dev/inputs";
 
 /// What all TrainJobs of a controller are rendered from.
 #[derive(Debug)]

@@ -4,15 +4,8 @@ use kube::core::response::{StatusCause, reason};
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
-use super::inputs::INPUTS;
 use super::placement::Entries;
-use super::snapshot::STARTED;
-
-/// The annotation of a suspended JobSet whose Jobs may still have what was taken from the placement of its pods.
-pub(crate) const TAKEN: &str = "trainyard.dev/taken-placement";
-
-/// The annotation of a JobSet in the place of one that was deleted: its snapshot may still say that there is none.
-pub(crate) const RECREATED: &str = "trainyard.dev/recreated";
+use crate::annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED};
 
 /// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. One that somebody else let go does not
 /// say any more that it has never run.
@@ -23,7 +16,7 @@ pub(crate) fn suspension(uid: &str) -> Value {
 /// The patch that places the pods of a suspended JobSet otherwise, and notes what its Jobs have to lose.
 pub(crate) fn relocation(uid: &str, version: &str, jobs: Option<Value>, taken: &Entries) -> Value {
     json!({
-        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {TAKEN: json!(taken).to_string()}},
+        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {REMOVED_PLACEMENT: json!(taken).to_string()}},
         "spec": with_jobs(json!({}), jobs),
     })
 }
@@ -31,7 +24,7 @@ pub(crate) fn relocation(uid: &str, version: &str, jobs: Option<Value>, taken: &
 /// The patch that lets a JobSet go on, with its replicated jobs where their placement changed.
 pub(crate) fn resumption(uid: &str, version: &str, jobs: Option<Value>) -> Value {
     json!({
-        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {TAKEN: null}},
+        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {REMOVED_PLACEMENT: null}},
         "spec": with_jobs(json!({"suspend": false}), jobs),
     })
 }
@@ -49,14 +42,16 @@ pub(crate) fn hold(job_set: &mut Value, taken: &Entries) {
         spec.insert("suspend".to_owned(), json!(true));
     }
     clear_marks(job_set);
-    annotate(job_set, TAKEN, json!(taken).to_string());
+    annotate(job_set, REMOVED_PLACEMENT, json!(taken).to_string());
 }
 
 /// Takes away the annotations that the controller alone writes, whoever set them: a runtime or a plugin.
 pub(crate) fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| ![STARTED, INPUTS, TAKEN, RECREATED].contains(&key.as_str()));
+        annotations.retain(|key, _| {
+            ![STARTED, INPUTS, REMOVED_PLACEMENT, RECREATED].contains(&key.as_str())
+        });
     }
 }
 
@@ -156,7 +151,10 @@ mod tests {
         hold(&mut job_set, &Entries::parse(&taken.to_string()).unwrap());
         let annotations = job_set.pointer("/metadata/annotations").unwrap();
         assert_eq!(annotations.get(STARTED), None);
-        let noted = annotations.get(TAKEN).and_then(Value::as_str).unwrap();
+        let noted = annotations
+            .get(REMOVED_PLACEMENT)
+            .and_then(Value::as_str)
+            .unwrap();
         assert_eq!(serde_json::from_str::<Value>(noted).unwrap(), taken);
         assert_eq!(job_set.pointer("/spec/suspend"), Some(&json!(true)));
     }

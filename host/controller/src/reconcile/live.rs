@@ -8,8 +8,9 @@ use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
 use super::children;
-use super::error::{ReconcileError, unless_gone};
+use super::error::ReconcileError;
 use super::snapshot::Snapshot;
+use crate::kubernetes::unless_gone;
 use crate::watch::{TrainJobObject, answer, objects};
 
 /// Why a live TrainJob can't be read.

@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
 
-use super::error::{ReconcileError, unless_gone};
+use super::error::ReconcileError;
 use crate::client::segment;
+use crate::kubernetes::unless_gone;
 use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Seen, content_of, decoded};
 
 /// Asks the API server.

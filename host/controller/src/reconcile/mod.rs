@@ -19,7 +19,6 @@ mod placement;
 mod snapshot;
 mod status;
 mod tell;
-mod wishes;
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -28,7 +27,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, GetParams, PatchParams, PostParams, Preconditions};
-use kube::core::{GroupVersionKind, NamespaceResourceScope, Request};
+use kube::core::{NamespaceResourceScope, Request};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
@@ -36,15 +35,11 @@ use trainyard_api::names;
 use trainyard_render::Warning;
 
 pub use error::ReconcileError;
-pub(crate) use error::is_not_found;
-use error::unless_gone;
-pub(crate) use inputs::INPUTS;
-pub(crate) use job_set::RECREATED;
 pub use listed::Listed;
 pub use live::{Live, LiveError, live};
 pub use snapshot::{Snapshot, SnapshotError};
-pub(crate) use wishes::Wishes;
 
+use crate::kubernetes::unless_gone;
 use crate::plugins::Plugins;
 use crate::queue::Key;
 use crate::rbac::{Emitted, Reach};
@@ -376,10 +371,4 @@ fn creating() -> PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
     }
-}
-
-/// A kind by its `apiVersion`, which for the core group is a version alone.
-pub(crate) fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    GroupVersionKind::gvk(group, version, kind)
 }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use thiserror::Error;
-use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob, names, yaml};
+use trainyard_api::{Runtime, TrainJob, yaml};
 use trainyard_model::deadline::{Deadline, Overdue};
 use trainyard_model::facts::Facts;
 use trainyard_model::lookup::Lookups;
@@ -23,12 +23,8 @@ use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 use super::listed::{self, Listed};
 use super::owner;
 use super::placement::{self, Entries};
-
-/// The annotation of a JobSet that was let go, and of a snapshot whose JobSet has run: from then on it is pinned whole.
-pub(crate) const STARTED: &str = "trainyard.dev/started";
-
-/// The annotation of a snapshot whose JobSet was seen to be deleted before it ended, until there is another.
-pub(crate) const RECREATE: &str = "trainyard.dev/recreate";
+use crate::annotations::{RECREATE, STARTED};
+use crate::watch::ReadRuntime;
 
 const RUNTIME: &str = "runtime";
 const PLAN: &str = "plan";
@@ -146,9 +142,14 @@ impl Snapshot {
     /// # Errors
     /// What is wrong with the runtime.
     pub fn new(runtime: Value) -> Result<Self, String> {
-        Ok(Self {
-            runtime: Arc::new(read_runtime(runtime.clone())?),
-            runtime_object: Arc::new(runtime),
+        ReadRuntime::read(runtime).map(Self::of)
+    }
+
+    /// The snapshot that a TrainJob of this runtime gets.
+    pub(crate) fn of(read: ReadRuntime) -> Self {
+        Self {
+            runtime: read.runtime,
+            runtime_object: read.object,
             plan: None,
             lookups: Arc::default(),
             config: Value::Null,
@@ -157,7 +158,7 @@ impl Snapshot {
             started: false,
             recreate: false,
             written: None,
-        })
+        }
     }
 
     /// The snapshot of a JobSet that may have run.
@@ -373,33 +374,6 @@ fn config(facts: &ClusterFacts) -> Value {
         config.insert(FACTS.to_owned(), json!(facts.facts.all()));
     }
     config
-}
-
-fn read_runtime(value: Value) -> Result<Runtime, String> {
-    let source = Source::new("the cluster", 1);
-    let object = Object::read(source, value).map_err(|errors| errors.to_string())?;
-    let admitted = Admitted::new(object, "");
-    let said = |texts: Vec<String>| texts.join("; ");
-    if !admitted.errors.is_empty() {
-        return Err(said(
-            admitted.errors.iter().map(ToString::to_string).collect(),
-        ));
-    }
-    if !Runtime::is(&admitted.object) {
-        return Err(format!(
-            "holds no {} and no {}",
-            names::TRAINING_RUNTIME,
-            names::CLUSTER_TRAINING_RUNTIME
-        ));
-    }
-    Runtime::read(&admitted.object).map_err(|errors| {
-        let errors = errors.0.iter();
-        said(
-            errors
-                .map(|error| format!("{}: {}", error.path, error.problem))
-                .collect(),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::Patch;
 use serde_json::json;
 
-use super::error::{ReconcileError, unless_gone};
+use super::error::ReconcileError;
 use super::{Reconciler, merging, status};
+use crate::kubernetes::unless_gone;
 use crate::queue::Key;
 use crate::watch::{State, TrainJobObject, TrainJobState, TrainJobStatus, answer, objects};
 

@@ -10,7 +10,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 
-use crate::reconcile::is_not_found;
+use crate::kubernetes::is_not_found;
 
 /// How a kind is addressed.
 pub(crate) type Served = (ApiResource, Scope);

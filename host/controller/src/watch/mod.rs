@@ -7,12 +7,14 @@ mod kinds;
 mod lists;
 mod lookups;
 mod objects;
+mod runtime;
 #[cfg(test)]
 pub(crate) mod script;
 mod states;
 mod store;
 mod stream;
 mod subject;
+mod wishes;
 
 pub(crate) use content::{Content, content_of};
 pub(crate) use feed::{Feed, FeedError, decoded};
@@ -26,6 +28,7 @@ pub(crate) use objects::read;
 pub(crate) use objects::{
     ClusterRuntimeObject, Decode, JobSetObject, RuntimeObject, TrainJobObject,
 };
+pub(crate) use runtime::ReadRuntime;
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store, Unreadable};
 pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};

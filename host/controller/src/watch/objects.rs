@@ -13,14 +13,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
+use crate::annotations::{INPUTS, RECREATED};
 use crate::queue::Key;
-use crate::reconcile::{INPUTS, RECREATED, Wishes};
 use crate::wire::{self, Identity, Undecodable};
 
 use super::states::{
     JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
 };
 use super::store::{Read, State, Unreadable};
+use super::wishes::Wishes;
 
 /// An object as the API server sends it, and how it is kept.
 pub trait Watched: Resource<DynamicType = ()> + Send + Sync + 'static {
@@ -407,6 +408,6 @@ fn runtime(
     Ok(RuntimeState {
         version,
         object: object.map_err(|problem| problem.to_string()),
-        snapshot: OnceLock::new(),
+        read: OnceLock::new(),
     })
 }

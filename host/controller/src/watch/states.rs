@@ -7,9 +7,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::reconcile::{Snapshot, Wishes};
-
+use super::runtime::ReadRuntime;
 use super::store::State;
+use super::wishes::Wishes;
 
 /// A runtime of either kind; no namespace for one of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,22 +175,22 @@ pub struct RuntimeState {
     pub(super) version: u64,
     /// The object without what only the API server needs.
     pub(super) object: Result<Value, String>,
-    pub(super) snapshot: OnceLock<Result<Snapshot, String>>,
+    pub(super) read: OnceLock<Result<ReadRuntime, String>>,
 }
 
 impl RuntimeState {
-    /// The same where it was asked for before; reading it may take long.
-    pub(crate) fn known_snapshot(&self) -> Option<Result<Snapshot, String>> {
-        self.snapshot.get().cloned()
+    /// The runtime if it was read before: reading it may take long.
+    pub(crate) fn known(&self) -> Option<Result<ReadRuntime, String>> {
+        self.read.get().cloned()
     }
 
-    /// The snapshot of it that a TrainJob which comes now gets.
+    /// Reads the runtime, once for all TrainJobs.
     ///
     /// # Errors
-    /// What is wrong with the runtime.
-    pub fn snapshot(&self) -> Result<Snapshot, String> {
-        let read = || self.object.clone().and_then(Snapshot::new);
-        self.snapshot.get_or_init(read).clone()
+    /// What is wrong with it.
+    pub(crate) fn read(&self) -> Result<ReadRuntime, String> {
+        let read = || self.object.clone().and_then(ReadRuntime::read);
+        self.read.get_or_init(read).clone()
     }
 }
 

@@ -8,9 +8,9 @@ use kube::core::GroupVersionKind;
 use trainyard_model::lookup::LookupKey;
 
 use super::states::RuntimeKey;
+use crate::kubernetes::kind_of;
 use crate::queue::Key;
 use crate::rbac::{Reach, Watched};
-use crate::reconcile::kind_of;
 
 /// A kind, as plugins name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -96,7 +96,7 @@ impl fmt::Display for ObjectKind {
 
 /// The name of an object that a plugin can emit for a TrainJob: it can stand in a path of the API server, and is not the name of an
 /// object of the host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(String);
 
 /// Why a text is not the name of an object that a plugin can emit.
@@ -146,7 +146,9 @@ impl fmt::Display for ObjectName {
 }
 
 /// How an object is applied. In every mode it is made before the JobSet, and made again where it is missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplyMode {
     /// Changed only while the JobSet has never run: running pods never see a new script under a live mount, and neither do

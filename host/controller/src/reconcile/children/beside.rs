@@ -14,7 +14,8 @@ use trainyard_render::RenderedObject;
 use super::Pass;
 use crate::client;
 use crate::keys;
-use crate::reconcile::error::{ReconcileError, code};
+use crate::kubernetes::code;
+use crate::reconcile::error::ReconcileError;
 use crate::reconcile::listed::Listed;
 use crate::reconcile::{MANAGER, creating, owner};
 

@@ -11,13 +11,14 @@ use trainyard_render::{About, Warning};
 
 use super::beside::{Held, Stage};
 use super::{Pass, Placed};
+use crate::annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED};
+use crate::kubernetes::unless_gone;
 use crate::queue::Key;
-use crate::reconcile::error::{ReconcileError, unless_gone};
-use crate::reconcile::inputs::{self, INPUTS};
-use crate::reconcile::job_set::RECREATED;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::inputs;
 use crate::reconcile::listed::Listed;
 use crate::reconcile::placement::{self, Entries, Index};
-use crate::reconcile::snapshot::{STARTED, Snapshot, is_started};
+use crate::reconcile::snapshot::{Snapshot, is_started};
 use crate::reconcile::{MANAGER, Reconciler, creating, job_set, merging, owner};
 use crate::watch::{JobSetObject, JobSetState, answer, objects};
 use crate::wire;
@@ -87,7 +88,7 @@ impl Suspended {
         let mut counts = counts.and_then(Value::as_array).into_iter().flatten();
         let active = |count: &Value| count.get("active").and_then(Value::as_i64);
         let annotations = live.metadata.annotations.as_ref();
-        let taken = annotations.and_then(|all| all.get(job_set::TAKEN));
+        let taken = annotations.and_then(|all| all.get(REMOVED_PLACEMENT));
         let inputs = annotations.and_then(|all| all.get(INPUTS)).cloned();
         // What can't be read says nothing: the Jobs keep what JobSet lets them keep.
         let taken = taken.and_then(|text| Entries::parse(text).ok());

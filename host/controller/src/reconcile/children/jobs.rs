@@ -10,9 +10,11 @@ use trainyard_render::Warning;
 
 use super::job_sets::Suspended;
 use super::{Pass, warning};
-use crate::reconcile::error::{ReconcileError, unless_gone};
+use crate::kubernetes::kind_of;
+use crate::kubernetes::unless_gone;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::owner;
 use crate::reconcile::placement::{self, Index};
-use crate::reconcile::{kind_of, owner};
 use crate::watch::{Feed, FeedError};
 use crate::wire::{self, without_managed_fields};
 

@@ -23,9 +23,11 @@ use trainyard_render::{About, Renderer, Warning};
 
 use beside::Held;
 
-use super::error::{ReconcileError, unless_gone};
+use super::error::ReconcileError;
 use super::inputs::Inputs;
-use super::{Reconciler, job_set, kind_of, merging, owner, status};
+use super::{Reconciler, job_set, merging, owner, status};
+use crate::kubernetes::kind_of;
+use crate::kubernetes::unless_gone;
 use crate::queue::Key;
 use crate::watch::{
     JobSetObject, JobSetState, State, TrainJobObject, TrainJobState, answer, objects,

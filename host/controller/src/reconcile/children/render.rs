@@ -14,7 +14,7 @@ use super::Pass;
 use crate::reconcile::defaults;
 use crate::reconcile::error::ReconcileError;
 use crate::reconcile::snapshot::Snapshot;
-use crate::watch::{RuntimeKey, RuntimeState};
+use crate::watch::{ReadRuntime, RuntimeKey, RuntimeState};
 
 /// A TrainJob's JobSet and what stands beside it, with the snapshot that they were made of.
 pub(super) struct Made {
@@ -89,14 +89,14 @@ impl Pass<'_> {
             namespace,
             name: reference.name.as_str().into(),
         };
-        if let Some(Ok(snapshot)) = self.read_runtime(runtimes.get(&runtime)).await? {
-            return Ok(snapshot);
+        if let Some(Ok(read)) = self.read_runtime(runtimes.get(&runtime)).await? {
+            return Ok(Snapshot::of(read));
         }
         // Noted before it is looked at again, so that one which comes in between is not missed.
         self.reconciler.interests.waits_for(self.key, &runtime);
         let (kind, name) = (reference.kind.to_string(), reference.name.clone());
         match self.read_runtime(runtimes.get(&runtime)).await? {
-            Some(Ok(snapshot)) => Ok(snapshot),
+            Some(Ok(read)) => Ok(Snapshot::of(read)),
             None => Err(ReconcileError::NoRuntime { kind, name }),
             Some(Err(problem)) => Err(ReconcileError::Runtime {
                 kind,
@@ -106,17 +106,17 @@ impl Pass<'_> {
         }
     }
 
-    /// The snapshot of a runtime, which is read once for all TrainJobs.
+    /// A runtime, which is read once for all TrainJobs.
     async fn read_runtime(
         &self,
         runtime: Option<Arc<RuntimeState>>,
-    ) -> Result<Option<Result<Snapshot, String>>, ReconcileError> {
+    ) -> Result<Option<Result<ReadRuntime, String>>, ReconcileError> {
         let Some(runtime) = runtime else {
             return Ok(None);
         };
-        let read = match runtime.known_snapshot() {
+        let read = match runtime.known() {
             Some(known) => known,
-            None => self.on_thread(move |_, _| runtime.snapshot()).await?,
+            None => self.on_thread(move |_, _| runtime.read()).await?,
         };
         Ok(Some(read))
     }

@@ -10,11 +10,10 @@ use trainyard_model::deadline::Deadline;
 use trainyard_render::{Renderer, Warning};
 
 use super::{Pass, warning};
+use crate::annotations::{RECREATE, STARTED};
 use crate::queue::Key;
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::snapshot::{
-    RECREATE, STARTED, Snapshot, Written, is_started, is_to_recreate,
-};
+use crate::reconcile::snapshot::{Snapshot, Written, is_started, is_to_recreate};
 use crate::reconcile::{Reconciler, creating, merging, owner};
 use crate::watch::JobSetState;
 

@@ -266,7 +266,7 @@ fn a_runtime_that_is_nested_too_deep_says_so() {
             name: "r".into()
         }
     );
-    let problem = read.unwrap().snapshot().map(drop).unwrap_err();
+    let problem = read.unwrap().read().map(drop).unwrap_err();
     assert!(
         problem.starts_with("spec.podTemplateOverrides: nested deeper"),
         "{problem}"

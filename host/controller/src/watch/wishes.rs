@@ -4,12 +4,12 @@ use serde_json::Value;
 use trainyard_api::{dialect, names};
 
 /// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wishes {
-    pub(super) suspend: bool,
-    pub(super) deadline: Option<i64>,
-    pub(super) managed_by_us: bool,
-    pub(super) not_supported: Option<String>,
+    pub(crate) suspend: bool,
+    pub(crate) deadline: Option<i64>,
+    pub(crate) managed_by_us: bool,
+    pub(crate) not_supported: Option<String>,
 }
 
 impl Wishes {

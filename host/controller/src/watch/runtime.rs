@@ -1,0 +1,53 @@
+//! A runtime as a TrainJob is rendered from it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use trainyard_api::{Admitted, Object, Runtime, Source, names};
+
+/// A runtime that was read, with the object as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRuntime {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) object: Arc<Value>,
+}
+
+impl ReadRuntime {
+    /// Reads a runtime as the API server has it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(object: Value) -> Result<Self, String> {
+        Ok(Self {
+            runtime: Arc::new(read(object.clone())?),
+            object: Arc::new(object),
+        })
+    }
+}
+
+fn read(value: Value) -> Result<Runtime, String> {
+    let source = Source::new("the cluster", 1);
+    let object = Object::read(source, value).map_err(|errors| errors.to_string())?;
+    let admitted = Admitted::new(object, "");
+    let said = |texts: Vec<String>| texts.join("; ");
+    if !admitted.errors.is_empty() {
+        return Err(said(
+            admitted.errors.iter().map(ToString::to_string).collect(),
+        ));
+    }
+    if !Runtime::is(&admitted.object) {
+        return Err(format!(
+            "holds no {} and no {}",
+            names::TRAINING_RUNTIME,
+            names::CLUSTER_TRAINING_RUNTIME
+        ));
+    }
+    Runtime::read(&admitted.object).map_err(|errors| {
+        let errors = errors.0.iter();
+        said(
+            errors
+                .map(|error| format!("{}: {}", error.path, error.problem))
+                .collect(),
+        )
+    })
+}
