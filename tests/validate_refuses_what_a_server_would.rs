@@ -1,4 +1,5 @@
-//! `validate` refuses what an API server would, with its field paths, all at once; and what it lets in, `render` can read.
+//! `validate` refuses what an API server would and what `render` would, with its field paths, all at once, in the same words; what
+//! it finds valid, `render` renders.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -88,6 +89,79 @@ fn what_renders_is_valid() {
     assert!(count > 40, "only {count} cases were found");
 }
 
+/// `validate` takes a TrainJob whose runtime is elsewhere; all else that `render` refuses it refuses, in the same lines.
+#[test]
+fn what_does_not_render_is_refused_in_the_same_words() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    let mut of_plugins = 0;
+    for case in fs::read_dir(cases)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        if case.join("expected.yaml").is_file() {
+            continue;
+        }
+        let input = fs::read_to_string(case.join("input.yaml")).unwrap();
+        let said = |command: &str| {
+            let output = trainyard(&[command, "-f", "-"], &input);
+            let lines = String::from_utf8(output.stderr).unwrap();
+            let is_of_both = |line: &&str| !line.contains("; give its file with -f");
+            let lines = lines.lines().filter(is_of_both).map(str::to_owned);
+            (output.status.code(), lines.collect::<Vec<_>>())
+        };
+        let (code, errors) = said("render");
+        let code = code.filter(|_| !errors.is_empty());
+        assert_eq!(
+            said("validate"),
+            (code.or(Some(0)), errors.clone()),
+            "{}",
+            case.display()
+        );
+        of_plugins += usize::from(errors.iter().any(|error| error.contains("(plugin ")));
+    }
+    assert!(of_plugins > 30, "only {of_plugins} cases are of plugins");
+}
+
+#[test]
+fn it_says_what_was_not_checked() {
+    const RUNTIME: &str = "---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: x}
+spec:
+  mlPolicy: {torch: {}}
+  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
+";
+    let other = JOB.replace("bert", "gpt").replace("name: x", "name: elsewhere");
+    let both = format!("{JOB}{RUNTIME}");
+    let one_missing = format!(
+        "{both}---\n{other}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n"
+    );
+    for (args, input, expected) in [
+        (
+            &[][..],
+            JOB,
+            "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob: give the runtime, too",
+        ),
+        (&[], RUNTIME, "valid for the API server: 1 runtime"),
+        (&[], &both, "valid: 1 TrainJob and 1 runtime"),
+        (
+            &["--no-plugins"],
+            &both,
+            "valid for the API server: 1 TrainJob and 1 runtime",
+        ),
+        (
+            &[],
+            &one_missing,
+            "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob: give the runtime, too; 1 other object not checked",
+        ),
+    ] {
+        let output = trainyard(&[&["validate", "-f", "-"], args].concat(), input);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.trim_end(), expected, "{args:?}");
+    }
+}
+
 const JOB: &str = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert}
@@ -161,6 +235,6 @@ fn where_nothing_is_checked_nothing_is_valid() {
     );
     assert_eq!(
         refused("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
-        ["there is no TrainJob and no runtime in the input; 1 of other kinds were not checked"]
+        ["there is no TrainJob and no runtime in the input; 1 other object not checked"]
     );
 }

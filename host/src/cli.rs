@@ -35,7 +35,7 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Render what a bundle holds once more, and say whether the same comes of it, or the first field that differs.
     Replay(replay::ReplayArgs),
-    /// Check TrainJobs and runtimes as an API server with our CRDs does, without one. No plugin runs.
+    /// Check TrainJobs and runtimes without a cluster: as an API server does, and by the plugins of each TrainJob whose runtime is given.
     Validate(validate::ValidateArgs),
     /// Reconcile the TrainJobs of a cluster until told to stop.
     Controller(controller::ControllerArgs),

@@ -54,6 +54,12 @@ pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), Fa
     print(&(comments + &trainyard_api::yaml::write_documents(objects)))
 }
 
+/// A number with the noun that it counts.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Prints something as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     print(&(pretty(value)? + "\n"))

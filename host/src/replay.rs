@@ -192,8 +192,8 @@ impl Replayed {
             return vec![format!(
                 "{}: the same, byte for byte: {} of {}",
                 self.bundle,
-                counted(self.objects, "object"),
-                counted(self.train_jobs, "TrainJob")
+                output::counted(self.objects, "object"),
+                output::counted(self.train_jobs, "TrainJob")
             )];
         };
         let shown = |value: &Option<Value>| {
@@ -213,9 +213,4 @@ impl Replayed {
             format!("  now:      {}", shown(&difference.now)),
         ]
     }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

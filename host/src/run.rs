@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
-use trainyard_render::{Catalog, Job, Problem, Rendered};
+use trainyard_render::{Catalog, Counts, Job, Problem, Rendered};
 use trainyard_schema::Admission;
 
 use crate::{
@@ -58,7 +58,21 @@ fn read_keeping_and_load(
     load: &LoadArgs,
     originals: Option<&mut Originals>,
 ) -> Result<Run, Failure> {
-    let (mut catalog, mut failure) = read(input, originals)?;
+    let (catalog, mut failure) = read(input, originals)?;
+    let without_runtime = catalog.without_runtime.iter();
+    without_runtime.for_each(|missing| failure.add(missing));
+    if catalog.jobs.is_empty() && failure.is_empty() {
+        failure.add("there is no TrainJob in the input; give one with -f");
+    }
+    with_plugins(catalog, failure, load)
+}
+
+/// Loads the plugins for what was read.
+fn with_plugins(
+    mut catalog: Catalog,
+    mut failure: Failure,
+    load: &LoadArgs,
+) -> Result<Run, Failure> {
     match Loaded::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_mine);
@@ -75,29 +89,50 @@ fn read_keeping_and_load(
     }
 }
 
+/// What a check found in order.
+pub(crate) struct Checked {
+    pub(crate) counts: Counts,
+    /// The TrainJobs that plugins checked, too.
+    pub(crate) rendered: usize,
+    /// The TrainJobs whose runtime is not among the files.
+    pub(crate) without_runtime: usize,
+}
+
+/// Reads the files of a run and, if plugins are given, renders the TrainJobs whose runtime is among them. What is wrong with any object
+/// is told in one run.
+pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checked, Failure> {
+    let (catalog, failure) = read(input, None)?;
+    let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
+    let rendered = match load {
+        Some(load) if !catalog.jobs.is_empty() => {
+            let run = with_plugins(catalog, failure, load)?;
+            render_run(run, |_, _| (), |_, ()| Ok(()))?.0.len()
+        }
+        _ => failure.or_ok(0)?,
+    };
+    Ok(Checked {
+        counts,
+        rendered,
+        without_runtime,
+    })
+}
+
 /// Reads the files of a run. The failure beside the catalog holds what is wrong so far: the TrainJobs that are in order
 /// can still be judged.
 fn read(
     args: &InputArgs,
     originals: Option<&mut Originals>,
 ) -> Result<(Catalog, Failure), Failure> {
-    let (objects, mut failure) = admit_keeping(args, originals)?;
+    let (objects, mut failure) = admit(args, originals)?;
     let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
     errors.into_iter().for_each(|error| failure.add(error));
-    if catalog.jobs.is_empty() && failure.is_empty() {
-        failure.add("there is no TrainJob in the input; give one with -f");
-    }
     Ok((catalog, failure))
 }
 
 /// Reads the files of a run, and lets in what an API server would; what stands against an object comes with it. The failure
 /// holds what can't be read.
-pub(crate) fn admit(args: &InputArgs) -> Result<(Vec<Admitted>, Failure), Failure> {
-    admit_keeping(args, None)
-}
-
-fn admit_keeping(
+fn admit(
     args: &InputArgs,
     mut originals: Option<&mut Originals>,
 ) -> Result<(Vec<Admitted>, Failure), Failure> {
@@ -213,7 +248,7 @@ fn is_mine(job: &Job) -> bool {
     let mine = job.job.managed_by == names::MANAGED_BY_TRAINER;
     if !mine {
         report::warn(format!(
-            "{}: spec.managedBy: is {}: this cluster's controller makes nothing of it, so nothing is printed for it",
+            "{}: spec.managedBy: is {}: this cluster's controller makes nothing of it, so it is left out",
             job.place(),
             job.job.managed_by
         ));

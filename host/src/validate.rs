@@ -1,13 +1,13 @@
 //! `trainyard validate`.
 
 use clap::Args;
-use trainyard_api::{Admitted, FirstPlaces, Known, Runtime, TrainJob};
+use trainyard_render::Counts;
 
 use crate::{
-    cli::InputArgs,
-    output,
-    report::{self, Failure},
-    run,
+    cli::{InputArgs, LoadArgs},
+    output::{self, counted},
+    report::Failure,
+    run::{self, Checked},
 };
 
 /// What `validate` takes.
@@ -15,56 +15,53 @@ use crate::{
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     input: InputArgs,
+    /// Check what an API server checks, and nothing else. No plugin runs.
+    #[arg(long, conflicts_with_all = ["plugin", "plugin_dir", "policy"])]
+    no_plugins: bool,
+    #[command(flatten)]
+    load: LoadArgs,
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
     if args.input.filename.is_empty() {
         return Err(["give what to check with -f"].into_iter().collect());
     }
-    let (objects, mut failure) = run::admit(&args.input)?;
-    let mut first_places = FirstPlaces::default();
-    let (mut checked, mut others) = (0, 0);
-    for mut admitted in objects {
-        if let Err(double) = first_places.add(&admitted) {
-            failure.add(double);
-        }
-        match Known::of(&admitted) {
-            Ok(Known::Foreign) => others += 1,
-            Ok(known) => {
-                checked += 1;
-                admitted.warnings.iter().for_each(report::warn);
-                read(&mut admitted, known);
-                let errors = admitted.errors.into_iter();
-                errors.for_each(|error| failure.add(error));
-            }
-            Err(unknown) => failure.add(unknown),
-        }
-    }
+    let load = (!args.no_plugins).then_some(&args.load);
+    let checked = run::check(&args.input, load)?;
+    let Counts {
+        train_jobs,
+        runtimes,
+        others,
+    } = checked.counts;
     let others = match others {
         0 => String::new(),
-        n => format!("; {n} of other kinds were not checked"),
+        others => format!("; {} not checked", counted(others, "other object")),
     };
-    if checked == 0 && failure.is_empty() {
-        failure.add(format!(
+    if train_jobs + runtimes == 0 {
+        return Err(Failure::from_iter([format!(
             "there is no TrainJob and no runtime in the input{others}"
-        ));
+        )]));
     }
-    failure.or_ok(())?;
-    output::lines([format!("valid: {checked} TrainJobs and runtimes{others}")])
+    let counts = [(train_jobs, "TrainJob"), (runtimes, "runtime")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<_> = counts.map(|(count, what)| counted(count, what)).collect();
+    let (by, plugins) = plugins(&checked, args.no_plugins);
+    output::lines([format!("{by}: {}{plugins}{others}", counts.join(" and "))])
 }
 
-/// What an API server lets in is read as `render` reads it.
-fn read(admitted: &mut Admitted, known: Known) {
-    if !admitted.errors.is_empty() {
-        return;
-    }
-    let object = &admitted.object;
-    let read = match known {
-        Known::TrainJob => TrainJob::read(object).map(drop),
-        Known::Runtime(_) => Runtime::read(object).map(drop),
-        Known::Foreign => return,
+/// Who finds the objects valid, and what plugins had no part in.
+fn plugins(checked: &Checked, no_plugins: bool) -> (&'static str, String) {
+    let by = match checked.rendered {
+        0 => "valid for the API server",
+        _ => "valid",
     };
-    if let Err(errors) = read {
-        admitted.refuse(&errors.0);
-    }
+    let missing = match checked.without_runtime {
+        0 => String::new(),
+        _ if no_plugins => String::new(),
+        count => format!(
+            "; plugins did not check {}: give the runtime, too",
+            counted(count, "TrainJob")
+        ),
+    };
+    (by, missing)
 }

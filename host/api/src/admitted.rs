@@ -2,7 +2,7 @@
 
 use crate::dialect::{self, DialectWarning};
 use crate::error::{Located, Place};
-use crate::fields::FieldError;
+use crate::fields::{FieldError, FieldErrors};
 use crate::object::{Object, ObjectId};
 use crate::path::FieldPath;
 use crate::runtime::RuntimeKind;
@@ -95,8 +95,19 @@ impl Admitted {
         self.errors.push(Located { place, message });
     }
 
+    /// What a typed reader, such as [`TrainJob::read`](crate::TrainJob::read), makes of the object; none where something stands against
+    /// the object, the reader's own errors among it.
+    pub fn read<T>(&mut self, read: impl FnOnce(&Object) -> Result<T, FieldErrors>) -> Option<T> {
+        if !self.errors.is_empty() {
+            return None;
+        }
+        read(&self.object)
+            .map_err(|errors| self.refuse(&errors.0))
+            .ok()
+    }
+
     /// Adds the errors of a typed reader.
-    pub fn refuse(&mut self, errors: &[FieldError]) {
+    fn refuse(&mut self, errors: &[FieldError]) {
         for error in errors {
             self.refuse_field(&error.path, error.problem.to_string());
         }

@@ -83,9 +83,24 @@ impl Job {
 pub struct Catalog {
     /// The TrainJobs, in the order of the input.
     pub jobs: Vec<Job>,
+    /// For each TrainJob whose runtime is not in the input, that it is missing.
+    pub without_runtime: Vec<Located>,
+    /// How many objects there are, refused ones among them.
+    pub counts: Counts,
     /// Forms of earlier releases, with what to write instead.
     pub warnings: Vec<Located>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
+}
+
+/// How many objects of a run are there to be checked, and how many not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// TrainJobs.
+    pub train_jobs: usize,
+    /// Runtimes, of both kinds.
+    pub runtimes: usize,
+    /// Objects of other kinds, which plugins may look up.
+    pub others: usize,
 }
 
 type RuntimeKey = (RuntimeKind, Option<String>, String);
@@ -93,8 +108,8 @@ type RuntimeKey = (RuntimeKind, Option<String>, String);
 impl Catalog {
     /// Sorts the objects of a run.
     ///
-    /// The errors beside it are everything that is wrong with a TrainJob or a runtime, two objects of one name, and runtimes
-    /// that are missing; the catalog holds the TrainJobs that have none, so that theirs can be told in the same run.
+    /// The errors beside it are everything that is wrong with a TrainJob or a runtime, and two objects of one name; the catalog
+    /// holds the TrainJobs that have none, so that theirs can be told in the same run.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = Admitted>) -> (Self, Vec<Located>) {
         let mut reader = Reader::default();
@@ -181,63 +196,67 @@ struct Reader {
     broken_runtimes: BTreeSet<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
     first_places: FirstPlaces,
+    counts: Counts,
     warnings: Vec<Located>,
     errors: Vec<Located>,
 }
 
 impl Reader {
+    /// Adds an object. What is wrong with the second of one name is told, too, and it stands for nothing.
     fn add(&mut self, admitted: Admitted) {
-        if let Err(double) = self.first_places.add(&admitted) {
-            return self.errors.push(*double);
-        }
+        let double = self.first_places.add(&admitted).err();
+        let is_first = double.is_none();
+        self.errors.extend(double.map(|double| *double));
         self.warnings.extend(admitted.warnings.iter().cloned());
-        let place = admitted.place();
         match Known::of(&admitted) {
-            Ok(Known::TrainJob) => self.add_job(admitted, place),
-            Ok(Known::Runtime(kind)) => self.add_runtime(admitted, kind, place),
+            Ok(Known::TrainJob) => self.add_job(admitted, is_first),
+            Ok(Known::Runtime(kind)) => self.add_runtime(admitted, kind, is_first),
             Ok(Known::Foreign) => {
+                self.counts.others += 1;
                 let object = admitted.object;
                 let name = object.metadata.name.clone();
                 let given = object.metadata.namespace.clone();
                 let key = (object.api_version, object.kind, given, name);
-                self.objects.insert(key, Arc::new(object.value));
+                let value = || Arc::new(object.value);
+                self.objects.entry(key).or_insert_with(value);
             }
             Err(unknown) => self.errors.push(*unknown),
         }
     }
 
-    fn add_job(&mut self, mut admitted: Admitted, place: Place) {
-        if admitted.errors.is_empty() {
-            match TrainJob::read(&admitted.object) {
-                Ok(job) => {
-                    let namespace = admitted.namespace.unwrap_or_default();
-                    return self.jobs.push((job, namespace, place));
-                }
-                Err(errors) => admitted.refuse(&errors.0),
+    fn add_job(&mut self, mut admitted: Admitted, is_first: bool) {
+        self.counts.train_jobs += 1;
+        match admitted.read(TrainJob::read) {
+            Some(job) if is_first => {
+                let place = admitted.place();
+                let namespace = admitted.namespace.unwrap_or_default();
+                self.jobs.push((job, namespace, place));
             }
+            Some(_) => {}
+            None => self.errors.extend(admitted.errors),
         }
-        self.errors.extend(admitted.errors);
     }
 
-    fn add_runtime(&mut self, mut admitted: Admitted, kind: RuntimeKind, place: Place) {
+    fn add_runtime(&mut self, mut admitted: Admitted, kind: RuntimeKind, is_first: bool) {
+        self.counts.runtimes += 1;
         let name = admitted.object.metadata.name.clone();
         let key = (kind, admitted.namespace.clone(), name);
-        if admitted.errors.is_empty() {
-            match Runtime::read(&admitted.object) {
-                Ok(runtime) => {
-                    self.runtimes.insert(key, (Arc::new(runtime), place));
-                    return;
-                }
-                Err(errors) => admitted.refuse(&errors.0),
+        match admitted.read(Runtime::read) {
+            Some(runtime) if is_first => {
+                let place = admitted.place();
+                self.runtimes.insert(key, (Arc::new(runtime), place));
+            }
+            Some(_) => {}
+            None => {
+                self.broken_runtimes.insert(key);
+                self.errors.extend(admitted.errors);
             }
         }
-        self.broken_runtimes.insert(key);
-        self.errors.extend(admitted.errors);
     }
 
-    fn finish(mut self) -> (Catalog, Vec<Located>) {
+    fn finish(self) -> (Catalog, Vec<Located>) {
         let given = given(self.runtimes.keys());
-        let mut jobs = Vec::new();
+        let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
         for (job, namespace, place) in self.jobs {
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
@@ -253,12 +272,14 @@ impl Reader {
                     place,
                     runtime_place: runtime_place.clone(),
                 }),
-                None => self.errors.push(missing_runtime(&key, place, &given)),
+                None => without_runtime.push(missing_runtime(&key, place, &given)),
             }
         }
         (
             Catalog {
                 jobs,
+                without_runtime,
+                counts: self.counts,
                 warnings: self.warnings,
                 objects: self.objects,
             },

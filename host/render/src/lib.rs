@@ -35,7 +35,7 @@ use trainyard_model::{
 };
 
 pub use self::{
-    catalog::{Catalog, Job},
+    catalog::{Catalog, Counts, Job},
     explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
     left_out::{Declared, LeftOut},
     problem::{About, Problem, Warning},

@@ -77,13 +77,8 @@ fn admitted<T>(
     let mut admitted = Admission::default()
         .admit(object, None, &entry.namespace)
         .map_err(|error| Failure::from_iter([error]))?;
-    if admitted.errors.is_empty() {
-        match read(&admitted.object) {
-            Ok(read) => return Ok(read),
-            Err(errors) => admitted.refuse(&errors.0),
-        }
-    }
-    Err(Failure::from_iter(admitted.errors))
+    let read = admitted.read(read);
+    read.ok_or_else(|| Failure::from_iter(admitted.errors))
 }
 
 /// An object of a file of the bundle.

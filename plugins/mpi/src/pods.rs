@@ -127,14 +127,16 @@ impl Hosts {
 
     fn counted(ctx: &Context, set: PodSet) -> Option<Self> {
         let name = set.name();
-        let Some(slots) = set.processes() else {
+        let explicit = ctx.job().processes_per_node();
+        let known = set.accelerators();
+        let Some(slots) = explicit.or_else(|| known.map(|accelerators| accelerators.max(1))) else {
             let message = format!(
                 "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile has the number of its processes"
             );
             ctx.error(&message, Some(PROCESSES));
             return None;
         };
-        let accelerators = set.accelerators().unwrap_or_default();
+        let accelerators = known.unwrap_or_default();
         if accelerators > 0 && slots > accelerators {
             let message = format!(
                 "is {slots}, but a pod of replicated job `{name}` has {accelerators} accelerators, one for each process; give {accelerators} or less, or ask for more accelerators"
@@ -142,7 +144,7 @@ impl Hosts {
             ctx.error(&message, Some(explicit_path(ctx)));
             return None;
         }
-        let because = if ctx.job().processes_per_node().is_some() {
+        let because = if explicit.is_some() {
             format!("by {}", explicit_path(ctx))
         } else if accelerators > 0 {
             let devices = set.devices().into_iter();
@@ -152,7 +154,7 @@ impl Hosts {
                 .collect();
             format!("one for each accelerator by {}", sources.join(", "))
         } else {
-            "one for each CPU".to_owned()
+            "since no number is given and it has no accelerator".to_owned()
         };
         Some(Self {
             set,

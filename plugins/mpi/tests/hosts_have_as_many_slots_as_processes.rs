@@ -45,8 +45,8 @@ fn a_process_for_each_device_of_a_claim() {
 }
 
 #[test]
-fn a_process_for_each_cpu_of_a_node_without_accelerators() {
-    assert_eq!(slots(job(|c| c.request("cpu", "2500m"))), "3");
+fn one_process_on_a_node_without_accelerators() {
+    assert_eq!(slots(job(|c| c.request("cpu", "8"))), "1");
     assert_eq!(slots(job(|c| c)), "1");
 }
 
@@ -79,8 +79,8 @@ fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
             .unwrap()
     };
     assert_eq!(
-        why(uneven("MPICH")),
-        "mpirun starts 8 processes in each pod of `node`, one for each CPU; 2 processes in each pod of `launcher`, one for each CPU"
+        why(job(|c| c)),
+        "mpirun starts 1 process in each pod of `node`, since no number is given and it has no accelerator"
     );
     assert_eq!(
         why(job(gpus)),
@@ -102,12 +102,12 @@ fn a_launcher_of_its_own_is_no_host() {
 
 /// Pods of the two kinds with resources of their own.
 fn uneven(implementation: &str) -> MockJob {
-    let cpus = |amount: &'static str| move |c: MockContainer| c.request("cpu", amount);
+    let gpus = |amount: &'static str| move |c: MockContainer| c.request("nvidia.com/gpu", amount);
     MockJob::new("llm")
         .settings(trainyard_model::plugin::Settings::built_in())
         .nodes(2)
-        .pod_set("node", |set| set.container("node", cpus("8")))
-        .pod_set("launcher", |set| set.container("node", cpus("2")))
+        .pod_set("node", |set| set.container("node", gpus("8")))
+        .pod_set("launcher", |set| set.container("node", gpus("2")))
         .config(json!({"runLauncherAsNode": true, "mpiImplementation": implementation}))
 }
 

@@ -31,13 +31,8 @@ fn admit(object: Value) -> Result<TrainJob, ReconcileError> {
     })?;
     let admitted = ADMISSION.admit(object, None, "");
     let mut admitted = admitted.map_err(|error| refused(vec![error.to_string()]))?;
-    if admitted.errors.is_empty() {
-        match TrainJob::read(&admitted.object) {
-            Ok(job) => return Ok(job),
-            Err(errors) => admitted.refuse(&errors.0),
-        }
-    }
-    Err(refused(admitted.errors.iter().map(line).collect()))
+    let job = admitted.read(TrainJob::read);
+    job.ok_or_else(|| refused(admitted.errors.iter().map(line).collect()))
 }
 
 fn line(error: &Located) -> String {
