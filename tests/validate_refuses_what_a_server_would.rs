@@ -132,7 +132,9 @@ spec:
   mlPolicy: {torch: {}}
   template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
 ";
-    let other = JOB.replace("bert", "gpt").replace("name: x", "name: elsewhere");
+    let other = JOB
+        .replace("bert", "gpt")
+        .replace("name: x", "name: elsewhere");
     let both = format!("{JOB}{RUNTIME}");
     let one_missing = format!(
         "{both}---\n{other}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n"

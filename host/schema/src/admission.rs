@@ -10,7 +10,7 @@ use crate::structural::{Structural, Unknown, Violation};
 
 /// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
 ///
-/// Schemas are compiled when the first object of their kind comes: it takes milliseconds. It can be shared by threads.
+/// Schemas are compiled when the first object of their kind comes. It can be shared by threads.
 #[derive(Debug, Default)]
 pub struct Admission {
     schemas: [OnceLock<Result<Structural, Arc<DocumentError>>>; Kind::ALL.len()],

@@ -1,14 +1,35 @@
-//! `deploy/crds` is what the documents give, and small enough for a client-side apply. `UPDATE=1` writes the files anew.
+//! `deploy/crds` and `documents/compact.json` are what the documents give, and the former is small enough for a client-side apply.
+//! `UPDATE=1` writes the files anew.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 
 use std::{fs, path::Path};
 
+use serde_json::{Map, Value};
 use trainyard_api::yaml;
-use trainyard_schema::documents::Kind;
+use trainyard_schema::documents::{Kind, compact};
 
 /// What all annotations of an object may have together; `kubectl apply` puts the whole object into one.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
+
+/// Holds a file against what it should be.
+fn check(path: &Path, text: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let written = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        written == text,
+        "{} is old: UPDATE=1 writes it anew",
+        path.display()
+    );
+}
 
 #[test]
 fn each_file_is_what_its_document_gives() {
@@ -17,17 +38,76 @@ fn each_file_is_what_its_document_gives() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../deploy/crds")
             .join(format!("{}.yaml", kind.plural()));
-        let text = yaml::write(&crd);
-        if std::env::var_os("UPDATE").is_some() {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, &text).unwrap();
+        check(&path, &yaml::write(&crd));
+    }
+}
+
+#[test]
+fn the_compact_file_is_what_the_documents_give() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("documents/compact.json");
+    check(&path, &(compact().unwrap().to_string() + "\n"));
+}
+
+/// A schema with its references filled in.
+fn filled(schema: &Value, definitions: &Value) -> Value {
+    match schema {
+        Value::Object(members) => match members.get("$ref") {
+            Some(name) if members.len() == 1 => {
+                filled(&definitions[name.as_str().unwrap()], definitions)
+            }
+            _ => {
+                let members = members.iter();
+                let filled =
+                    members.map(|(key, member)| (key.clone(), filled(member, definitions)));
+                Value::Object(filled.collect::<Map<_, _>>())
+            }
+        },
+        Value::Array(items) => items.iter().map(|item| filled(item, definitions)).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn the_compact_file_says_what_the_definitions_say() {
+    let compact = compact().unwrap();
+    for (kind, document) in [
+        (Kind::TrainJob, "train-job"),
+        (Kind::TrainingRuntime, "runtime"),
+        (Kind::ClusterTrainingRuntime, "runtime"),
+    ] {
+        let schema = filled(&compact["documents"][document], &compact["definitions"]);
+        assert!(schema == kind.schema().unwrap(), "{document}");
+    }
+}
+
+/// What is compiled late counts a rule as one of updates by its text.
+#[test]
+fn a_rule_that_names_the_old_value_looks_at_it() {
+    fn rules(schema: &Value, out: &mut Vec<String>) {
+        match schema {
+            Value::Object(members) => {
+                out.extend(
+                    members
+                        .get("rule")
+                        .and_then(Value::as_str)
+                        .map(str::to_owned),
+                );
+                members.values().for_each(|member| rules(member, out));
+            }
+            Value::Array(items) => items.iter().for_each(|item| rules(item, out)),
+            _ => {}
         }
-        let written = fs::read_to_string(&path).unwrap();
-        assert!(
-            written == text,
-            "{} is old: UPDATE=1 writes it anew",
-            path.display()
-        );
+    }
+    let mut all = Vec::new();
+    Kind::ALL
+        .iter()
+        .for_each(|kind| rules(&kind.schema().unwrap(), &mut all));
+    all.retain(|rule| rule.contains("oldSelf"));
+    assert!(all.len() > 20, "{}", all.len());
+    for rule in all {
+        let code = rule.split('\'').step_by(2).collect::<String>();
+        let code = code.split('"').step_by(2).collect::<String>();
+        assert!(code.contains("oldSelf"), "{rule}");
     }
 }
 

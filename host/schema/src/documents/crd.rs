@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use trainyard_api::names;
 
-use super::{DocumentError, expand};
-use crate::structural::{Options, Scope, Structural};
+use super::{DocumentError, compact, expand};
+use crate::structural::{CompileError, Options, Scope, Structural};
 
 /// The one version of the group.
 const VERSION: &str = "v1alpha1";
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    const fn document(self) -> &'static str {
+    pub(super) const fn document(self) -> &'static str {
         match self {
             Self::TrainJob => "train-job",
             Self::TrainingRuntime | Self::ClusterTrainingRuntime => "runtime",
@@ -75,23 +75,35 @@ impl Kind {
         expand(&json!({ "$document": self.document() }))
     }
 
-    /// The kind's schema, compiled.
+    /// The kind's schema, compiled as far as the first object needs it.
+    ///
+    /// # Errors
+    /// The generated file is broken.
+    pub fn structural(self) -> Result<Structural, DocumentError> {
+        compact::structural(self)
+    }
+
+    /// The kind's schema, compiled with each of its patterns, rules and defaults, as an API server compiles a CRD.
     ///
     /// # Errors
     /// A placeholder that nothing fills, or a rule that does not compile.
-    pub fn structural(self) -> Result<Structural, DocumentError> {
-        Structural::compile(&self.schema()?).map_err(|problem| DocumentError::Schema {
+    pub fn structural_of_crd(self) -> Result<Structural, DocumentError> {
+        Structural::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
+    }
+
+    pub(super) fn not_compiled(self, problem: CompileError) -> DocumentError {
+        DocumentError::Schema {
             name: self.document().to_owned(),
             problem,
-        })
+        }
     }
 
     /// The kind's CustomResourceDefinition. It stays when a chart that brought it goes, and every object with it.
     ///
     /// # Errors
-    /// As [`Self::structural`].
+    /// As [`Self::structural_of_crd`].
     pub fn crd(self) -> Result<Value, DocumentError> {
-        self.structural()?;
+        self.structural_of_crd()?;
         let schema = self.schema()?;
         let version = match self {
             Self::TrainJob => json!({

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{kubernetes, ours};
-use crate::structural::CompileError;
+use super::kubernetes::{self, References};
+use super::ours;
+use crate::structural::{CompileError, REFERENCE};
 
 /// The member that makes an object of a document a placeholder for one of Kubernetes' types: its value names the type.
 const PLACEHOLDER: &str = "$kubernetes";
@@ -62,6 +63,9 @@ pub enum DocumentError {
         /// The keyword.
         keyword: String,
     },
+    /// The generated file is broken.
+    #[error("host/schema/documents/compact.json can't be read: {0}")]
+    Generated(String),
     /// The pinned document is broken.
     #[error("Kubernetes' document can't be read: {0}")]
     Pinned(String),
@@ -72,16 +76,23 @@ pub enum DocumentError {
 /// # Errors
 /// The first placeholder that nothing fills, with its place.
 pub fn expand(document: &Value) -> Result<Value, DocumentError> {
-    below(document, "")
+    below(document, "", References::Filled)
 }
 
-fn below(value: &Value, place: &str) -> Result<Value, DocumentError> {
+/// The same, where references to Kubernetes' types stay.
+pub(super) fn expand_compactly(document: &Value) -> Result<Value, DocumentError> {
+    below(document, "", References::Kept)
+}
+
+fn below(value: &Value, place: &str, references: References) -> Result<Value, DocumentError> {
     match value {
         Value::Object(object) => {
             let mut out = match (object.get(PLACEHOLDER), object.get(DOCUMENT)) {
                 (None, None) => Map::new(),
-                (Some(Value::String(name)), None) => named(name, place)?,
-                (None, Some(Value::String(name))) => document(name, place)?,
+                (Some(Value::String(name)), None) => {
+                    named(name, place, references, object.len() == 1)?
+                }
+                (None, Some(Value::String(name))) => document(name, place, references)?,
                 _ => {
                     let place = place.to_owned();
                     return Err(DocumentError::NoName { place });
@@ -89,36 +100,51 @@ fn below(value: &Value, place: &str) -> Result<Value, DocumentError> {
             };
             let is_placeholder = |key: &str| key == PLACEHOLDER || key == DOCUMENT;
             for (key, value) in object.iter().filter(|(key, _)| !is_placeholder(key)) {
-                let value = below(value, &format!("{place}/{}", escaped(key)))?;
+                let value = below(value, &format!("{place}/{}", escaped(key)), references)?;
                 out.insert(key.clone(), value);
             }
             Ok(Value::Object(out))
         }
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            let items = items.map(|(at, item)| below(item, &format!("{place}/{at}")));
+            let items = items.map(|(at, item)| below(item, &format!("{place}/{at}"), references));
             Ok(Value::Array(items.collect::<Result<_, _>>()?))
         }
         other => Ok(other.clone()),
     }
 }
 
-fn named(name: &str, place: &str) -> Result<Map<String, Value>, DocumentError> {
-    kubernetes::schema(name)?.ok_or_else(|| DocumentError::UnknownType {
+/// One of Kubernetes' types; a reference to it where nothing stands beside the placeholder.
+fn named(
+    name: &str,
+    place: &str,
+    references: References,
+    alone: bool,
+) -> Result<Map<String, Value>, DocumentError> {
+    let schema = kubernetes::schema(name, references)?;
+    let schema = schema.ok_or_else(|| DocumentError::UnknownType {
         place: place.to_owned(),
         name: name.to_owned(),
+    })?;
+    Ok(match references {
+        References::Kept if alone => Map::from_iter([(REFERENCE.to_owned(), name.into())]),
+        _ => schema,
     })
 }
 
 /// Another document of ours, with its placeholders filled.
-fn document(name: &str, place: &str) -> Result<Map<String, Value>, DocumentError> {
+fn document(
+    name: &str,
+    place: &str,
+    references: References,
+) -> Result<Map<String, Value>, DocumentError> {
     let Some(text) = ours::text(name) else {
         return Err(DocumentError::UnknownDocument {
             place: place.to_owned(),
             name: name.to_owned(),
         });
     };
-    match expand(&ours::read(name, text)?)? {
+    match below(&ours::read(name, text)?, "", references)? {
         Value::Object(schema) => Ok(schema),
         _ => Ok(Map::new()),
     }

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use super::DocumentError;
+use crate::structural::REFERENCE;
 
 /// The pinned document; the README beside it says where it is from.
 const PINNED: &str = include_str!("../../documents/kubernetes/batch-v1.json");
@@ -42,8 +43,20 @@ const LEFT_OUT: &[&str] = &[
     "x-kubernetes-unions",
 ];
 
+/// What stands where a type refers to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum References {
+    /// The other one.
+    Filled,
+    /// Its name, unless more is said at that place than the name.
+    Kept,
+}
+
 /// The schema of a type; none where the document does not have it.
-pub(super) fn schema(name: &str) -> Result<Option<Map<String, Value>>, DocumentError> {
+pub(super) fn schema(
+    name: &str,
+    references: References,
+) -> Result<Option<Map<String, Value>>, DocumentError> {
     let special = match name.rsplit('.').next() {
         Some("Quantity") => Some(json!({
             "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -62,7 +75,7 @@ pub(super) fn schema(name: &str) -> Result<Option<Map<String, Value>>, DocumentE
         .as_ref()
         .map_err(|error| DocumentError::Pinned(error.clone()))?;
     match definitions.get(name) {
-        Some(definition) => convert(definition, name, false).map(Some),
+        Some(definition) => convert(definition, name, false, references).map(Some),
         None => Ok(None),
     }
 }
@@ -87,25 +100,30 @@ const SERVER_FILLS: [(&str, &str); 1] = [(
 )];
 
 /// A schema of the document as a structural one; `filled` is one that has a value in any case, so that it needs no default.
-fn convert(schema: &Value, name: &str, filled: bool) -> Result<Map<String, Value>, DocumentError> {
+fn convert(
+    schema: &Value,
+    name: &str,
+    filled: bool,
+    references: References,
+) -> Result<Map<String, Value>, DocumentError> {
     let mut out = Map::new();
     let Some(keywords) = schema.as_object() else {
         return Ok(out);
     };
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
-            ("$ref", Value::String(reference)) => out.extend(referenced(reference)?),
+            (REFERENCE, Value::String(reference)) => out.extend(referenced(reference, references)?),
             ("allOf", Value::Array(parts)) => {
                 for part in parts {
-                    out.extend(convert(part, name, true)?);
+                    out.extend(convert(part, name, true, references)?);
                 }
             }
             ("properties", Value::Object(properties)) => {
-                let properties = converted(properties, schema, name)?;
+                let properties = converted(properties, schema, name, references)?;
                 out.insert(keyword.clone(), Value::Object(properties));
             }
             ("items" | "additionalProperties", value) => {
-                let value = convert(value, name, true)?;
+                let value = convert(value, name, true, references)?;
                 out.insert(keyword.clone(), Value::Object(value));
             }
             ("default", value) => {
@@ -125,12 +143,35 @@ fn convert(schema: &Value, name: &str, filled: bool) -> Result<Map<String, Value
             }
         }
     }
-    Ok(out)
+    alone_or_filled(out)
 }
 
-fn referenced(reference: &str) -> Result<Map<String, Value>, DocumentError> {
+/// A reference can't have anything beside it: there, the type is filled in.
+fn alone_or_filled(mut schema: Map<String, Value>) -> Result<Map<String, Value>, DocumentError> {
+    if schema.len() < 2 {
+        return Ok(schema);
+    }
+    let Some(Value::String(name)) = schema.shift_remove(REFERENCE) else {
+        return Ok(schema);
+    };
+    let mut filled = type_of(&name, References::Kept)?;
+    filled.extend(schema);
+    Ok(filled)
+}
+
+fn referenced(
+    reference: &str,
+    references: References,
+) -> Result<Map<String, Value>, DocumentError> {
     let name = reference.rsplit('/').next().unwrap_or(reference);
-    schema(name)?.ok_or_else(|| {
+    match references {
+        References::Filled => type_of(name, references),
+        References::Kept => Ok(Map::from_iter([(REFERENCE.to_owned(), name.into())])),
+    }
+}
+
+fn type_of(name: &str, references: References) -> Result<Map<String, Value>, DocumentError> {
+    schema(name, references)?.ok_or_else(|| {
         DocumentError::Pinned(format!("it refers to `{name}`, which it does not have"))
     })
 }
@@ -139,6 +180,7 @@ fn converted(
     properties: &Map<String, Value>,
     of: &Value,
     name: &str,
+    references: References,
 ) -> Result<Map<String, Value>, DocumentError> {
     let required = of.get("required").and_then(Value::as_array);
     let is_required =
@@ -147,7 +189,7 @@ fn converted(
         .iter()
         .map(|(property, schema)| {
             let filled = is_required(property) || SERVER_FILLS.contains(&(name, property.as_str()));
-            let schema = convert(schema, name, filled)?;
+            let schema = convert(schema, name, filled, references)?;
             Ok((property.clone(), Value::Object(schema)))
         })
         .collect()

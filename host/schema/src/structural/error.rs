@@ -4,7 +4,7 @@ use trainyard_api::FieldPath;
 
 /// A schema that an API server would not take, or that is not understood; the path is that of the place in the schema:
 /// `properties[spec].properties[image].maxLength`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
     /// A keyword that no structural schema has, often a typing error.
     #[error(

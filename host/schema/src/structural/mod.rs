@@ -39,6 +39,7 @@ mod unknown;
 mod validate;
 mod violation;
 
+pub(crate) use compile::{Definitions, REFERENCE};
 pub use error::CompileError;
 pub use options::{Options, Scope};
 pub use unknown::{Unknown, nearest};
@@ -76,6 +77,21 @@ impl Structural {
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Ok(Self {
             root: compile::root(schema)?,
+            object_meta: metadata::object_meta()?,
+        })
+    }
+
+    /// Compiles a schema of this program whose parts may refer to definitions (`{$ref: NAME}`), each of which is compiled once. Patterns and
+    /// rules are compiled when a value is first held against them: a test has compiled the whole.
+    ///
+    /// # Errors
+    /// See [`CompileError`].
+    pub(crate) fn of_tested(
+        schema: &Value,
+        definitions: &Definitions,
+    ) -> Result<Self, CompileError> {
+        Ok(Self {
+            root: compile::tested(schema, definitions)?,
             object_meta: metadata::object_meta()?,
         })
     }

@@ -1,12 +1,13 @@
 //! A schema in memory: what is asked of one value, and of the values in it.
 
-use super::cel::Rule;
+use super::cel::Rules;
 use super::format::Format;
+use super::pattern::Pattern;
 use indexmap::IndexMap;
-use regex::Regex;
 use serde_json::Value;
+use std::sync::Arc;
 
-/// What is asked of one value.
+/// What is asked of one value. Values of one type share its node.
 ///
 /// The nested value validations of `allOf` and its like are nodes too, of kind [`Kind::Any`].
 #[derive(Debug, Default)]
@@ -16,12 +17,12 @@ pub(crate) struct Node {
     pub(crate) default: Option<Value>,
     pub(crate) properties: IndexMap<String, Property>,
     pub(crate) additional: Option<Additional>,
-    pub(crate) items: Option<Box<Node>>,
+    pub(crate) items: Option<Arc<Node>>,
     pub(crate) preserve_unknown: bool,
     pub(crate) embedded: bool,
     pub(crate) list: ListType,
     pub(crate) checks: Checks,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Rules,
     pub(crate) below: Below,
     /// Whether CEL rules may see values of this schema.
     pub(crate) in_cel: bool,
@@ -30,7 +31,7 @@ pub(crate) struct Node {
 /// A declared field of an object.
 #[derive(Debug)]
 pub(crate) struct Property {
-    pub(crate) node: Node,
+    pub(crate) node: Arc<Node>,
     /// The name by which CEL rules know the field; nothing for names that CEL cannot spell.
     pub(crate) cel_name: Option<String>,
 }
@@ -43,7 +44,7 @@ pub(crate) enum Additional {
     /// `additionalProperties: false`: nothing; a key is not dropped, but refused.
     Nothing,
     /// Values of one schema: the object is a map.
-    Schema(Box<Node>),
+    Schema(Arc<Node>),
 }
 
 /// What a node or the nodes below it have, so that walks can leave out whole subtrees.
@@ -105,13 +106,6 @@ pub(crate) struct Checks {
 pub(crate) struct Bound {
     pub(crate) limit: f64,
     pub(crate) exclusive: bool,
-}
-
-/// A regular expression, compiled, and as its author wrote it.
-#[derive(Debug)]
-pub(crate) struct Pattern {
-    pub(crate) written: String,
-    pub(crate) regex: Regex,
 }
 
 /// What a node says of the value of a key.

@@ -1,16 +1,36 @@
 //! Patterns are written for Go's regular expressions; this is where the two dialects differ.
 
-use super::node::Pattern;
 use regex::Regex;
+use std::sync::OnceLock;
 
-/// Compiles a pattern that was written for Go.
+/// A regular expression that was written for Go, compiled when a text is first compared with it.
 ///
 /// In Go, `\d`, `\w`, `\s` and `\b` are ASCII, and `[`, `&&`, `~~` mean themselves in a class.
-pub(crate) fn compile(written: &str) -> Result<Pattern, regex::Error> {
-    Ok(Pattern {
-        regex: Regex::new(&translate(written))?,
-        written: written.to_owned(),
-    })
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    /// As its author wrote it.
+    pub(crate) written: String,
+    regex: OnceLock<Result<Regex, regex::Error>>,
+}
+
+impl Pattern {
+    pub(crate) fn new(written: &str) -> Self {
+        Self {
+            written: written.to_owned(),
+            regex: OnceLock::new(),
+        }
+    }
+
+    /// The regular expression, if it is one.
+    pub(crate) fn regex(&self) -> Result<&Regex, &regex::Error> {
+        let compile = || Regex::new(&translate(&self.written));
+        self.regex.get_or_init(compile).as_ref()
+    }
+
+    /// Whether the text has a match; what is no regular expression matches nothing.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.regex().is_ok_and(|regex| regex.is_match(text))
+    }
 }
 
 fn translate(written: &str) -> String {
@@ -89,11 +109,11 @@ fn escape(out: &mut String, escaped: char, in_class: bool) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::compile;
+    use super::Pattern;
 
     #[test]
     fn classes_are_those_of_go() {
-        let matches = |pattern: &str, text: &str| compile(pattern).unwrap().regex.is_match(text);
+        let matches = |pattern: &str, text: &str| Pattern::new(pattern).matches(text);
         assert!(matches(r"^\d+$", "123"));
         assert!(!matches(r"^\d+$", "١٢٣"));
         assert!(!matches(r"^\w$", "é"));
@@ -105,6 +125,6 @@ mod tests {
         assert!(matches(r"^[^\d]$", "x"));
         assert!(matches(r"^a$", "a"));
         assert!(!matches(r"^a$", "a\n"));
-        assert!(compile("(").is_err());
+        assert!(Pattern::new("(").regex().is_err());
     }
 }

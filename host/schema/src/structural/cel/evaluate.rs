@@ -6,7 +6,7 @@ use super::super::lists;
 use super::super::node::{Child, Kind, ListType, Node};
 use super::super::violation::{Violation, ViolationKind};
 use super::environment::environment;
-use super::rule::Rule;
+use super::rule::{Compiled, Rule};
 use super::values;
 use cel::common::types::CelOptional;
 use cel::{Context, ExecutionError, Value as CelValue};
@@ -90,8 +90,20 @@ fn check_here(
     at: &At<'_>,
     out: &mut Vec<Violation>,
 ) {
-    let Some(reads) = node.rules.first().map(|rule| &rule.reads) else {
+    if old.is_none() && node.rules.are_of_updates() {
         return;
+    }
+    let Compiled { rules, reads } = match node.rules.compiled(node, whole, at) {
+        Ok(compiled) => compiled,
+        // The rules of a schema that was not compiled as a whole.
+        Err(problem) => {
+            out.push(Violation::new(
+                at,
+                ViolationKind::Invalid,
+                problem.to_string(),
+            ));
+            return;
+        }
     };
     let Ok(environment) = environment() else {
         return;
@@ -100,7 +112,7 @@ fn check_here(
     let notes = values::Notes::default();
     let this = |value| values::this(value, node, whole, reads, &notes);
     context.add_variable_as_val("self", this(value));
-    for rule in &node.rules {
+    for rule in rules {
         if rule.transition && old.is_none() && !rule.optional_old {
             continue;
         }
@@ -134,7 +146,7 @@ fn refused(
     value: &Value,
     at: &At<'_>,
 ) -> Violation {
-    let detail = message(rule, context).unwrap_or_else(|| rule.message());
+    let detail = message(rule, context).unwrap_or_else(|| rule.message.clone());
     let mut violation = Violation::new(at, rule.reason, detail);
     violation.path = violation
         .path
@@ -163,9 +175,9 @@ fn failed(rule: &Rule, node: &Node, at: &At<'_>, words: &str) -> Violation {
     let detail = match words.strip_prefix("no such overload") {
         Some(_) => format!(
             "'{words}': call arguments did not match a supported operator, function or macro signature for rule: {}",
-            rule.name()
+            rule.name
         ),
-        None => format!("{words} evaluating rule: {}", rule.name()),
+        None => format!("{words} evaluating rule: {}", rule.name),
     };
     let kind = match node.kind {
         Kind::IntOrString => "",

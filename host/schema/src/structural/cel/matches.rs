@@ -1,7 +1,6 @@
 //! The function `matches`, by which each regular expression is compiled once.
 
-use super::super::node::Pattern;
-use super::super::pattern;
+use super::super::pattern::Pattern;
 use cel::common::types::{CelBool, CelString};
 use cel::{DeclarationError, Env, ExecutionError};
 use std::collections::HashMap;
@@ -20,7 +19,7 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn matches(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {
     let pattern = compiled(pattern.inner())?;
-    Ok(CelBool::from(pattern.regex.is_match(text.inner())))
+    Ok(CelBool::from(pattern.matches(text.inner())))
 }
 
 fn compiled(written: &str) -> Result<Arc<Pattern>, ExecutionError> {
@@ -29,13 +28,11 @@ fn compiled(written: &str) -> Result<Arc<Pattern>, ExecutionError> {
     if let Some(known) = known {
         return Ok(known);
     }
-    let pattern = pattern::compile(written).map_err(|error| {
-        ExecutionError::function_error(
-            "matches",
-            format!("'{written}' not a valid regex:\n{error}"),
-        )
-    })?;
-    let pattern = Arc::new(pattern);
+    let pattern = Arc::new(Pattern::new(written));
+    if let Err(error) = pattern.regex() {
+        let problem = format!("'{written}' not a valid regex:\n{error}");
+        return Err(ExecutionError::function_error("matches", problem));
+    }
     let mut all = all();
     if all.len() >= MOST {
         all.clear();
@@ -54,7 +51,7 @@ mod tests {
     fn a_pattern_is_compiled_once_and_few_are_kept() {
         let first = compiled("^a+$").unwrap();
         assert!(Arc::ptr_eq(&first, &compiled("^a+$").unwrap()));
-        assert!(first.regex.is_match("aa") && !first.regex.is_match("ab"));
+        assert!(first.matches("aa") && !first.matches("ab"));
         for number in 0..=MOST {
             compiled(&format!("^{number}$")).unwrap();
         }

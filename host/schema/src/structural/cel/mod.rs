@@ -17,4 +17,4 @@ mod values;
 
 pub(crate) use escaping::escape;
 pub(crate) use evaluate::check;
-pub(crate) use rule::{Rule, compile, read_rules};
+pub(crate) use rule::Rules;

@@ -2,87 +2,133 @@
 
 use super::super::at::At;
 use super::super::error::CompileError;
-use super::super::node::{Additional, Node};
+use super::super::node::Node;
 use super::environment::environment;
 use super::types::{self, Reads, Type};
 use super::{field_path, values};
 use crate::structural::violation::ViolationKind;
 use cel::Program;
 use serde_json::{Map, Value};
+use std::sync::OnceLock;
 use trainyard_api::path::Segment;
+
+/// The keyword under which rules stand in a schema.
+const KEYWORD: &str = "x-kubernetes-validations";
+/// The variable by which a rule sees the value that was there before.
+const OLD_SELF: &str = "oldSelf";
+const OPTIONAL_OLD: &str = "optionalOldSelf";
+
+/// The rules of one place. They are compiled when a value is first held against them, unless [`Rules::compiled`] did it before.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    written: Vec<Written>,
+    /// Whether the value before an update can be found at this place.
+    correlated: bool,
+    compiled: OnceLock<Result<Compiled, CompileError>>,
+}
+
+/// Rules that are ready to be evaluated.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(super) rules: Vec<Rule>,
+    /// The fields of `self` that they read.
+    pub(super) reads: Reads,
+}
+
+/// A rule as it stands in a schema.
+#[derive(Debug)]
+struct Written {
+    source: String,
+    message: Option<String>,
+    message_source: Option<String>,
+    reason: ViolationKind,
+    field_path: Option<String>,
+    optional_old: Option<Value>,
+}
 
 /// A rule, ready to be evaluated.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    source: String,
+    /// The rule as errors name it: by its message, if it has one.
+    pub(super) name: String,
+    /// The message of the rule where it does not hold.
+    pub(super) message: String,
     pub(super) program: Program,
-    message: Option<String>,
-    message_source: Option<String>,
     pub(super) message_program: Option<Program>,
     pub(super) reason: ViolationKind,
-    written_path: Option<String>,
     pub(super) field_path: Vec<Segment>,
     /// Whether `oldSelf` is an optional value, so that the rule holds on creation too.
     pub(super) optional_old: bool,
     /// Whether the rule looks at the value that was there before.
     pub(super) transition: bool,
-    /// The fields of `self` that the rules of the same place read.
-    pub(super) reads: Reads,
 }
 
-impl Rule {
-    /// The rule as errors name it: by its message, if it has one.
-    pub(super) fn name(&self) -> &str {
-        self.message.as_deref().unwrap_or(&self.source)
-    }
-
-    /// The message of a rule that does not hold.
-    pub(super) fn message(&self) -> String {
-        match &self.message {
-            Some(message) => message.clone(),
-            None => format!("failed rule: {}", self.source),
-        }
-    }
-}
-
-/// Reads and parses the rules of one place. `correlated` says whether the value before an update can be found there.
-pub(crate) fn read_rules(
-    rules: Option<&Value>,
-    correlated: bool,
-    at: &At<'_>,
-) -> Result<Vec<Rule>, CompileError> {
-    let at = at.field("x-kubernetes-validations");
-    let wrong = |at: &At<'_>, expected| CompileError::WrongValue {
-        path: at.path(),
-        expected,
-    };
-    let rules = match rules {
-        None => return Ok(Vec::new()),
-        Some(rules) => rules
-            .as_array()
-            .ok_or_else(|| wrong(&at, "a list of rules"))?,
-    };
-    rules
-        .iter()
-        .enumerate()
-        .map(|(index, rule)| {
+impl Rules {
+    /// Reads the rules of one place. `correlated` says whether the value before an update can be found there.
+    pub(crate) fn read(
+        rules: Option<&Value>,
+        correlated: bool,
+        at: &At<'_>,
+    ) -> Result<Self, CompileError> {
+        let at = at.field(KEYWORD);
+        let wrong = |at: &At<'_>, expected| CompileError::WrongValue {
+            path: at.path(),
+            expected,
+        };
+        let rules = match rules {
+            None => return Ok(Self::default()),
+            Some(rules) => rules
+                .as_array()
+                .ok_or_else(|| wrong(&at, "a list of rules"))?,
+        };
+        let written = rules.iter().enumerate().map(|(index, rule)| {
             let at = at.index(index);
             let rule = rule.as_object().ok_or_else(|| wrong(&at, "an object"))?;
-            let rule = read_rule(rule, &at)?;
-            if rule.transition && !correlated {
-                return Err(CompileError::Refused {
-                    path: at.field("rule").path(),
-                    reason: "oldSelf cannot be used below the items of a list that is no x-kubernetes-list-type: map: \
-                             nobody knows which old item was this one"
-                        .to_owned(),
-                });
-            }
-            Ok(rule)
+            read(rule, &at)
+        });
+        Ok(Self {
+            written: written.collect::<Result<_, _>>()?,
+            correlated,
+            compiled: OnceLock::new(),
         })
-        .collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+
+    /// Whether none of them says anything of a value that was not there before. A rule that names `oldSelf` is taken as one that
+    /// looks at it.
+    pub(super) fn are_of_updates(&self) -> bool {
+        let of_updates =
+            |rule: &Written| rule.optional_old.is_none() && rule.source.contains(OLD_SELF);
+        self.written.iter().all(of_updates)
+    }
+
+    /// The rules, compiled: parsed, and checked against the types of the node that they stand in.
+    pub(crate) fn compiled(
+        &self,
+        node: &Node,
+        whole: bool,
+        at: &At<'_>,
+    ) -> Result<&Compiled, &CompileError> {
+        let compile = || self.compile(node, whole, &at.field(KEYWORD));
+        self.compiled.get_or_init(compile).as_ref()
+    }
+
+    fn compile(&self, node: &Node, whole: bool, at: &At<'_>) -> Result<Compiled, CompileError> {
+        let mut reads = Reads::default();
+        let rules = self.written.iter().enumerate().map(|(index, written)| {
+            let at = at.index(index);
+            let rule = compile(written, self.correlated, &at)?;
+            check(written, rule, node, whole, &at, &mut reads)
+        });
+        let rules = rules.collect::<Result<_, _>>()?;
+        Ok(Compiled { rules, reads })
+    }
 }
 
-fn read_rule(rule: &Map<String, Value>, at: &At<'_>) -> Result<Rule, CompileError> {
+fn read(rule: &Map<String, Value>, at: &At<'_>) -> Result<Written, CompileError> {
     refuse_unknown(rule, at)?;
     let source = text(rule, "rule", at)?;
     let Some(source) = source.filter(|source| !source.is_empty()) else {
@@ -90,26 +136,41 @@ fn read_rule(rule: &Map<String, Value>, at: &At<'_>) -> Result<Rule, CompileErro
     };
     let message = text(rule, "message", at)?;
     check_message(message.as_deref(), &source, &at.field("message"))?;
-    let program = parse(&source, &at.field("rule"))?;
-    let message_source = text(rule, "messageExpression", at)?;
-    let message_program = match &message_source {
-        Some(source) => Some(parse(source, &at.field("messageExpression"))?),
-        None => None,
-    };
-    let transition = program.references().has_variable("oldSelf");
-    let optional_old = optional_old(rule, transition, &at.field("optionalOldSelf"))?;
-    Ok(Rule {
-        reason: reason(text(rule, "reason", at)?.as_deref(), &at.field("reason"))?,
-        written_path: text(rule, "fieldPath", at)?,
-        field_path: Vec::new(),
+    Ok(Written {
         source,
-        program,
         message,
-        message_source,
-        message_program,
+        message_source: text(rule, "messageExpression", at)?,
+        reason: reason(text(rule, "reason", at)?.as_deref(), &at.field("reason"))?,
+        field_path: text(rule, "fieldPath", at)?,
+        optional_old: rule.get(OPTIONAL_OLD).filter(|old| !old.is_null()).cloned(),
+    })
+}
+
+fn compile(written: &Written, correlated: bool, at: &At<'_>) -> Result<Rule, CompileError> {
+    let program = parse(&written.source, &at.field("rule"))?;
+    let message_source = written.message_source.as_deref();
+    let message_program =
+        message_source.map(|source| parse(source, &at.field("messageExpression")));
+    let transition = program.references().has_variable(OLD_SELF);
+    let optional_old = written.optional_old.as_ref();
+    let optional_old = optional_old_of(optional_old, transition, &at.field(OPTIONAL_OLD))?;
+    if transition && !correlated {
+        return Err(refused(
+            &at.field("rule"),
+            "oldSelf cannot be used below the items of a list that is no x-kubernetes-list-type: map: \
+             nobody knows which old item was this one",
+        ));
+    }
+    let failed = || format!("failed rule: {}", written.source);
+    Ok(Rule {
+        name: written.message.as_ref().unwrap_or(&written.source).clone(),
+        message: written.message.clone().unwrap_or_else(failed),
+        program,
+        message_program: message_program.transpose()?,
+        reason: written.reason,
+        field_path: Vec::new(),
         optional_old,
         transition,
-        reads: Reads::default(),
     })
 }
 
@@ -120,7 +181,7 @@ fn refuse_unknown(rule: &Map<String, Value>, at: &At<'_>) -> Result<(), CompileE
         "messageExpression",
         "reason",
         "fieldPath",
-        "optionalOldSelf",
+        OPTIONAL_OLD,
     ];
     match rule.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         Some(keyword) => Err(CompileError::UnknownKeyword {
@@ -131,13 +192,13 @@ fn refuse_unknown(rule: &Map<String, Value>, at: &At<'_>) -> Result<(), CompileE
     }
 }
 
-fn optional_old(
-    rule: &Map<String, Value>,
+fn optional_old_of(
+    written: Option<&Value>,
     transition: bool,
     at: &At<'_>,
 ) -> Result<bool, CompileError> {
-    match rule.get("optionalOldSelf") {
-        None | Some(Value::Null) => Ok(false),
+    match written {
+        None => Ok(false),
         Some(Value::Bool(true)) if !transition => {
             Err(refused(at, "may not be set if oldSelf is not used in rule"))
         }
@@ -173,46 +234,15 @@ fn reason(reason: Option<&str>, at: &At<'_>) -> Result<ViolationKind, CompileErr
     })
 }
 
-/// Checks every rule below a node against the types of its values, and notes which fields it reads.
-pub(crate) fn compile(node: &mut Node, whole: bool, at: &At<'_>) -> Result<(), CompileError> {
-    if !node.below.rules {
-        return Ok(());
-    }
-    let mut rules = std::mem::take(&mut node.rules);
-    let rules_at = at.field("x-kubernetes-validations");
-    let mut reads = Reads::default();
-    for (index, rule) in rules.iter_mut().enumerate() {
-        check(rule, node, whole, &rules_at.index(index), &mut reads)?;
-    }
-    for rule in &mut rules {
-        rule.reads = reads.clone();
-    }
-    node.rules = rules;
-    let properties_at = at.field("properties");
-    for (name, property) in &mut node.properties {
-        let whole = property.node.embedded;
-        compile(&mut property.node, whole, &properties_at.key(name))?;
-    }
-    if let Some(Additional::Schema(values)) = &mut node.additional {
-        let whole = values.embedded;
-        compile(values, whole, &at.field("additionalProperties"))?;
-    }
-    match &mut node.items {
-        Some(items) => {
-            let whole = items.embedded;
-            compile(items, whole, &at.field("items"))
-        }
-        None => Ok(()),
-    }
-}
-
+/// Checks a rule against the types of the values that it sees, and notes which fields it reads.
 fn check(
-    rule: &mut Rule,
+    written: &Written,
+    mut rule: Rule,
     node: &Node,
     whole: bool,
     at: &At<'_>,
     reads: &mut Reads,
-) -> Result<(), CompileError> {
+) -> Result<Rule, CompileError> {
     if !node.in_cel {
         return Err(refused(
             at,
@@ -227,12 +257,12 @@ fn check(
     let scope = types::Scope::new(node, whole, rule.optional_old);
     let found = scope
         .type_of(rule.program.expression(), reads)
-        .map_err(|words| problem("rule", &rule.source, words))?;
+        .map_err(|words| problem("rule", &written.source, words))?;
     if !matches!(found, Type::Any | Type::Bool) {
         let words = format!("it must evaluate to a bool, and evaluates to {found}");
-        return Err(problem("rule", &rule.source, words));
+        return Err(problem("rule", &written.source, words));
     }
-    if let (Some(program), Some(source)) = (&rule.message_program, &rule.message_source) {
+    if let (Some(program), Some(source)) = (&rule.message_program, &written.message_source) {
         // A message sees the old value plainly, also where the rule sees it as an optional one.
         let found = types::Scope::new(node, whole, false)
             .type_of(program.expression(), reads)
@@ -242,7 +272,7 @@ fn check(
             return Err(problem("messageExpression", source, words));
         }
     }
-    if let Some(path) = &rule.written_path {
+    if let Some(path) = &written.field_path {
         rule.field_path = field_path::parse(path, node).ok_or_else(|| {
             refused(
                 &at.field("fieldPath"),
@@ -253,7 +283,7 @@ fn check(
     if !values::is_declared(node, whole) {
         reads.read_all();
     }
-    Ok(())
+    Ok(rule)
 }
 
 fn parse(source: &str, at: &At<'_>) -> Result<Program, CompileError> {

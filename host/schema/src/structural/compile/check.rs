@@ -3,48 +3,80 @@
 use super::super::at::At;
 use super::super::error::CompileError;
 use super::super::format::Format;
-use super::super::node::{Bound, Checks, Kind, Node, Pattern};
-use super::super::pattern;
+use super::super::node::{Bound, Checks, Kind, Node};
+use super::super::pattern::Pattern;
 use super::keywords::Keywords;
-use super::{Level, Place, node as compile, refused};
+use super::{Compiler, Level, Place, refused};
 use serde_json::Value;
 
-/// Reads the value validations of a schema whose type is known.
-pub(super) fn read(
-    keywords: &Keywords<'_>,
-    parent: &Node,
-    place: Place,
-    at: &At<'_>,
-) -> Result<Checks, CompileError> {
-    if keywords.flag("uniqueItems")? {
-        let reason = "an API server refuses uniqueItems; write x-kubernetes-list-type: set";
-        return Err(refused(&at.field("uniqueItems"), reason));
+impl Compiler<'_> {
+    /// Reads the value validations of a schema whose type is known.
+    pub(super) fn checks(
+        &self,
+        keywords: &Keywords<'_>,
+        parent: &Node,
+        place: Place,
+        at: &At<'_>,
+    ) -> Result<Checks, CompileError> {
+        if keywords.flag("uniqueItems")? {
+            let reason = "an API server refuses uniqueItems; write x-kubernetes-list-type: set";
+            return Err(refused(&at.field("uniqueItems"), reason));
+        }
+        let pattern = keywords.text("pattern")?.filter(|text| !text.is_empty());
+        Ok(Checks {
+            format: format(keywords, parent.kind, at)?,
+            choices: keywords.list("enum")?.to_vec(),
+            minimum: bound(keywords, "minimum", "exclusiveMinimum")?,
+            maximum: bound(keywords, "maximum", "exclusiveMaximum")?,
+            multiple_of: keywords.number("multipleOf")?,
+            min_length: keywords.count("minLength")?,
+            max_length: keywords.count("maxLength")?,
+            pattern: pattern.map(Pattern::new),
+            min_items: keywords.count("minItems")?,
+            max_items: keywords.count("maxItems")?,
+            min_properties: keywords.count("minProperties")?,
+            max_properties: keywords.count("maxProperties")?,
+            required: keywords.texts("required")?,
+            all_of: self.branches(keywords, "allOf", parent.kind, place, at)?,
+            any_of: self.branches(keywords, "anyOf", parent.kind, place, at)?,
+            one_of: self.branches(keywords, "oneOf", parent.kind, place, at)?,
+            not: match keywords.get("not") {
+                Some(schema) => {
+                    let node = self.node(schema, place.nested(Level::Nested), &at.field("not"))?;
+                    Some(Box::new(node))
+                }
+                None => None,
+            },
+        })
     }
-    Ok(Checks {
-        format: format(keywords, parent.kind, at)?,
-        choices: keywords.list("enum")?.to_vec(),
-        minimum: bound(keywords, "minimum", "exclusiveMinimum")?,
-        maximum: bound(keywords, "maximum", "exclusiveMaximum")?,
-        multiple_of: keywords.number("multipleOf")?,
-        min_length: keywords.count("minLength")?,
-        max_length: keywords.count("maxLength")?,
-        pattern: regex(keywords, at)?,
-        min_items: keywords.count("minItems")?,
-        max_items: keywords.count("maxItems")?,
-        min_properties: keywords.count("minProperties")?,
-        max_properties: keywords.count("maxProperties")?,
-        required: keywords.texts("required")?,
-        all_of: branches(keywords, "allOf", parent.kind, place, at)?,
-        any_of: branches(keywords, "anyOf", parent.kind, place, at)?,
-        one_of: branches(keywords, "oneOf", parent.kind, place, at)?,
-        not: match keywords.get("not") {
-            Some(schema) => {
-                let node = compile(schema, place.nested(Level::Nested), &at.field("not"))?;
-                Some(Box::new(node))
+
+    fn branches(
+        &self,
+        keywords: &Keywords<'_>,
+        name: &str,
+        parent: Kind,
+        place: Place,
+        at: &At<'_>,
+    ) -> Result<Vec<Node>, CompileError> {
+        let schemas = keywords.list(name)?;
+        let at = at.field(name);
+        // The one exception: an int-or-string may say once more that it is one of both.
+        let level = match name {
+            "anyOf"
+                if is_int_or_string(schemas)
+                    && (parent == Kind::IntOrString || place.level == Level::IntOrString) =>
+            {
+                Level::IntOrString
             }
-            None => None,
-        },
-    })
+            "allOf" if parent == Kind::IntOrString => Level::IntOrString,
+            _ => Level::Nested,
+        };
+        schemas
+            .iter()
+            .enumerate()
+            .map(|(index, schema)| self.node(schema, place.nested(level), &at.index(index)))
+            .collect()
+    }
 }
 
 fn format(
@@ -63,20 +95,6 @@ fn format(
     })
 }
 
-fn regex(keywords: &Keywords<'_>, at: &At<'_>) -> Result<Option<Pattern>, CompileError> {
-    let written = keywords
-        .text("pattern")?
-        .filter(|pattern| !pattern.is_empty());
-    let compile = |written: &str| {
-        pattern::compile(written).map_err(|source| CompileError::Pattern {
-            path: at.field("pattern").path(),
-            pattern: written.to_owned(),
-            source: Box::new(source),
-        })
-    };
-    written.map(compile).transpose()
-}
-
 fn bound(
     keywords: &Keywords<'_>,
     limit: &str,
@@ -86,33 +104,6 @@ fn bound(
     Ok(keywords
         .number(limit)?
         .map(|limit| Bound { limit, exclusive }))
-}
-
-fn branches(
-    keywords: &Keywords<'_>,
-    name: &str,
-    parent: Kind,
-    place: Place,
-    at: &At<'_>,
-) -> Result<Vec<Node>, CompileError> {
-    let schemas = keywords.list(name)?;
-    let at = at.field(name);
-    // The one exception: an int-or-string may say once more that it is one of both.
-    let level = match name {
-        "anyOf"
-            if is_int_or_string(schemas)
-                && (parent == Kind::IntOrString || place.level == Level::IntOrString) =>
-        {
-            Level::IntOrString
-        }
-        "allOf" if parent == Kind::IntOrString => Level::IntOrString,
-        _ => Level::Nested,
-    };
-    schemas
-        .iter()
-        .enumerate()
-        .map(|(index, schema)| compile(schema, place.nested(level), &at.index(index)))
-        .collect()
 }
 
 fn is_int_or_string(schemas: &[Value]) -> bool {

@@ -51,10 +51,7 @@ fn list_type(keywords: &Keywords<'_>, node: &Node, at: &At<'_>) -> Result<ListTy
             &keys_at,
             "must not be empty if x-kubernetes-list-type is map",
         )),
-        Some("map") => {
-            check_keys(keywords, &keys, &keys_at)?;
-            Ok(ListType::Map(keys))
-        }
+        Some("map") => Ok(ListType::Map(keys)),
         _ if !keys.is_empty() => Err(refused(
             &at,
             "must be map if x-kubernetes-list-map-keys is non-empty",
@@ -65,26 +62,23 @@ fn list_type(keywords: &Keywords<'_>, node: &Node, at: &At<'_>) -> Result<ListTy
     }
 }
 
-/// A key of a list is a field of its items that is always there: required, or with a default.
-fn check_keys(keywords: &Keywords<'_>, keys: &[String], at: &At<'_>) -> Result<(), CompileError> {
-    let items = keywords.get("items");
-    let required = items.and_then(|items| items.get("required"));
+/// Checks that a key of a list is a field of its items that is always there: required, or with a default.
+pub(super) fn check_keys(node: &Node, at: &At<'_>) -> Result<(), CompileError> {
+    let (ListType::Map(keys), Some(items)) = (&node.list, &node.items) else {
+        return Ok(());
+    };
+    let at = at.field("x-kubernetes-list-map-keys");
     for key in keys {
-        let property = items.and_then(|items| items.get("properties")?.get(key));
-        let Some(property) = property else {
+        let Some(property) = items.properties.get(key) else {
             let reason = format!(
                 "{key} is no property of the items: entries must all be names of item properties"
             );
-            return Err(refused(at, reason));
+            return Err(refused(&at, reason));
         };
-        let always = property.get("default").is_some()
-            || required
-                .and_then(|required| required.as_array())
-                .is_some_and(|required| required.iter().any(|name| name == key));
-        if !always {
+        if property.node.default.is_none() && !items.checks.required.contains(key) {
             let reason =
                 format!("{key} must have a default or be a required property of the items");
-            return Err(refused(at, reason));
+            return Err(refused(&at, reason));
         }
     }
     Ok(())

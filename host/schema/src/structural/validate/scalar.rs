@@ -83,7 +83,7 @@ fn length_or_pattern(checks: &Checks, text: &str, at: &At<'_>) -> Option<Violati
         return Some(invalid(detail));
     }
     let pattern = checks.pattern.as_ref()?;
-    (!pattern.regex.is_match(text)).then(|| {
+    (!pattern.matches(text)).then(|| {
         invalid(format!(
             "{} in body should match '{}'",
             at.path(),
