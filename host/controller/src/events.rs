@@ -38,6 +38,9 @@ const WAITING: usize = 1_024;
 /// The most bytes of a message; the API server takes 1,024.
 const MESSAGE_BYTES: usize = 950;
 
+/// The most Events for what is wrong with an object at one time.
+const MESSAGES: usize = 4;
+
 /// The most bytes of the object's name in the Event's own.
 const NAME_BYTES: usize = 230;
 
@@ -117,30 +120,60 @@ pub fn recorder(
 
 impl Recorder {
     /// Tells what went wrong with an object: `reason` in CamelCase for machines, `action` what was
-    /// being done, `note` for people; the note is cleaned and cut. Never waits; what can't be written is dropped and counted.
-    pub fn warn(&self, regarding: ObjectReference, reason: &str, action: &str, note: &str) {
-        let told = Told {
-            regarding,
-            reason: reason.to_owned(),
-            action: action.to_owned(),
-            message: message(note),
-        };
-        match self.waiting.try_send(told) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => self.metrics.event_dropped("full"),
-            Err(TrySendError::Closed(_)) => self.metrics.event_dropped("closed"),
+    /// being done, `sentences` for people; these are cleaned and cut, and stand in one Event if they fit. Never waits; what can't be
+    /// written is dropped and counted.
+    pub fn warn(
+        &self,
+        regarding: &ObjectReference,
+        reason: &str,
+        action: &str,
+        sentences: &[impl AsRef<str>],
+    ) {
+        for message in messages(sentences) {
+            let told = Told {
+                regarding: regarding.clone(),
+                reason: reason.to_owned(),
+                action: action.to_owned(),
+                message,
+            };
+            match self.waiting.try_send(told) {
+                Ok(()) => {}
+                Err(TrySendError::Full(_)) => self.metrics.event_dropped("full"),
+                Err(TrySendError::Closed(_)) => self.metrics.event_dropped("closed"),
+            }
         }
     }
 }
 
-/// A note without control characters, as long as an Event may hold.
-fn message(note: &str) -> String {
-    let note = trainyard_model::text::clean(note);
-    if note.len() <= MESSAGE_BYTES {
-        return note;
+/// The messages of as few Events as hold the sentences whole. The last one says how many have no place any more.
+fn messages(sentences: &[impl AsRef<str>]) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for (at, sentence) in sentences.iter().enumerate() {
+        let sentence = cut(trainyard_model::text::clean(sentence.as_ref()));
+        let count = messages.len();
+        match messages.last_mut() {
+            Some(last) if last.len() + "; ".len() + sentence.len() <= MESSAGE_BYTES => {
+                last.push_str("; ");
+                last.push_str(&sentence);
+            }
+            Some(last) if count == MESSAGES => {
+                let left = sentences.len() - at;
+                last.push_str(&format!("; and {left} more"));
+                break;
+            }
+            _ => messages.push(sentence),
+        }
     }
-    let cut = note.floor_char_boundary(MESSAGE_BYTES);
-    format!("{} ...", note.get(..cut).unwrap_or_default())
+    messages
+}
+
+/// A text as long as an Event may hold.
+fn cut(text: String) -> String {
+    if text.len() <= MESSAGE_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(MESSAGE_BYTES);
+    format!("{} ...", text.get(..end).unwrap_or_default())
 }
 
 impl EventWriter {

@@ -174,7 +174,7 @@ impl Work {
                 result,
             }) => {
                 for warning in &warnings {
-                    self.tell(&key, WARNING, &warning.to_string());
+                    self.tell(&key, WARNING, &[warning.to_string()]);
                 }
                 match result {
                     Ok(()) => succeeded(running, again),
@@ -219,16 +219,16 @@ impl Work {
                 "failing for {minutes} minutes, and retried every {} seconds: {error}",
                 again.as_secs().max(1)
             );
-            self.tell(&key, REASON, &note);
+            self.tell(&key, REASON, &[note]);
         } else {
             tracing::warn!(%error, ?again, "reconcile failed; retrying with backoff");
-            self.tell(&key, REASON, &error.to_string());
+            self.tell(&key, REASON, &error.sentences());
         }
         Outcome::Error(error.kind())
     }
 
     /// Tells whoever looks at the TrainJob.
-    fn tell(&self, key: &Key, reason: &str, note: &str) {
+    fn tell(&self, key: &Key, reason: &str, sentences: &[String]) {
         let jobs = &self.stores.jobs;
         let readable = jobs
             .get(key)
@@ -249,7 +249,8 @@ impl Work {
             resource_version: Some(resource_version),
             ..ObjectReference::default()
         };
-        self.recorder.warn(regarding, reason, "Reconciling", note);
+        self.recorder
+            .warn(&regarding, reason, "Reconciling", sentences);
     }
 }
 

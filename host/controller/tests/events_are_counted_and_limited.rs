@@ -93,7 +93,7 @@ fn job(name: &str) -> ObjectReference {
 const REASON: &str = "TrainJobResourcesCreationFailed";
 
 fn warn(recorder: &Recorder, name: &str, note: &str) {
-    recorder.warn(job(name), REASON, "Reconciling", note);
+    recorder.warn(&job(name), REASON, "Reconciling", &[note]);
 }
 
 #[tokio::test]
@@ -207,6 +207,38 @@ async fn long_notes_are_cut_between_characters() {
         message.len() <= 954 && message.ends_with("ü ..."),
         "{message}"
     );
+}
+
+/// The messages of the Events of an object with which all of this is wrong.
+async fn messages(sentences: &[String]) -> Vec<String> {
+    let (recorder, writer, seen, _) = start(|_| 200).await;
+    recorder.warn(&job("one"), REASON, "Reconciling", sentences);
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST).into_iter();
+    created
+        .map(|(_, event)| event["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_one_event_can_not_hold_stands_whole_in_several() {
+    let sentence = |n: usize| format!("problem {n}: {}", "x".repeat(287));
+    let some = |count| (0..count).map(sentence).collect::<Vec<_>>();
+    assert_eq!(messages(&some(3)).await, [some(3).join("; ")]);
+    let found = messages(&some(7)).await;
+    assert_eq!(found.join("; "), some(7).join("; "));
+    assert_eq!(found.len(), 3);
+    // However many there are, it is four.
+    let found = messages(&some(1_000)).await;
+    let expected = some(12).join("; ") + "; and 988 more";
+    assert_eq!((found.join("; "), found.len()), (expected, 4));
+    // One that is too long is cut, and those beside it are whole.
+    let found = messages(&[sentence(0), "y".repeat(2_000), sentence(2)]).await;
+    let (first, last) = (sentence(0), sentence(2));
+    assert_eq!([&found[0], &found[2]], [&first, &last]);
+    assert!(found[1].ends_with("y ..."), "{found:?}");
+    assert!(found.iter().all(|message| message.len() < 1_024));
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! The keys of a TrainJob's Secret are made when it is created, and once: after a restart, and of whoever made them, they are used as
-//! they are. Neither the log nor Events, metrics, snapshots or any other object show a part of them.
+//! they are, and lost ones are not replaced while pods run with them. Neither the log nor Events, metrics, snapshots or any other object show a part of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::HashSet;
@@ -245,6 +245,38 @@ async fn a_secret_of_the_train_job_is_used_whatever_it_holds_and_another_one_is_
     cluster.until("there is a JobSet", has_job_set).await;
     controller.stop().await;
     assert_eq!(secret(&cluster), of_the_reference);
+}
+
+#[tokio::test]
+async fn keys_that_are_lost_are_replaced_when_no_pod_has_the_old_ones() {
+    let cluster = cluster();
+    cluster.put(job("a", "job", "with-keys", false));
+    let controller = started(&cluster).await;
+    cluster.until("there is a JobSet", has_job_set).await;
+    let first = secret(&cluster);
+    assert!(first["data"]["sec1"].is_string(), "{first:#}");
+    cluster.delete("secrets", "a", SECRET);
+    let change = |spec: &Value| cluster.merge("trainjobs", "a", "job", &json!({"spec": spec}));
+    change(&json!({"labels": {"any": "change"}}));
+    let told = format!("Secret `{SECRET}`: it is missing while its JobSet runs");
+    cluster.until("it is told", |it| is_told(it, &told)).await;
+    assert_eq!(secret(&cluster), Value::Null);
+
+    // Nor while it is suspended: the old one may still be restored.
+    let is_suspended = |suspend: bool| {
+        move |cluster: &Cluster| {
+            cluster.get("jobsets", "a", "job").unwrap()["spec"]["suspend"] == suspend
+        }
+    };
+    change(&json!({"suspend": true}));
+    cluster.until("it waits", is_suspended(true)).await;
+    assert_eq!(secret(&cluster), Value::Null);
+    change(&json!({"suspend": false}));
+    cluster.until("it goes on", is_suspended(false)).await;
+    controller.stop().await;
+    let second = secret(&cluster);
+    assert!(second["data"]["sec1"].is_string(), "{second:#}");
+    assert_ne!(second["data"], first["data"]);
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ pub use ports::Port;
 pub use process::Process;
 pub use proxy::{Act, Call, Proxy};
 pub use python::{Outcome, PythonClient};
-pub use reference::reference_controller;
+pub use reference::{Reference, ReferenceLimits};
 pub use resource::{Resource, UnknownKind};
 pub use trainyard::{Trainyard, http_get};
 pub use wait::eventually;

@@ -1,22 +1,110 @@
-//! The reference's controller, built from its published module.
+//! The reference's controller, built from its published module, as a process of this one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
+use serde_json::json;
 
 use crate::cache::Entry;
+use crate::control_plane::ControlPlane;
 use crate::go;
+use crate::ports::Port;
+use crate::process::Process;
+use crate::trainyard::http_get;
+use crate::wait::eventually;
 
 /// The module that names its version.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/controller");
 const PACKAGE: &str = "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager";
 
-/// The program of the reference's controller, built once, which takes minutes.
-///
-/// # Errors
-/// No Go, or what its build said.
-pub fn reference_controller() -> Result<PathBuf> {
+/// What the reference is allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct ReferenceLimits {
+    /// Calls a second; twice as many after a pause.
+    pub rate: u32,
+    /// TrainJobs at once.
+    pub at_once: usize,
+}
+
+impl ReferenceLimits {
+    /// Those that it is shipped with.
+    pub const SHIPPED: Self = Self {
+        rate: 50,
+        at_once: 5,
+    };
+}
+
+/// The reference's controller, with all rights and without its webhooks, until this value is dropped.
+pub struct Reference {
+    process: Process,
+    probes: Port,
+    metrics: Port,
+    _webhooks: Port,
+}
+
+impl Reference {
+    /// Starts it, and waits until it is ready. The program is built first if it is not there yet, which takes minutes.
+    ///
+    /// # Errors
+    /// No Go, or what its build said; the program ended, or was not ready in time.
+    pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
+        let [probes, metrics, webhooks] = [Port::find()?, Port::find()?, Port::find()?];
+        let address = |port: &Port| format!("127.0.0.1:{}", port.number());
+        let configuration = json!({
+            "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+            "kind": "Configuration",
+            "health": {"healthProbeBindAddress": address(&probes)},
+            "metrics": {"bindAddress": address(&metrics), "secureServing": false},
+            "webhook": {"host": "127.0.0.1", "port": webhooks.number()},
+            "leaderElection": {"leaderElect": false},
+            "controller": {"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}},
+            "certManagement": {"enable": false},
+            "clientConnection": {"qps": limits.rate, "burst": 2 * limits.rate},
+        });
+        let file = plane.folder().join("reference.yaml");
+        fs::write(&file, configuration.to_string())?;
+        let mut command = Command::new(program()?);
+        command
+            .arg(format!("--config={}", file.display()))
+            .env("TMPDIR", with_certificates(plane)?)
+            .env("KUBECONFIG", plane.kubeconfig());
+        let started = Self {
+            process: Process::start("reference", &command, plane.folder())?,
+            probes,
+            metrics,
+            _webhooks: webhooks,
+        };
+        started.until_ready().await?;
+        Ok(started)
+    }
+
+    async fn until_ready(&self) -> Result<()> {
+        eventually("the reference is ready", async || {
+            self.process.still_runs()?;
+            Ok(http_get(self.probes.number(), "/readyz").await.ok())
+        })
+        .await
+        .map(drop)
+    }
+
+    /// What it serves under `/metrics`.
+    ///
+    /// # Errors
+    /// It serves nothing.
+    pub async fn metrics(&self) -> Result<String> {
+        http_get(self.metrics.number(), "/metrics").await
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// The program, built once.
+fn program() -> Result<PathBuf> {
     let module = Path::new(FOLDER);
     let files = [module.join("go.mod"), module.join("go.sum")];
     let entry = Entry::of("reference-controller", &files, &go::version()?)?;
@@ -29,4 +117,18 @@ pub fn reference_controller() -> Result<PathBuf> {
         fs::rename(built, &program)?;
     }
     Ok(program)
+}
+
+/// The folder of temporary files below which the reference looks for its webhooks' certificates.
+fn with_certificates(plane: &ControlPlane) -> Result<PathBuf> {
+    let folder = plane.folder().join("reference");
+    let certificates = folder.join("k8s-webhook-server/serving-certs");
+    fs::create_dir_all(&certificates)?;
+    for file in ["tls.crt", "tls.key"] {
+        fs::copy(
+            plane.serving_certificate().join(file),
+            certificates.join(file),
+        )?;
+    }
+    Ok(folder)
 }

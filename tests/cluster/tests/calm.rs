@@ -4,6 +4,7 @@ mod a_missing_object_is_waited_for;
 mod an_object_that_can_not_be_decoded_stops_no_other;
 mod claims_are_allocated;
 mod common;
+mod errors_are_the_same_in_events;
 mod flux_instances_run;
 mod lookups_wake_their_train_jobs;
 mod plugins_of_a_folder_are_used;
@@ -44,6 +45,10 @@ fn main() -> ExitCode {
             an_object_that_can_not_be_decoded_stops_no_other::tests(),
         )
         .tests("claims_are_allocated", claims_are_allocated::tests())
+        .tests(
+            "errors_are_the_same_in_events",
+            errors_are_the_same_in_events::tests(),
+        )
         .tests("flux_instances_run", flux_instances_run::tests())
         .tests("train_jobs_of_mpi_run", train_jobs_of_mpi_run::tests())
         .run()

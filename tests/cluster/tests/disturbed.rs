@@ -13,6 +13,7 @@ mod keys_are_made_once;
 mod kinds_may_come_later;
 mod one_controller_leads_and_another_takes_over;
 mod roles_are_what_is_called;
+mod running_jobs_of_the_reference_are_adopted;
 mod what_others_do_is_put_right;
 
 use std::process::ExitCode;
@@ -52,6 +53,10 @@ fn main() -> ExitCode {
         .tests(
             "one_controller_leads_and_another_takes_over",
             one_controller_leads_and_another_takes_over::tests(),
+        )
+        .tests(
+            "running_jobs_of_the_reference_are_adopted",
+            running_jobs_of_the_reference_are_adopted::tests(),
         )
         .tests(
             "roles_are_what_is_called",

@@ -9,17 +9,14 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Test};
 
 use crate::common;
-use crate::common::{Controlled, Namespace, Setup, keys};
+use crate::common::{Controlled, Namespace, Setup, keys, runtimes};
 
 /// A runtime of Flux.
 pub(crate) struct Runtimes;
 
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
-        let mut flux = common::runtime();
-        flux["metadata"]["name"] = json!("flux");
-        flux["spec"]["mlPolicy"] = json!({"flux": {}});
-        vec![flux]
+        vec![runtimes::flux()]
     }
 
     fn arguments() -> Result<Vec<OsString>> {

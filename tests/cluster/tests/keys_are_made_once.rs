@@ -1,7 +1,8 @@
 //! The keys of a TrainJob are made with its Secret, under the roles that `trainyard rbac` prints: they are the same after a restart,
-//! nothing shows them, and they go with the TrainJob.
+//! nothing shows them, and they go with the TrainJob. A Secret that is deleted while pods run is not replaced before there are new pods.
 #![allow(clippy::indexing_slicing)]
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +11,16 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin,
+    Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually,
 };
 use trainyard_schema::documents::Kind;
 
-use crate::common::{self, Disturbed, Namespace, is_running, keys, kind, roles};
+use crate::common::{
+    self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, roles, runtimes,
+};
+
+/// The runtimes of the built-in policies that have keys made: MPI with a launcher of its own, with one that is a node, and Flux.
+const BUILT_IN: [&str; 3] = ["own-launcher", "launcher-node", "flux"];
 
 /// A cluster, and the plugin that has keys made.
 pub(crate) struct Keys {
@@ -35,6 +41,11 @@ impl Shared for Keys {
         let mut runtime = common::runtime();
         runtime["metadata"]["name"] = json!("keyed");
         runtime["spec"]["plugins"] = json!([{"name": "keys"}]);
+        let of_built_in = [
+            runtimes::mpi(BUILT_IN[0], false),
+            runtimes::mpi(BUILT_IN[1], true),
+            runtimes::flux(),
+        ];
         let arguments: [OsString; 4] = [
             "--plugin-dir".into(),
             plugins.clone().into(),
@@ -44,8 +55,10 @@ impl Shared for Keys {
         disturbed.plane().block_on(async {
             let runtimes = kind(Kind::ClusterTrainingRuntime)?;
             let runtimes = disturbed.plane().api(&runtimes, "");
-            let made = runtimes.create(&runtime, &Write::strict()).await?;
-            made.accepted()?;
+            for runtime in of_built_in.iter().chain([&runtime]) {
+                let made = runtimes.create(runtime, &Write::strict()).await?;
+                made.accepted()?;
+            }
             roles::grant(disturbed.plane(), &roles::printed(&arguments)?).await
         })?;
         Ok(Self { disturbed, plugins })
@@ -77,6 +90,12 @@ impl Keys {
 
 fn spec(suspend: bool) -> Value {
     json!({"suspend": suspend, "runtimeRef": {"name": "keyed"}})
+}
+
+/// A TrainJob of two nodes on a runtime of a built-in policy.
+fn built_in(runtime: &str, suspend: bool) -> Value {
+    let trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
+    json!({"suspend": suspend, "runtimeRef": {"name": runtime}, "trainer": trainer})
 }
 
 /// Everything that a controller leaves, except Secrets.
@@ -169,6 +188,115 @@ async fn keys_outlive_a_restart_and_go_with_their_train_job(shared: &Keys) -> Re
     Ok(())
 }
 
+async fn keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing(shared: &Keys) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let namespace = shared.namespace().await?;
+    let secrets = keys::secrets();
+    let secrets = namespace.api(&secrets);
+    let job_sets = namespace.api(&namespace.job_sets);
+    let first = shared.controller().await?;
+    let named = |kind: &str| BUILT_IN.map(|runtime| format!("{runtime}-{kind}"));
+    let (running, queued) = (named("runs"), named("queued"));
+    for (runtime, (runs, waits)) in BUILT_IN.iter().zip(running.iter().zip(&queued)) {
+        namespace.create(runs, &built_in(runtime, false)).await?;
+        namespace.create(waits, &built_in(runtime, true)).await?;
+    }
+    for (runs, waits) in running.iter().zip(&queued) {
+        namespace.until(runs, "it runs", is_running).await?;
+        namespace.job_set(waits).await?;
+    }
+    let made = secrets.items().await?;
+    ensure!(made.len() == 6, "{} Secrets", made.len());
+    let texts: BTreeSet<_> = made.iter().map(|it| it["data"].to_string()).collect();
+    ensure!(texts.len() == 6, "each has keys of its own");
+    first.stop().await?;
+
+    let second = shared.controller().await?;
+    let label = json!({"labels": {"example.com/new": "label"}});
+    for name in running.iter().chain(&queued) {
+        namespace.patch(name, &label).await?;
+    }
+    // What is queued is rendered anew, and runs then.
+    for name in &queued {
+        let follows = |job_set: &Value| job_set["metadata"]["labels"]["example.com/new"] == "label";
+        job_sets.until(name, "it is rendered anew", follows).await?;
+        ensure!(secrets.items().await? == made, "{name}");
+        namespace.patch(name, &json!({"suspend": false})).await?;
+        namespace.until(name, "it runs", is_running).await?;
+    }
+    second.until_idle().await?;
+    ensure!(secrets.items().await? == made);
+    let jobs = namespace.api(&namespace.jobs);
+    for name in running.iter().chain(&queued) {
+        jobs.delete(name).await?.accepted()?;
+    }
+    eventually("nothing is left", async || {
+        Ok(namespace.everything().await?.is_empty().then_some(()))
+    })
+    .await
+}
+
+/// Those that run have the old keys, which new pods would not know.
+async fn a_secret_that_is_deleted_while_pods_run_comes_with_new_pods(shared: &Keys) -> Result<()> {
+    let _turn = shared.disturbed.turn.lock().await;
+    let namespace = shared.namespace().await?;
+    let secrets = keys::secrets();
+    let secrets = namespace.api(&secrets);
+    let pods = namespace.api(&namespace.pods);
+    let controller = shared.controller().await?;
+    let names = BUILT_IN.map(|runtime| {
+        let suffix = if runtime == "flux" {
+            "flux-curve"
+        } else {
+            "mpi-ssh-auth"
+        };
+        (runtime, format!("{runtime}-{suffix}"))
+    });
+    for (name, _) in &names {
+        namespace.create(name, &built_in(name, false)).await?;
+    }
+    let mut lost = Vec::new();
+    for (name, secret) in &names {
+        namespace.until(name, "it runs", is_running).await?;
+        lost.push(secrets.get(secret).await?.accepted()?["data"].clone());
+        secrets.delete(secret).await?.accepted()?;
+    }
+    let running = pods.items().await?;
+    let change = json!({"labels": {"example.com/any": "change"}});
+    for (name, _) in &names {
+        namespace.patch(name, &change).await?;
+    }
+    for (name, secret) in &names {
+        let told = format!("Secret `{secret}`: it is missing while its JobSet runs");
+        namespace.event(name, &told).await?;
+    }
+    ensure!(secrets.items().await?.is_empty());
+    ensure!(pods.items().await? == running, "the pods run on");
+
+    for (name, _) in &names {
+        namespace.patch(name, &json!({"suspend": true})).await?;
+    }
+    for (name, _) in &names {
+        namespace.until(name, "it waits", is_suspended).await?;
+    }
+    ensure!(secrets.items().await?.is_empty());
+    let goes_on = |job: &Value| is_running(job) && is(job, "Suspended", "False");
+    for ((name, secret), lost) in names.iter().zip(&lost) {
+        namespace.patch(name, &json!({"suspend": false})).await?;
+        namespace.until(name, "it goes on", goes_on).await?;
+        let now = secrets.get(secret).await?.accepted()?;
+        let keys = |data: &Value| {
+            data.as_object()
+                .map(|data| data.keys().cloned().collect::<Vec<_>>())
+        };
+        ensure!(
+            keys(&now["data"]) == keys(lost) && now["data"] != *lost,
+            "{name}"
+        );
+    }
+    controller.process().still_runs()
+}
+
 /// A plugin's memory is a part of the process: its core dump can hold no more than that of the process.
 async fn a_call_that_traps_leaves_no_key_in_the_memory_of_the_process(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
@@ -235,6 +363,14 @@ pub(crate) fn tests() -> Vec<Test<Keys>> {
         Test::new(
             "keys_outlive_a_restart_and_go_with_their_train_job",
             keys_outlive_a_restart_and_go_with_their_train_job,
+        ),
+        Test::new(
+            "keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing",
+            keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing,
+        ),
+        Test::new(
+            "a_secret_that_is_deleted_while_pods_run_comes_with_new_pods",
+            a_secret_that_is_deleted_while_pods_run_comes_with_new_pods,
         ),
         Test::new(
             "a_call_that_traps_leaves_no_key_in_the_memory_of_the_process",

@@ -5,11 +5,10 @@
 use std::ffi::OsString;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource, Test};
 
-use crate::common::{self, Controlled, Namespace, Setup};
+use crate::common::{Controlled, Namespace, Setup, runtimes};
 
 /// Runtimes of MPI with each kind of launcher.
 pub(crate) struct Runtimes;
@@ -17,8 +16,8 @@ pub(crate) struct Runtimes;
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
         vec![
-            runtime("own-launcher", false),
-            runtime("launcher-node", true),
+            runtimes::mpi("own-launcher", false),
+            runtimes::mpi("launcher-node", true),
         ]
     }
 
@@ -29,42 +28,13 @@ impl Setup for Runtimes {
 
 pub(crate) type Shared = Controlled<Runtimes>;
 
-fn runtime(name: &str, launcher_is_node: bool) -> Value {
-    let pod = |command: &str| {
-        json!({"spec": {"backoffLimit": 0, "template": {"spec": {"containers": [
-            {"name": "node", "image": "example.com/mpi", "command": [command]}]}}}})
-    };
-    let mut launcher = pod("mpirun");
-    launcher["metadata"] =
-        json!({"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}});
-    let mut runtime = common::runtime();
-    runtime["metadata"]["name"] = json!(name);
-    runtime["spec"]["mlPolicy"] =
-        json!({"numNodes": 1, "mpi": {"runLauncherAsNode": launcher_is_node}});
-    runtime["spec"]["template"]["spec"] = json!({
-        "successPolicy": {"operator": "All", "targetReplicatedJobs": ["launcher"]},
-        "replicatedJobs": [
-            {"name": "node", "template": pod("sshd")},
-            {"name": "launcher", "dependsOn": [{"name": "node", "status": "Ready"}], "template": launcher},
-        ],
-    });
-    runtime
-}
-
 fn secrets() -> Resource {
     Resource::namespaced("/api/v1", "secrets")
 }
 
-/// The replicated job of a pod, by JobSet's label.
-fn replicated_job(pod: &Pod) -> &str {
-    let labels = pod.metadata.labels.as_ref();
-    let name = labels.and_then(|labels| labels.get("jobset.sigs.k8s.io/replicatedjob-name"));
-    name.map_or("", String::as_str)
-}
-
 /// The launcher ends, and the nodes' SSH servers do not.
 fn let_the_launcher_end(namespace: &Namespace<'_>) {
-    namespace.decide_pods(|pod| match replicated_job(pod) {
+    namespace.decide_pods(|pod| match runtimes::replicated_job(pod) {
         "launcher" => Fate::Succeed,
         _ => Fate::Hold,
     });

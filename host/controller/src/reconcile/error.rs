@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use thiserror::Error;
+use trainyard_api::TrainJob;
 use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
-use trainyard_render::Problem;
+use trainyard_render::{About, Problem};
 
 use super::snapshot::SnapshotError;
 use crate::client::{NoAnswer, is_transient, no_answer, without_content};
@@ -54,10 +55,10 @@ pub enum ReconcileError {
         problem: String,
     },
     /// The TrainJob and its runtime do not become a JobSet.
-    #[error("{}", sentences(.0))]
-    Render(Vec<Problem>),
+    #[error("{}", .0.sentences().join("; "))]
+    Render(Refused),
     /// A plugin or the whole rendering took too long, which says nothing of the TrainJob: it may be in time later.
-    #[error("{}", sentences(.0))]
+    #[error("{}", in_words(.0).join("; "))]
     Busy(Vec<Problem>),
     /// A plugin asks for an object that does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
@@ -117,6 +118,14 @@ pub enum ReconcileError {
         name: String,
         /// Why it can't be made again.
         why: &'static str,
+    },
+    /// A Secret with the keys of a running JobSet is missing: with other keys, its next pods could not talk to those that run.
+    #[error(
+        "Secret `{name}`: it is missing while its JobSet runs, and is not created again, because the pods that run have its keys and new ones would get others; restore it, or suspend the TrainJob and resume it, which creates it with new keys"
+    )]
+    KeysLost {
+        /// The Secret.
+        name: String,
     },
     /// The JobSet of a TrainJob has run and is gone, and nobody saw how it went.
     #[error(
@@ -195,7 +204,7 @@ impl ReconcileError {
             Self::Foreign { .. } => "foreign",
             Self::Stale { .. } => "stale",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
-            Self::Lost { .. } => "lost",
+            Self::Lost { .. } | Self::KeysLost { .. } => "lost",
             Self::EndIsUnknown { .. } => "end_is_unknown",
             Self::JobsHaveOldPlacement { .. } => "old_placement",
             Self::Conflict { .. } => "conflict",
@@ -261,12 +270,25 @@ impl ReconcileError {
         )
     }
 
-    /// Why a rendering has no result.
-    pub(crate) fn render(problems: Vec<Problem>) -> Self {
+    /// Why a rendering of the TrainJob has no result.
+    pub(crate) fn render(job: &TrainJob, problems: Vec<Problem>) -> Self {
         if problems.iter().any(Problem::is_transient) {
-            Self::Busy(problems)
-        } else {
-            Self::Render(problems)
+            return Self::Busy(problems);
+        }
+        let reference = &job.runtime_ref;
+        Self::Render(Refused {
+            runtime: format!("{} {}", reference.kind, reference.name),
+            problems,
+        })
+    }
+
+    /// Everything that is wrong, one sentence each.
+    pub(crate) fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::TrainJob(sentences) => sentences.clone(),
+            Self::Render(refused) => refused.sentences(),
+            Self::Busy(problems) => in_words(problems),
+            other => vec![other.to_string()],
         }
     }
 
@@ -302,6 +324,26 @@ impl ReconcileError {
     }
 }
 
+/// What keeps a TrainJob from becoming a JobSet.
+#[derive(Debug)]
+pub struct Refused {
+    /// Kind and name of its runtime.
+    runtime: String,
+    /// Everything that is wrong with either.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Refused {
+    /// The problems as `render` and `validate` print them: those of the runtime name it, and the others are the TrainJob's.
+    fn sentences(&self) -> Vec<String> {
+        let sentence = |problem: &Problem| match problem.about() {
+            About::Runtime => format!("{}: {problem}", self.runtime),
+            About::TrainJob => problem.to_string(),
+        };
+        self.problems.iter().map(sentence).collect()
+    }
+}
+
 impl From<NotDone> for ReconcileError {
     fn from(why: NotDone) -> Self {
         match why {
@@ -311,9 +353,8 @@ impl From<NotDone> for ReconcileError {
     }
 }
 
-fn sentences(problems: &[Problem]) -> String {
-    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    problems.join("; ")
+fn in_words(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

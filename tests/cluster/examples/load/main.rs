@@ -19,9 +19,9 @@ use clap::Parser;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use trainyard_cluster::{ControlPlane, define_kinds, reference_controller};
+use trainyard_cluster::{ControlPlane, ReferenceLimits, define_kinds};
 
-use measured::{Contender, Limits, Measured};
+use measured::{Contender, Measured};
 use objects::{Fate, JOB_SET, api};
 use summary::{Figures, Pair};
 
@@ -32,17 +32,14 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// How often the observer looks.
 const OBSERVED_EVERY: Duration = Duration::from_millis(20);
 /// The client limits that the reference is shipped with, and ones that never hold it up.
-const REFERENCE: [(&str, Limits); 2] = [
+const REFERENCE: [(&str, ReferenceLimits); 2] = [
     (
         "the reference as shipped (50 calls a second, 5 at once)",
-        Limits {
-            rate: 50,
-            at_once: 5,
-        },
+        ReferenceLimits::SHIPPED,
     ),
     (
         "the reference, no limit in effect, 16 at once",
-        Limits {
+        ReferenceLimits {
             rate: 10_000,
             at_once: AT_ONCE,
         },
@@ -95,9 +92,8 @@ fn main() -> Result<()> {
         eprintln!("{kib:.1} KiB for each of {} TrainJobs", arguments.many);
     }
     if arguments.reference_pairs > 0 {
-        let program = reference_controller()?;
         for (name, limits) in REFERENCE {
-            let reference = Contender::Reference(&program, limits);
+            let reference = Contender::Reference(limits);
             pairs(name, &reference, arguments.jobs, arguments.reference_pairs)?;
         }
     }

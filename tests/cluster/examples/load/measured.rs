@@ -1,84 +1,52 @@
 //! A controller as a process of this one, and what its metrics say that it takes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Port, Process, eventually, http_get};
+use trainyard_cluster::{
+    ControlPlane, Port, Process, Reference, ReferenceLimits, eventually, http_get,
+};
 
 use crate::AT_ONCE;
 
 /// Whose controller.
 pub(crate) enum Contender<'a> {
     Trainyard(&'a Path),
-    Reference(&'a Path, Limits),
-}
-
-/// What the reference is allowed.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    /// Calls a second; twice as many after a pause.
-    pub(crate) rate: u32,
-    /// TrainJobs at once.
-    pub(crate) at_once: usize,
+    Reference(ReferenceLimits),
 }
 
 /// A controller that runs until this is dropped.
-pub(crate) struct Measured {
+pub(crate) enum Measured {
+    Trainyard(Trainyard),
+    Reference(Reference),
+}
+
+/// Our controller, with the log that it is shipped with.
+pub(crate) struct Trainyard {
     process: Process,
     metrics: Port,
-    /// The metric that counts its calls.
-    counts: &'static str,
-    _ports: [Port; 2],
+    probes: Port,
 }
 
 impl Measured {
     /// Starts it, and waits until it is ready.
     pub(crate) async fn start(plane: &ControlPlane, contender: &Contender<'_>) -> Result<Self> {
-        let [metrics, probes, webhooks] = [Port::find()?, Port::find()?, Port::find()?];
-        let address = |port: &Port| format!("127.0.0.1:{}", port.number());
-        let (mut command, counts) = match contender {
+        Ok(match contender {
             Contender::Trainyard(program) => {
-                let command = trainyard(program, &address(&metrics), &address(&probes));
-                (command, "trainyard_api_calls_total")
+                Self::Trainyard(Trainyard::start(plane, program).await?)
             }
-            Contender::Reference(program, limits) => {
-                let configuration = json!({
-                    "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
-                    "kind": "Configuration",
-                    "health": {"healthProbeBindAddress": address(&probes)},
-                    "metrics": {"bindAddress": address(&metrics), "secureServing": false},
-                    "webhook": {"host": "127.0.0.1", "port": webhooks.number()},
-                    "leaderElection": {"leaderElect": false},
-                    "controller": {"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}},
-                    "certManagement": {"enable": false},
-                    "clientConnection": {"qps": limits.rate, "burst": 2 * limits.rate},
-                });
-                let command = reference(plane, program, &configuration)?;
-                (command, "rest_client_requests_total")
+            Contender::Reference(limits) => {
+                Self::Reference(Reference::start(plane, *limits).await?)
             }
-        };
-        command.env("KUBECONFIG", plane.kubeconfig());
-        let started = Self {
-            process: Process::start("controller", &command, plane.folder())?,
-            metrics,
-            counts,
-            _ports: [probes, webhooks],
-        };
-        started.ready().await?;
-        Ok(started)
+        })
     }
 
-    async fn ready(&self) -> Result<()> {
-        let [probes, _] = &self._ports;
-        eventually("the controller is ready", async || {
-            self.process.still_runs()?;
-            Ok(http_get(probes.number(), "/readyz").await.ok())
-        })
-        .await
-        .map(drop)
+    async fn metrics(&self) -> Result<String> {
+        match self {
+            Self::Trainyard(controller) => http_get(controller.metrics.number(), "/metrics").await,
+            Self::Reference(controller) => controller.metrics().await,
+        }
     }
 
     /// Seconds of CPU so far.
@@ -93,7 +61,11 @@ impl Measured {
 
     /// Its calls of the API server so far.
     pub(crate) async fn calls(&self) -> Result<f64> {
-        self.sum(self.counts).await
+        let name = match self {
+            Self::Trainyard(_) => "trainyard_api_calls_total",
+            Self::Reference(_) => "rest_client_requests_total",
+        };
+        self.sum(name).await
     }
 
     /// Its reconciles so far.
@@ -109,7 +81,7 @@ impl Measured {
 
     /// The sum of a metric over all of its labels.
     async fn sum(&self, name: &str) -> Result<f64> {
-        let text = http_get(self.metrics.number(), "/metrics").await?;
+        let text = self.metrics().await?;
         let lines = text.lines().filter(|line| {
             let metric = line.split(['{', ' ']).next();
             metric == Some(name)
@@ -122,37 +94,28 @@ impl Measured {
     }
 }
 
-fn trainyard(program: &Path, metrics: &str, probes: &str) -> Command {
-    let mut command = Command::new(program);
-    command
-        .arg("controller")
-        .arg("--leader-elect=false")
-        .arg(format!("--concurrency={AT_ONCE}"))
-        .arg(format!("--metrics-bind-address={metrics}"))
-        .arg(format!("--health-probe-bind-address={probes}"));
-    command
-}
-
-fn reference(plane: &ControlPlane, program: &Path, configuration: &Value) -> Result<Command> {
-    let file = plane.folder().join("reference.yaml");
-    fs::write(&file, configuration.to_string())?;
-    let mut command = Command::new(program);
-    command
-        .arg(format!("--config={}", file.display()))
-        .env("TMPDIR", with_certificates(plane)?);
-    Ok(command)
-}
-
-/// The folder of temporary files below which the reference looks for its webhooks' certificates.
-fn with_certificates(plane: &ControlPlane) -> Result<PathBuf> {
-    let folder = plane.folder().join("reference");
-    let certificates = folder.join("k8s-webhook-server/serving-certs");
-    fs::create_dir_all(&certificates)?;
-    for file in ["tls.crt", "tls.key"] {
-        fs::copy(
-            plane.serving_certificate().join(file),
-            certificates.join(file),
-        )?;
+impl Trainyard {
+    async fn start(plane: &ControlPlane, program: &Path) -> Result<Self> {
+        let [metrics, probes] = [Port::find()?, Port::find()?];
+        let address = |port: &Port| format!("127.0.0.1:{}", port.number());
+        let mut command = Command::new(program);
+        command
+            .arg("controller")
+            .arg("--leader-elect=false")
+            .arg(format!("--concurrency={AT_ONCE}"))
+            .arg(format!("--metrics-bind-address={}", address(&metrics)))
+            .arg(format!("--health-probe-bind-address={}", address(&probes)))
+            .env("KUBECONFIG", plane.kubeconfig());
+        let started = Self {
+            process: Process::start("controller", &command, plane.folder())?,
+            metrics,
+            probes,
+        };
+        eventually("the controller is ready", async || {
+            started.process.still_runs()?;
+            Ok(http_get(started.probes.number(), "/readyz").await.ok())
+        })
+        .await?;
+        Ok(started)
     }
-    Ok(folder)
 }

@@ -15,6 +15,7 @@ pub mod keys;
 mod namespace;
 mod place;
 pub mod roles;
+pub mod runtimes;
 mod seen;
 
 use std::collections::BTreeMap;

@@ -32,6 +32,30 @@ impl<'a> Namespace<'a> {
         })
     }
 
+    /// All objects of all kinds that a TrainJob leads to, each with its kind.
+    pub async fn everything(&self) -> Result<Vec<(&'static str, Value)>> {
+        let jobs = Resource::jobs();
+        let [secrets, services] =
+            ["secrets", "services"].map(|plural| Resource::namespaced("/api/v1", plural));
+        let kinds = [
+            ("TrainJob", &self.jobs),
+            ("JobSet", &self.job_sets),
+            ("Job", &jobs),
+            ("Pod", &self.pods),
+            ("ConfigMap", &self.config_maps),
+            ("Secret", &secrets),
+            ("Service", &services),
+        ];
+        let mut all = Vec::new();
+        for (kind, resource) in kinds {
+            let items = self.api(resource).items().await?;
+            all.extend(items.into_iter().map(|item| (kind, item)));
+        }
+        // Kubernetes puts it into each namespace.
+        all.retain(|(_, object)| object["metadata"]["name"] != "kube-root-ca.crt");
+        Ok(all)
+    }
+
     pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {
         self.cluster.api(resource, &self.name)
     }

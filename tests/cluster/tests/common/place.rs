@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use trainyard_cluster::{Cluster, Fate, Resource, Trainyard};
+use trainyard_cluster::{Cluster, Fate, Trainyard};
 
 use super::{Case, Namespace, Seen, conditions, counts};
 
@@ -141,23 +141,7 @@ impl<'a> Place<'a> {
 
     /// All objects of all kinds that a TrainJob leads to, without what differs from run to run.
     pub async fn objects(&self) -> Result<Value> {
-        let services = Resource::namespaced("/api/v1", "services");
-        let secrets = Resource::namespaced("/api/v1", "secrets");
-        let jobs = Resource::jobs();
-        let kinds = [
-            ("TrainJob", &self.jobs),
-            ("JobSet", &self.job_sets),
-            ("Job", &jobs),
-            ("Pod", &self.pods),
-            ("ConfigMap", &self.config_maps),
-            ("Secret", &secrets),
-            ("Service", &services),
-        ];
-        let mut all = Vec::new();
-        for (kind, resource) in kinds {
-            let items = self.api(resource).items().await?;
-            all.extend(items.into_iter().map(|item| (kind, item)));
-        }
+        let all = self.everything().await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let name = |object: &Value| text(&object["metadata"]["name"]);
         let label = |object: &Value, label| text(&object["metadata"]["labels"][label]);
@@ -168,7 +152,6 @@ impl<'a> Place<'a> {
         let mut found = BTreeMap::<_, Vec<Value>>::new();
         for (kind, object) in &all {
             let name = match *kind {
-                "ConfigMap" if name(object) == "kube-root-ca.crt" => continue,
                 // Its own name ends by chance.
                 "Pod" => label(object, "batch.kubernetes.io/job-name"),
                 _ => name(object),

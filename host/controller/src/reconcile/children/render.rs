@@ -150,10 +150,11 @@ impl Pass<'_> {
             match made.await? {
                 // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too
                 // large for a snapshot only a digest is: it is looked up again, and has to be what it was.
-                Err(ReconcileError::Render(problems))
-                    if pinned.is_none() || asks_for_digests(&problems, &snapshot.lookups) =>
+                Err(ReconcileError::Render(refused))
+                    if pinned.is_none()
+                        || asks_for_digests(&refused.problems, &snapshot.lookups) =>
                 {
-                    self.look_up(problems, &mut lookups).await?;
+                    self.look_up(refused.problems, &mut lookups).await?;
                 }
                 made => return made,
             }
@@ -199,7 +200,7 @@ impl Pass<'_> {
             .cloned()
             .collect();
         if asked.is_empty() {
-            return Err(ReconcileError::Render(problems));
+            return Err(ReconcileError::render(&self.job, problems));
         }
         for key in asked {
             let reconciler = self.reconciler;
@@ -243,7 +244,7 @@ impl Rendering {
         let runtime = snapshot.runtime.clone();
         let mut rendered = renderer
             .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
-            .map_err(ReconcileError::render)?;
+            .map_err(|problems| ReconcileError::render(&self.job, problems))?;
         let plan = rendered.whole_plan();
         let facts = ClusterFacts {
             facts: rendered.read_facts(),

@@ -1,4 +1,4 @@
-//! What stands beside a running JobSet: what is missing is made again, what is live follows, and the rest is frozen.
+//! What stands beside a running JobSet: what is missing is made again, except for keys; what is live follows, and the rest is frozen.
 //!
 //! Nothing is watched and nothing is asked for at a fixed pace: the objects are looked at when the TrainJob or its JobSet has
 //! changed. Which there are is known since they were made, or read from the snapshot once after a start; so a TrainJob without
@@ -181,7 +181,8 @@ impl Reconciler {
 }
 
 impl Pass<'_> {
-    /// Makes again what is missing, and has follow what is live, from the pinned plan.
+    /// Makes again what is missing, and has follow what is live, from the pinned plan. A Secret with key material would be another
+    /// one: it is reported, once all else is there.
     async fn put_right(
         &self,
         held: Arc<[Held]>,
@@ -203,6 +204,7 @@ impl Pass<'_> {
             Err(error) => return Err(error),
         };
         let mut next = Vec::with_capacity(held.len());
+        let mut keys_lost = None;
         for (one, need) in held.iter().zip(needs) {
             let mut objects = rendered.objects.iter();
             let object = objects.find(|object| Listed::of(object) == one.listed);
@@ -210,6 +212,11 @@ impl Pass<'_> {
                 (Need::Make, None) => {
                     let why = "the TrainJob as it is now does not lead to it";
                     return Err(lost(&one.listed, why));
+                }
+                (Need::Make, Some(object)) if !object.material.is_empty() => {
+                    let name = one.listed.name.to_string();
+                    keys_lost.get_or_insert(ReconcileError::KeysLost { name });
+                    one.clone()
                 }
                 (Need::Make, Some(object)) => self.put(object, Stage::Running).await?,
                 (Need::Follow(version), Some(object))
@@ -220,7 +227,7 @@ impl Pass<'_> {
                 _ => one.clone(),
             });
         }
-        Ok(next.into())
+        keys_lost.map_or_else(|| Ok(next.into()), Err)
     }
 }
 

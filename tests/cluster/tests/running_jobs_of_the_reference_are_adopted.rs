@@ -1,0 +1,450 @@
+//! TrainJobs of MPI and Flux that the reference runs are left alone when Trainyard takes over its cluster: their JobSets, pods, scripts and
+//! keys stay what they are, also through a suspension, until they are complete. So do those that the reference made and never started.
+#![allow(clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use trainyard_cluster::{
+    Cluster, ControlPlane, Fate, Reference, ReferenceLimits, Resource, Shared, Test, Trainyard,
+    Write, eventually,
+};
+
+use crate::common::{Namespace, counts, is, is_running, is_suspended, keys, prepare, runtimes};
+
+/// TrainJobs of the reference, each with its runtime, what its Secret's name ends with, and what the Secret holds.
+const JOBS: [(&str, &str, &[&str]); 3] = [
+    (
+        "own-launcher",
+        "mpi-ssh-auth",
+        &["ssh-privatekey", "ssh-publickey"],
+    ),
+    (
+        "launcher-node",
+        "mpi-ssh-auth",
+        &["ssh-privatekey", "ssh-publickey"],
+    ),
+    ("flux", "flux-curve", &["curve.cert"]),
+];
+
+/// How long objects stay as they are before they count as settled: far longer than changes of a JobSet are gathered.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// A cluster that the reference had before Trainyard, and one test at a time that has the controllers to itself.
+pub(crate) struct HandedOver {
+    cluster: Cluster,
+    kubeconfig: PathBuf,
+    turn: Mutex<()>,
+}
+
+impl Shared for HandedOver {
+    fn start() -> Result<Self> {
+        let cluster = Cluster::start()?;
+        let runtimes = [
+            runtimes::mpi("own-launcher", false),
+            runtimes::mpi("launcher-node", true),
+            runtimes::flux(),
+        ];
+        Ok(Self {
+            kubeconfig: prepare(&cluster, &runtimes)?,
+            turn: Mutex::default(),
+            cluster,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()
+    }
+}
+
+/// Each object by kind and name.
+type Objects = BTreeMap<String, Value>;
+
+/// TrainJobs that the reference made, in a namespace of their own.
+struct Adopted<'a> {
+    namespace: Namespace<'a>,
+    /// All that there was when the reference had ended.
+    before: Objects,
+    trainyard: Trainyard,
+}
+
+impl<'a> Adopted<'a> {
+    /// Has the reference make the TrainJobs, and wait until they run, or until they wait. Then it ends, and Trainyard starts.
+    async fn new(shared: &'a HandedOver, suspend: bool) -> Result<Self> {
+        let namespace = Namespace::new(&shared.cluster).await?;
+        namespace.fate(Fate::Hold);
+        let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
+        for (name, ..) in JOBS {
+            let trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
+            let spec =
+                json!({"runtimeRef": {"name": name}, "trainer": trainer, "suspend": suspend});
+            namespace.create(name, &spec).await?;
+        }
+        for (name, ..) in JOBS {
+            if suspend {
+                // A launcher that waits for the nodes has no Job yet.
+                let waits = |job: &Value| is(job, "Suspended", "True") && !counts(job).is_empty();
+                namespace.until(name, "it waits", waits).await?;
+            } else {
+                namespace.until(name, "it runs", is_running).await?;
+            }
+        }
+        let before = settled(&namespace).await?;
+        reference.process().kill()?;
+        are_of_the_reference(&before)?;
+        let trainyard =
+            Trainyard::start(shared.plane(), &shared.kubeconfig, ["--leader-elect=false"]).await?;
+        trainyard.until_idle().await?;
+        Ok(Self {
+            namespace,
+            before,
+            trainyard,
+        })
+    }
+
+    /// The objects as they are now.
+    async fn objects(&self) -> Result<Objects> {
+        objects(&self.namespace).await
+    }
+
+    /// Has each TrainJob and each JobSet reconciled once more, by a change of something that nothing depends on.
+    async fn touch(&self) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
+        let reconciles = || {
+            self.trainyard
+                .metric("controller_runtime_reconcile_total", "")
+        };
+        let before = reconciles().await?;
+        for (name, ..) in JOBS {
+            for resource in [&self.namespace.jobs, &self.namespace.job_sets] {
+                let api = self.namespace.api(resource);
+                api.merge(name, &patch, &Write::strict())
+                    .await?
+                    .accepted()?;
+            }
+        }
+        self.trainyard.until_idle().await?;
+        let count = reconciles().await? - before;
+        ensure!(count >= JOBS.len() as f64, "{count} reconciles");
+        Ok(())
+    }
+
+    async fn suspend(&self) -> Result<()> {
+        for (name, ..) in JOBS {
+            self.namespace
+                .patch(name, &json!({"suspend": true}))
+                .await?;
+        }
+        for (name, ..) in JOBS {
+            self.namespace.until(name, "it waits", is_suspended).await?;
+        }
+        let pods = self.namespace.api(&self.namespace.pods);
+        pods.until_all("no pod is left", <[Value]>::is_empty)
+            .await?;
+        Ok(())
+    }
+
+    async fn resume(&self) -> Result<()> {
+        for (name, ..) in JOBS {
+            self.namespace
+                .patch(name, &json!({"suspend": false}))
+                .await?;
+        }
+        for (name, ..) in JOBS {
+            let goes_on = |job: &Value| is_running(job) && is(job, "Suspended", "False");
+            self.namespace.until(name, "it goes on", goes_on).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the JobSets, and waits until there are others.
+    async fn delete_job_sets(&self) -> Result<()> {
+        let job_sets = self.namespace.api(&self.namespace.job_sets);
+        for (name, ..) in JOBS {
+            job_sets.delete(name).await?.accepted()?;
+            let uid = run_by(&self.before, name)["uid"].clone();
+            let is_another =
+                |job_set: &Value| job_set.is_object() && job_set["metadata"]["uid"] != uid;
+            job_sets.until(name, "there is another", is_another).await?;
+        }
+        Ok(())
+    }
+
+    /// Fails unless all objects of these kinds are what they were, with the versions that they had; snapshots aside.
+    async fn are_unchanged(&self, kinds: &[&str]) -> Result<()> {
+        let now = self.objects().await?;
+        let of_kind = |objects: &Objects| -> Objects {
+            let all = objects.iter().filter(|(key, _)| {
+                let kind = key.split(' ').next().unwrap_or_default();
+                kinds.contains(&kind) && !key.ends_with("-runtime-snapshot")
+            });
+            all.map(|(key, object)| (key.clone(), object.clone()))
+                .collect()
+        };
+        let (before, now) = (of_kind(&self.before), of_kind(&now));
+        ensure!(!before.is_empty());
+        same(&before, &now)
+    }
+
+    /// Lets the TrainJobs end, deletes them, and waits until nothing is left of them.
+    async fn end(&self) -> Result<()> {
+        // The SSH servers of MPI's nodes do not end.
+        self.namespace.decide_pods(|pod| {
+            let ends =
+                runtimes::job_set(pod) == "flux" || runtimes::replicated_job(pod) == "launcher";
+            if ends { Fate::Succeed } else { Fate::Hold }
+        });
+        for (name, ..) in JOBS {
+            self.namespace.until_complete(name).await?;
+        }
+        let jobs = self.namespace.api(&self.namespace.jobs);
+        for (name, ..) in JOBS {
+            jobs.delete(name).await?.accepted()?;
+        }
+        eventually("nothing is left", async || {
+            Ok(self.objects().await?.is_empty().then_some(()))
+        })
+        .await
+    }
+
+    /// The messages of Trainyard's Events.
+    async fn told(&self) -> Result<Vec<String>> {
+        let events = self.namespace.api(&self.namespace.events).items().await?;
+        let ours = events
+            .iter()
+            .filter(|event| event["source"]["component"] == "trainjob_controller");
+        Ok(ours
+            .filter_map(|event| event["message"].as_str())
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+async fn objects(namespace: &Namespace<'_>) -> Result<Objects> {
+    let all = namespace.everything().await?;
+    let named = all.into_iter().map(|(kind, object)| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        (format!("{kind} {name}"), object)
+    });
+    Ok(named.collect())
+}
+
+/// The objects, once they have been the same for a while.
+async fn settled(namespace: &Namespace<'_>) -> Result<Objects> {
+    let mut last = (Instant::now(), objects(namespace).await?);
+    eventually("nothing changes any more", async || {
+        let now = objects(namespace).await?;
+        if now != last.1 {
+            last = (Instant::now(), now);
+        }
+        let is_settled = last.0.elapsed() > SETTLED;
+        Ok(is_settled.then(|| last.1.clone()))
+    })
+    .await
+}
+
+fn same(before: &Objects, now: &Objects) -> Result<()> {
+    let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+    ensure!(
+        keys(before) == keys(now),
+        "{:?} became {:?}",
+        keys(before),
+        keys(now)
+    );
+    for (key, was) in before {
+        let is = &now[key];
+        ensure!(was == is, "{key} was {was:#} and is {is:#}");
+    }
+    Ok(())
+}
+
+/// Fails unless the reference made what there is, with a Secret for each TrainJob.
+fn are_of_the_reference(objects: &Objects) -> Result<()> {
+    for (name, suffix, held) in JOBS {
+        let secret = objects.get(&format!("Secret {name}-{suffix}"));
+        let secret = secret.with_context(|| format!("{name} has no Secret"))?;
+        for key in held {
+            ensure!(!keys::text(secret, key)?.is_empty(), "{secret:#}");
+        }
+        let data = secret["data"].as_object().context("no data")?;
+        ensure!(data.len() == held.len(), "{:?}", data.keys());
+        let snapshot = &objects[&format!("ConfigMap {name}-runtime-snapshot")]["data"];
+        let snapshot = snapshot.as_object().context("no snapshot")?;
+        ensure!(snapshot.keys().eq(["runtime"]), "{:?}", snapshot.keys());
+        let job_set = &objects[&format!("JobSet {name}")]["metadata"];
+        let annotations = job_set["annotations"].to_string();
+        ensure!(!annotations.contains("trainyard.dev"), "{annotations}");
+    }
+    let scripts = objects["ConfigMap flux-flux-entrypoint"]["data"].as_object();
+    let scripts = scripts.context("no scripts")?;
+    ensure!(
+        scripts.keys().eq(["entrypoint.sh", "init.sh"]),
+        "{:?}",
+        scripts.keys()
+    );
+    Ok(())
+}
+
+/// What the JobSet of that name runs, and which it is.
+fn run_by(objects: &Objects, name: &str) -> Value {
+    let job_set = &objects[&format!("JobSet {name}")];
+    let spec = &job_set["spec"];
+    json!({
+        "uid": job_set["metadata"]["uid"], "replicatedJobs": spec["replicatedJobs"],
+        "network": spec["network"], "successPolicy": spec["successPolicy"],
+    })
+}
+
+async fn what_runs_is_left_alone(shared: &HandedOver) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, false).await?;
+    let after = adopted.objects().await?;
+    same(&adopted.before, &after)?;
+    adopted.touch().await?;
+    adopted
+        .are_unchanged(&["Job", "Pod", "ConfigMap", "Secret", "Service"])
+        .await?;
+    let touched = adopted.objects().await?;
+    for (name, ..) in JOBS {
+        ensure!(run_by(&touched, name) == run_by(&adopted.before, name));
+        let (was, is) = (
+            &after[&format!("TrainJob {name}")],
+            &touched[&format!("TrainJob {name}")],
+        );
+        ensure!(was["status"] == is["status"], "{is:#}");
+        // Its snapshot too is what the reference made.
+        let snapshot = format!("ConfigMap {name}-runtime-snapshot");
+        ensure!(after[&snapshot] == touched[&snapshot], "{snapshot}");
+    }
+    let told = adopted.told().await?;
+    ensure!(told.is_empty(), "{told:#?}");
+    adopted.end().await
+}
+
+async fn what_is_suspended_runs_again_with_its_keys(shared: &HandedOver) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, false).await?;
+    for _ in 0..2 {
+        adopted.suspend().await?;
+        adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
+        adopted.resume().await?;
+        adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
+    }
+    let now = adopted.objects().await?;
+    for (name, ..) in JOBS {
+        ensure!(
+            run_by(&now, name) == run_by(&adopted.before, name),
+            "{name}"
+        );
+        // Of the snapshot, only the mark is ours.
+        let snapshot = format!("ConfigMap {name}-runtime-snapshot");
+        let (was, is) = (&adopted.before[&snapshot], &now[&snapshot]);
+        ensure!(was["data"] == is["data"] && was["metadata"]["uid"] == is["metadata"]["uid"]);
+        let mark = &is["metadata"]["annotations"]["trainyard.dev/started"];
+        ensure!(*mark == "true" && is["immutable"] == true, "{is:#}");
+    }
+    let told = adopted.told().await?;
+    ensure!(told.is_empty(), "{told:#?}");
+    adopted.end().await
+}
+
+/// A JobSet that waits may have run: it starts as the reference made it.
+async fn what_was_never_started_starts_as_it_is(shared: &HandedOver) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, true).await?;
+    same(&adopted.before, &adopted.objects().await?)?;
+    adopted.resume().await?;
+    adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
+    let now = adopted.objects().await?;
+    for (name, ..) in JOBS {
+        ensure!(
+            run_by(&now, name) == run_by(&adopted.before, name),
+            "{name}"
+        );
+    }
+    let told = adopted.told().await?;
+    ensure!(told.is_empty(), "{told:#?}");
+    adopted.end().await
+}
+
+/// A TrainJob that waits is rendered by Trainyard from then on.
+async fn a_job_set_that_is_deleted_is_rendered_anew_with_its_keys(
+    shared: &HandedOver,
+) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, true).await?;
+    let job_sets = Resource::jobsets();
+    let job_sets = adopted.namespace.api(&job_sets);
+    for (name, ..) in JOBS {
+        job_sets.delete(name).await?.accepted()?;
+        let uid = run_by(&adopted.before, name)["uid"].clone();
+        let is_another = |job_set: &Value| job_set.is_object() && job_set["metadata"]["uid"] != uid;
+        job_sets.until(name, "there is another", is_another).await?;
+    }
+    adopted.resume().await?;
+    adopted.are_unchanged(&["Secret"]).await?;
+    let now = adopted.objects().await?;
+    let flux = &now["ConfigMap flux-flux-entrypoint"]["data"];
+    ensure!(flux["settings.sh"].is_string(), "{flux:#}");
+    adopted.end().await
+}
+
+/// How the reference made it is not known: it comes with the next JobSet.
+async fn a_missing_secret_comes_with_a_job_set_of_trainyard(shared: &HandedOver) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, false).await?;
+    adopted.suspend().await?;
+    let secrets = keys::secrets();
+    let secrets = adopted.namespace.api(&secrets);
+    for (name, suffix, _) in JOBS {
+        secrets
+            .delete(&format!("{name}-{suffix}"))
+            .await?
+            .accepted()?;
+    }
+    adopted.resume().await?;
+    let left = secrets.items().await?;
+    ensure!(left.is_empty(), "{left:#?}");
+    adopted.suspend().await?;
+    adopted.delete_job_sets().await?;
+    adopted.resume().await?;
+    for (name, suffix, held) in JOBS {
+        let secret = secrets.get(&format!("{name}-{suffix}")).await?.accepted()?;
+        for key in held {
+            keys::text(&secret, key)?;
+        }
+        let before = &adopted.before[&format!("Secret {name}-{suffix}")];
+        ensure!(secret["data"] != before["data"], "{name} has the old keys");
+    }
+    adopted.end().await
+}
+
+pub(crate) fn tests() -> Vec<Test<HandedOver>> {
+    vec![
+        Test::new("what_runs_is_left_alone", what_runs_is_left_alone),
+        Test::new(
+            "what_is_suspended_runs_again_with_its_keys",
+            what_is_suspended_runs_again_with_its_keys,
+        ),
+        Test::new(
+            "what_was_never_started_starts_as_it_is",
+            what_was_never_started_starts_as_it_is,
+        ),
+        Test::new(
+            "a_job_set_that_is_deleted_is_rendered_anew_with_its_keys",
+            a_job_set_that_is_deleted_is_rendered_anew_with_its_keys,
+        ),
+        Test::new(
+            "a_missing_secret_comes_with_a_job_set_of_trainyard",
+            a_missing_secret_comes_with_a_job_set_of_trainyard,
+        ),
+    ]
+}
