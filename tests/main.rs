@@ -7,6 +7,7 @@ mod cases_render_as_expected;
 mod components_of_every_contract_still_run;
 mod errors_name_the_field_that_was_written;
 mod every_test_file_is_run;
+mod examples_run_as_printed;
 mod explain_names_who_set_a_field;
 mod layers_are_kept;
 mod links_lead_to_files;

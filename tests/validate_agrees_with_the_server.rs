@@ -101,7 +101,10 @@ fn fields(outcome: &Outcome) -> BTreeSet<String> {
 
 fn sentences(outcome: &Outcome) -> BTreeSet<String> {
     let unknown = outcome.unknown.iter().map(ToString::to_string);
-    let refused = outcome.errors.iter().map(ToString::to_string);
+    // A server also says that it left rules out because of the other errors.
+    let refused = outcome.errors.iter();
+    let refused = refused.filter(|violation| !violation.is_of_unchecked_rules());
+    let refused = refused.map(ToString::to_string);
     refused.chain(unknown).collect()
 }
 

@@ -10,13 +10,27 @@ use crate::{
     validate,
 };
 
+/// What the command's help ends with.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  the input, a plugin or the policy file is refused; standard output is empty, except for what \"plan --against\" and \"replay\" found
+  2  the command line is wrong
+
+Examples:
+  trainyard validate -f trainjob.yaml -f runtimes/
+  trainyard render -f trainjob.yaml -f runtimes/
+  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'
+  trainyard explain trainjob/llama-sft -n research
+  trainyard plan --claims";
+
 /// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
 #[command(
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    after_help = "Exit codes:\n  0  done\n  1  the input, a plugin or the policy file is refused; standard output is empty, but for what \"plan --against\" and \"replay\" found\n  2  the command line is wrong\n\nExamples:\n  trainyard render -f trainjob.yaml -f runtimes/ | kubectl apply --server-side -f -\n  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'\n  trainyard plan --claims"
+    after_help = AFTER_HELP
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -25,7 +39,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print every object that the TrainJobs become, in the order in which they are applied.
+    /// Print every object that the TrainJobs become, in the order in which the controller applies them.
+    ///
+    /// The output is for reading and comparing. To run a TrainJob, apply the TrainJob itself: its controller does not take over a
+    /// JobSet that it did not create.
     Render(render::RenderArgs),
     /// Say for each field that a plugin or a TrainJob set: who, from what, and why.
     // A field may stand behind a file: `-f` takes one here, and can be given again.

@@ -80,11 +80,11 @@ fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Re
     Some(Recording::of(&written, rendered))
 }
 
-/// A deadline is kept by whoever reconciles the TrainJob: no field of a JobSet says it.
+/// The controller ends a TrainJob at its deadline, which no field of a JobSet holds.
 fn warn_of_deadline(job: &Job) {
     if let Some(seconds) = job.job.active_deadline_seconds {
         report::warn(format!(
-            "{}: spec.activeDeadlineSeconds: a JobSet has no such field: the controller ends the TrainJob after {seconds} s, and nobody does where what is printed is applied by hand",
+            "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",
             job.place()
         ));
     }

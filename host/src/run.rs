@@ -137,6 +137,7 @@ fn admit(
     mut originals: Option<&mut Originals>,
 ) -> Result<(Vec<Admitted>, Failure), Failure> {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
+    inputs.warnings.iter().for_each(report::warn);
     let admission = Admission::default();
     let progress = Progress::new("checking", inputs.objects.len());
     let mut failure = Failure::from_iter(inputs.errors);

@@ -142,6 +142,11 @@ pub enum InputProblem {
     /// A document is no Kubernetes object.
     #[error("is no Kubernetes object: it is {0}, not a mapping with apiVersion, kind and metadata")]
     NotAnObject(String),
+    /// A document is a Kustomization, and not in a folder whose other files it lists.
+    #[error(
+        "is a Kustomization, which only lists other files; give its folder, or give the output of `kubectl kustomize` with `-f -`"
+    )]
+    Kustomization,
     /// A field of an object is wrong.
     #[error("{0}")]
     Field(FieldProblem),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::error::{InputError, InputErrors, InputProblem, Place};
+use crate::error::{InputError, InputErrors, InputProblem, Located, Place};
+use crate::kustomization::{fields_beyond_the_folder, is_kustomization};
 use crate::list;
 use crate::object::{Object, STANDARD_INPUT, Source};
 use crate::yaml::{self, MAX_ERRORS};
@@ -21,11 +22,13 @@ pub struct Inputs {
     pub objects: Vec<Object>,
     /// Everything that can't be read or is no Kubernetes object: no bad file or document hides another.
     pub errors: Vec<InputError>,
+    /// What was left out of a folder although it changes what the folder means.
+    pub warnings: Vec<Located>,
 }
 
 impl Inputs {
     /// Reads files, folders (their `*.yaml`, `*.yml` and `*.json`, sorted by name, without those of folders inside), and `stdin`
-    /// for the path `-`.
+    /// for the path `-`. A folder's Kustomization is left out, since it lists the same files.
     pub fn read(paths: &[PathBuf], stdin: impl Read) -> Self {
         let mut reader = Reader::default();
         let mut stdin = Some(stdin);
@@ -69,6 +72,9 @@ impl Inputs {
 struct Reader {
     objects: Vec<Object>,
     errors: Vec<InputError>,
+    warnings: Vec<Located>,
+    /// Whether the file that is read was found in a folder, and not named.
+    is_of_folder: bool,
     budget: yaml::Budget,
     /// Whether the budget was exceeded: nothing more is read.
     is_full: bool,
@@ -79,6 +85,7 @@ impl Reader {
         Inputs {
             objects: self.objects,
             errors: self.errors,
+            warnings: self.warnings,
         }
     }
 
@@ -109,7 +116,11 @@ impl Reader {
     /// Nobody named this one: it may be a FIFO that nobody writes to.
     fn file_of_folder(&mut self, path: &Path) {
         match check_regular(path) {
-            Ok(()) => self.file(path),
+            Ok(()) => {
+                self.is_of_folder = true;
+                self.file(path);
+                self.is_of_folder = false;
+            }
             Err(problem) => self.fail(Place::file(shown(path)), problem),
         }
     }
@@ -167,6 +178,9 @@ impl Reader {
         if self.is_full {
             return;
         }
+        if is_kustomization(&source.file, &value) {
+            return self.kustomization(&source, &value);
+        }
         let header = size_of::<Object>() + source.file.len();
         if let Err(kind) = self.budget.take(header) {
             self.is_full = true;
@@ -177,6 +191,24 @@ impl Reader {
             Err(errors) => errors
                 .into_iter()
                 .for_each(|error| self.fail(error.place, error.problem)),
+        }
+    }
+
+    /// Leaves out a Kustomization of a folder, whose files are read without it; one that was named stands for files that were not.
+    fn kustomization(&mut self, source: &Source, document: &Value) {
+        let place = Place::from(source);
+        if !self.is_of_folder {
+            return self.fail(place, InputProblem::Kustomization);
+        }
+        let fields = fields_beyond_the_folder(document);
+        if !fields.is_empty() {
+            self.warnings.push(Located {
+                place,
+                message: format!(
+                    "this Kustomization is not built, so that its {} has no effect; give the output of `kubectl kustomize` with `-f -` instead",
+                    fields.join(", ")
+                ),
+            });
         }
     }
 }

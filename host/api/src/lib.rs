@@ -17,6 +17,7 @@ pub mod fields;
 pub mod inputs;
 pub mod jobset;
 pub mod known;
+mod kustomization;
 pub mod list;
 pub mod merge;
 pub mod names;

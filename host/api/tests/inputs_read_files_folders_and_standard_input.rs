@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use trainyard_api::Inputs;
@@ -66,6 +66,54 @@ fn a_folder_gives_its_files_by_name_and_no_others() {
         inputs.objects[0].source.file,
         folder.path().join("a.yml").display().to_string()
     );
+}
+
+/// kubectl refuses a folder with a Kustomization. Here the folder's other files are what it lists.
+#[test]
+fn a_kustomization_of_a_folder_is_left_out() {
+    let read = |paths: &[&Path], stdin: &str| {
+        let paths: Vec<_> = paths.iter().map(|path| path.to_path_buf()).collect();
+        Inputs::read(&paths, stdin.as_bytes())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kustomization.yaml");
+    fs::write(folder.path().join("a.yaml"), config_map("a")).unwrap();
+    let header = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n";
+    let whole = format!("{header}resources: [a.yaml]\n");
+    for text in [&*whole, "resources: [a.yaml]\n", "metadata: {name: all}\n"] {
+        fs::write(&file, text).unwrap();
+        let inputs = read(&[folder.path()], "");
+        assert!(inputs.errors.is_empty() && inputs.warnings.is_empty());
+        assert_eq!(inputs.objects.len(), 1, "{text}");
+    }
+
+    let changes = format!("{header}namePrefix: a-\nresources: [a.yaml, ../base]\n");
+    fs::write(&file, changes).unwrap();
+    let inputs = read(&[folder.path()], "");
+    assert_eq!(inputs.objects.len(), 1);
+    let warned: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
+    let wanted = format!(
+        "{}: document 1: this Kustomization is not built, so that its namePrefix, resources has no effect; give the output of `kubectl kustomize` with `-f -` instead",
+        file.display()
+    );
+    assert_eq!(warned, [wanted]);
+
+    let refused = "is a Kustomization, which only lists other files; give its folder, or give the output of `kubectl kustomize` with `-f -`";
+    for (paths, stdin, place) in [
+        (&[&*file][..], "", file.display().to_string()),
+        (&[folder.path(), &file], "", file.display().to_string()),
+        (&[Path::new("-")], &*whole, "standard input".to_owned()),
+    ] {
+        let inputs = read(paths, stdin);
+        let errors: Vec<_> = inputs.errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, [format!("{place}: document 1: {refused}")]);
+    }
+
+    // Flux's are objects of a cluster.
+    let of_flux =
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\n";
+    let inputs = read(&[Path::new("-")], of_flux);
+    assert!(inputs.errors.is_empty() && inputs.objects.len() == 1);
 }
 
 #[test]

@@ -40,7 +40,9 @@ impl Admission {
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
         }
-        for violation in &outcome.errors {
+        // It never stands alone: whoever reads the others learns nothing from it.
+        let violations = outcome.errors.iter();
+        for violation in violations.filter(|violation| !violation.is_of_unchecked_rules()) {
             let written = admitted.object.dialect.written(&violation.path);
             admitted.refuse_field(&violation.path, sentence(violation, &written));
         }

@@ -64,9 +64,13 @@ fn tasks(
 ) -> Result<(u32, &'static str), Failure> {
     let Some(explicit) = ctx.job().processes_per_node() else {
         return match accelerators {
+            Some(0) if pod_set.devices().is_empty() => Ok((
+                1,
+                "neither the TrainJob nor the runtime gives a number, and a node requests no known accelerator",
+            )),
             Some(0) => Ok((
                 1,
-                "neither the TrainJob nor the runtime gives a number, and a node has no accelerator",
+                "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
             )),
             Some(accelerators) => Ok((accelerators, "the accelerators of a node")),
             None if has_shares_alone(pod_set) => Ok((1, "a node has a share of an accelerator")),

@@ -120,6 +120,16 @@ fn the_reason_is_told() {
         "{settings}"
     );
     assert!(!settings.contains('@'), "{settings}");
+
+    let claimed = job(|set| set.claimed_devices("gpu", Some(0)), |c| c);
+    for (job, because) in [
+        (of_node(|c| c), "a node requests no known accelerator"),
+        (claimed, "none of a node's devices counts as an accelerator"),
+    ] {
+        let outcome = crate::common::outcome(job);
+        let reason = outcome.reason(&format!("{NODE}.command")).unwrap();
+        assert!(reason.ends_with(&format!("and {because}")), "{reason}");
+    }
 }
 
 #[test]

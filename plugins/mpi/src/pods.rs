@@ -1,6 +1,6 @@
 //! The pods that take part, and how many processes each of them runs.
 
-use trainyard_sdk::{Container, Context, PodSet, paths::REPLICATED_JOBS};
+use trainyard_sdk::{Container, Context, Devices, PodSet, paths::REPLICATED_JOBS};
 
 use crate::config::{Implementation, MpiConfig};
 
@@ -146,15 +146,8 @@ impl Hosts {
         }
         let because = if explicit.is_some() {
             format!("by {}", explicit_path(ctx))
-        } else if accelerators > 0 {
-            let devices = set.devices().into_iter();
-            let sources: Vec<_> = devices
-                .filter(|devices| devices.accelerator)
-                .map(|devices| devices.source)
-                .collect();
-            format!("one for each accelerator by {}", sources.join(", "))
         } else {
-            "since no number is given and it has no accelerator".to_owned()
+            because_of(&set.devices(), accelerators)
         };
         Some(Self {
             set,
@@ -169,6 +162,24 @@ impl Hosts {
         let processes = if slots == 1 { "process" } else { "processes" };
         format!("{slots} {processes} in each pod of `{name}`, {because}")
     }
+}
+
+/// Where a number of processes is from that nobody gave.
+fn because_of(devices: &[Devices], accelerators: u32) -> String {
+    if accelerators > 0 {
+        let is_resource = |device: &Devices| device.source.starts_with("resource/");
+        let known = || devices.iter().filter(|device| device.accelerator);
+        // Beside resources, claims do not count.
+        let by_resource = known().any(is_resource);
+        let counted = known().filter(|device| is_resource(device) == by_resource);
+        let sources: Vec<_> = counted.map(|device| &*device.source).collect();
+        return format!("one for each accelerator by {}", sources.join(", "));
+    }
+    match devices.is_empty() {
+        true => "since no number is given and it requests no known accelerator",
+        false => "since no number is given and none of its devices counts as an accelerator",
+    }
+    .to_owned()
 }
 
 /// Where the number of processes stands that somebody gave.

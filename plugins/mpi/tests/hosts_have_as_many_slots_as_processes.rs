@@ -16,6 +16,16 @@ fn slots(job: MockJob) -> String {
     env(&outcome, SLOTS).unwrap().as_str().unwrap().to_owned()
 }
 
+/// Nodes whose container uses devices of a claim.
+fn claimed(count: Option<u32>, node: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
+    MockJob::new("llm")
+        .settings(trainyard_model::plugin::Settings::built_in())
+        .pod_set("node", |set| {
+            set.container("node", node).claimed_devices("gpu", count)
+        })
+        .pod_set("launcher", |set| set.container("node", |c| c))
+}
+
 #[test]
 fn a_process_for_each_accelerator_of_a_node() {
     assert_eq!(slots(job(gpus)), "2");
@@ -24,14 +34,7 @@ fn a_process_for_each_accelerator_of_a_node() {
 
 #[test]
 fn a_process_for_each_device_of_a_claim() {
-    let claimed = |count| {
-        MockJob::new("llm")
-            .settings(trainyard_model::plugin::Settings::built_in())
-            .pod_set("node", |set| {
-                set.container("node", |c| c).claimed_devices("gpu", count)
-            })
-            .pod_set("launcher", |set| set.container("node", |c| c))
-    };
+    let claimed = |count| claimed(count, |c| c);
     assert_eq!(hostfile(claimed(Some(4))), "llm-node-0-0.llm slots=4\n");
     let errors = crate::common::errors(claimed(None));
     assert_eq!(errors.len(), 1);
@@ -80,7 +83,19 @@ fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
     };
     assert_eq!(
         why(job(|c| c)),
-        "mpirun starts 1 process in each pod of `node`, since no number is given and it has no accelerator"
+        "mpirun starts 1 process in each pod of `node`, since no number is given and it requests no known accelerator"
+    );
+    assert_eq!(
+        why(claimed(Some(0), |c| c)),
+        "mpirun starts 1 process in each pod of `node`, since no number is given and none of its devices counts as an accelerator"
+    );
+    assert_eq!(
+        why(claimed(Some(4), |c| c)),
+        "mpirun starts 4 processes in each pod of `node`, one for each accelerator by resource-claim/gpu"
+    );
+    assert_eq!(
+        why(claimed(Some(4), gpus)),
+        "mpirun starts 2 processes in each pod of `node`, one for each accelerator by resource/nvidia.com/gpu"
     );
     assert_eq!(
         why(job(gpus)),

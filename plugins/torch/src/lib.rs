@@ -130,7 +130,8 @@ fn processes(
     let has_resource = |device: &trainyard_sdk::Devices| {
         device.accelerator && device.source.starts_with("resource/")
     };
-    if pod_set.devices().iter().any(has_resource) {
+    let devices = pod_set.devices();
+    if devices.iter().any(has_resource) {
         return (
             "auto".to_owned(),
             "a node has accelerators, which torchrun counts",
@@ -139,7 +140,10 @@ fn processes(
     match pod_set.accelerators() {
         Some(0) => (
             cpus(ctx, node).to_string(),
-            "a node has no accelerator: its CPUs",
+            match devices.is_empty() {
+                true => "a node requests no known accelerator: its CPUs",
+                false => "none of a node's devices counts as an accelerator: its CPUs",
+            },
         ),
         Some(claimed) => (
             claimed.to_string(),

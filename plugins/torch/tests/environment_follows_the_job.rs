@@ -64,17 +64,55 @@ fn processes() {
     );
 }
 
+/// Nodes of 8 CPUs whose container uses devices of a claim.
+fn claimed(count: Option<u32>) -> MockJob {
+    MockJob::new("dra")
+        .settings(Settings::built_in())
+        .pod_set("node", |set| {
+            set.ancestor("trainer")
+                .container("node", |c| c.request("cpu", "8"))
+                .claimed_devices("gpu", count)
+        })
+}
+
+/// Devices that are there and are no accelerators are not told as a node without any.
+#[test]
+fn the_reason_for_the_number_is_what_the_node_has() {
+    let why = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        outcome.reason(&format!("{NODE}.env[PET_NPROC_PER_NODE]"))
+    };
+    for (job, wanted) in [
+        (
+            job(|c| c.request("example.com/unknown", "4")),
+            "a node requests no known accelerator: its CPUs",
+        ),
+        (
+            claimed(Some(0)),
+            "none of a node's devices counts as an accelerator: its CPUs",
+        ),
+        (
+            claimed(Some(4)),
+            "the accelerators of a node's resource claims",
+        ),
+        (
+            claimed(None),
+            "a node's resource claims do not tell the number of accelerators",
+        ),
+        (
+            job(|c| c.request("nvidia.com/gpu", "8")),
+            "a node has accelerators, which torchrun counts",
+        ),
+    ] {
+        assert_eq!(why(job).as_deref(), Some(wanted));
+    }
+}
+
 #[test]
 fn claimed_devices_are_counted() {
     let with = |count| {
-        let job = MockJob::new("dra")
-            .settings(Settings::built_in())
-            .pod_set("node", |set| {
-                set.ancestor("trainer")
-                    .container("node", |c| c.request("cpu", "8"))
-                    .claimed_devices("gpu", count)
-            });
-        env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap()
+        let outcome = claimed(count).transform(&PLUGIN).unwrap();
+        env(&outcome, "PET_NPROC_PER_NODE").unwrap()
     };
     assert_eq!(with(Some(4)), "4");
     assert_eq!(with(None), "auto");

@@ -46,6 +46,10 @@ pub enum ViolationKind {
     TooMany,
 }
 
+/// What an API server says of the rules of an object that has other violations.
+const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
+     correct the existing errors to complete validation";
+
 impl ViolationKind {
     /// The words with which an API server starts its sentence.
     pub fn label(self) -> &'static str {
@@ -124,15 +128,14 @@ impl Violation {
         self
     }
 
+    /// Whether it says no more than that rules were left out because of the other violations.
+    pub fn is_of_unchecked_rules(&self) -> bool {
+        self.detail == RULES_NOT_CHECKED
+    }
+
     /// That the rules were left out, since the values are not even of the right types.
     pub(crate) fn rules_not_checked() -> Self {
-        Self::new(
-            &At::ROOT,
-            ViolationKind::Invalid,
-            "some validation rules were not checked because the object was invalid; \
-             correct the existing errors to complete validation",
-        )
-        .showing("null".to_owned())
+        Self::new(&At::ROOT, ViolationKind::Invalid, RULES_NOT_CHECKED).showing("null".to_owned())
     }
 }
 

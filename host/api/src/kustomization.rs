@@ -1,0 +1,49 @@
+//! Kustomizations: kustomize's lists of files, with how to change what is in them. A cluster has no such objects.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+/// The API group of Kustomizations and Components.
+const GROUP: &str = "kustomize.config.k8s.io/";
+
+/// The names under which kustomize looks for a Kustomization.
+const FILES: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
+/// Returns whether a document is a Kustomization. One that leaves out `apiVersion` and `kind`, as kustomize allows, is known by the
+/// name of its file.
+pub(crate) fn is_kustomization(file: &str, document: &Value) -> bool {
+    match document.get("apiVersion") {
+        Some(version) => version
+            .as_str()
+            .is_some_and(|version| version.starts_with(GROUP)),
+        None => document.get("kind").is_none() && document.is_object() && is_name_of_one(file),
+    }
+}
+
+fn is_name_of_one(file: &str) -> bool {
+    let name = Path::new(file).file_name();
+    name.is_some_and(|name| FILES.iter().any(|known| name == *known))
+}
+
+/// Returns the fields by which a Kustomization gives more, or something else, than the files of its folder.
+pub(crate) fn fields_beyond_the_folder(document: &Value) -> Vec<&str> {
+    let gives_more = |(field, value): &(&String, &Value)| match field.as_str() {
+        "apiVersion" | "kind" | "metadata" => false,
+        "resources" => !names_files_alone(value),
+        _ => true,
+    };
+    let fields = document.as_object().into_iter().flat_map(Map::iter);
+    let fields = fields.filter(gives_more);
+    fields.map(|(field, _)| field.as_str()).collect()
+}
+
+/// Whether each item is the name of a file in the same folder.
+fn names_files_alone(resources: &Value) -> bool {
+    let is_file = |name: &str| {
+        let endings = [".yaml", ".yml", ".json"];
+        !name.contains('/') && endings.iter().any(|ending| name.ends_with(ending))
+    };
+    let mut items = resources.as_array().into_iter().flatten();
+    items.all(|item| item.as_str().is_some_and(is_file))
+}

@@ -1,0 +1,118 @@
+//! The commands that `--help`, the README and the documents show run as they are printed.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use trainyard_cluster::with_manifest;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A folder with the files that the examples name.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let example = root().join("examples/torch-llama");
+    fs::copy(example.join("trainjob.yaml"), path("trainjob.yaml")).unwrap();
+    fs::create_dir(path("runtimes")).unwrap();
+    fs::copy(example.join("runtime.yaml"), path("runtimes/runtime.yaml")).unwrap();
+    fs::create_dir(path("plugins")).unwrap();
+    for name in ["new", "plugin", "my-plugin", "plugins/team"] {
+        fs::write(path(&format!("{name}.wasm")), plugin()).unwrap();
+    }
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    fs::write(path("policy.yaml"), policy).unwrap();
+    folder
+}
+
+/// A plugin that no runtime of the examples switches on.
+fn plugin() -> Vec<u8> {
+    let manifest = r#"{"name": "new", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"]}"#;
+    let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
+    with_manifest(&torch, manifest).unwrap()
+}
+
+/// Runs a line as a shell does, where there is no cluster.
+fn run(folder: &Path, line: &str) -> Output {
+    let binary = Path::new(env!("CARGO_BIN_EXE_trainyard"));
+    let search = std::env::var("PATH").unwrap();
+    Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .env(
+            "PATH",
+            format!("{}:{search}", binary.parent().unwrap().display()),
+        )
+        .env("HOME", folder)
+        .env("KUBECONFIG", folder.join("no-kubeconfig"))
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .unwrap()
+}
+
+/// The commands of a text, without what stands around them.
+fn commands(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    let commands = lines.filter(|line| line.starts_with("trainyard "));
+    // What builds a plugin is tried by `the_guide_works`.
+    commands
+        .filter(|line| !line.starts_with("trainyard plugin build"))
+        .collect()
+}
+
+/// Runs each command: one for a cluster has to be understood, and every other one has to end well.
+fn all_run(text: &str, at_least: usize) {
+    let folder = folder();
+    let commands = commands(text);
+    assert!(commands.len() >= at_least, "{commands:#?}");
+    for line in commands {
+        let is_for_a_cluster =
+            line.contains("trainjob/") || line.starts_with("trainyard controller");
+        let output = run(folder.path(), line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let wanted = if is_for_a_cluster { 1 } else { 0 };
+        assert_eq!(output.status.code(), Some(wanted), "{line}\n{said}");
+        assert!(
+            is_for_a_cluster || !said.contains("error"),
+            "{line}\n{said}"
+        );
+    }
+}
+
+#[test]
+fn of_the_help() {
+    let help = run(Path::new("."), "trainyard --help");
+    all_run(&String::from_utf8(help.stdout).unwrap(), 5);
+}
+
+#[test]
+fn of_the_readme_and_the_documents() {
+    for (file, at_least) in [
+        ("README.md", 20),
+        ("docs/plan.md", 3),
+        ("docs/replay.md", 3),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let blocks = text.split("```sh\n").skip(1);
+        let blocks: Vec<_> = blocks
+            .filter_map(|block| block.split("```").next())
+            .collect();
+        all_run(&blocks.concat(), at_least);
+    }
+}
+
+/// The runtimes that we ship are a folder for `kubectl apply -k`, and one for `-f`.
+#[test]
+fn with_the_runtimes_that_are_shipped() {
+    let runtimes = root().join("deploy/runtimes");
+    let line = format!("trainyard validate -f '{}'", runtimes.display());
+    let output = run(folder().path(), &line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}
