@@ -265,15 +265,12 @@ fn a_plugin_that_would_be_refused_is_told_with_every_reason() {
     let [conflict] = &of("conflict")[..] else {
         unreachable!("{problems:?}")
     };
-    for (key, value) in [
-        ("first", "new"),
-        ("second", "site"),
-        ("firstClaim", "labels[b]"),
-        ("secondClaim", "labels[b]"),
-        ("place", "labels[b]"),
-    ] {
-        assert_eq!(conflict[key], value);
-    }
+    assert_eq!(
+        (&conflict["first"], &conflict["second"]),
+        (&json!("new"), &json!("site"))
+    );
+    let path = json!({"place": "labels[b]", "firstClaim": "labels[b]", "secondClaim": "labels[b]"});
+    assert_eq!(conflict["paths"], json!([path]));
     assert_eq!(of("cycle")[0]["plugins"], json!(["new", "site"]));
     assert_eq!(report["digest"]["then"], Value::Null);
     assert!(
@@ -372,4 +369,53 @@ fn its_digest_is_printed_and_does_not_depend_on_the_load_order() {
     let other = digest(&["--plugin", "reader.wasm", "--plugin", "devices.wasm"]);
     assert_eq!(one, other);
     assert_ne!(one, digest(&["--plugin", "reader.wasm"]));
+}
+
+/// The texts in backticks that begin so.
+fn quoted<'t>(text: &'t str, start: &str) -> Vec<&'t str> {
+    let parts = text.split('`').skip(1).step_by(2);
+    parts.filter(|part| part.starts_with(start)).collect()
+}
+
+#[test]
+fn what_an_error_says_to_add_to_the_policy_file_makes_a_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let writes = ["labels[a]", "labels[b]"];
+    plugin(folder.path(), "first", claims(&[], &writes));
+    plugin(folder.path(), "on", claims(&[], &writes));
+    let args = [
+        "--plugin",
+        "first.wasm",
+        "--plugin",
+        "on.wasm",
+        "--policy",
+        "policy.yaml",
+    ];
+    policy(folder.path(), "[]");
+    let error = said(&plan(folder.path(), &args));
+    assert!(
+        error.contains("both write `labels[a]` and `labels[b]`"),
+        "{error}"
+    );
+    let entries = quoted(&error, "- {");
+    assert_eq!(entries.len(), 5, "{error}");
+    for entry in entries {
+        policy(folder.path(), &format!("\n{entry}"));
+        let output = plan(folder.path(), &args);
+        assert!(output.status.success(), "{entry}: {}", said(&output));
+    }
+    plugin(
+        folder.path(),
+        "scheduled",
+        claims(&[], &["pod-sets[*].scheduler-name"]),
+    );
+    let args = ["--plugin", "scheduled.wasm", "--policy", "policy.yaml"];
+    policy(folder.path(), "[]");
+    let error = said(&plan(folder.path(), &args));
+    let [grants] = quoted(&error, "grants: ")[..] else {
+        unreachable!("{error}")
+    };
+    policy(folder.path(), &format!("[{{name: scheduled, {grants}}}]"));
+    let output = plan(folder.path(), &args);
+    assert!(output.status.success(), "{grants}: {}", said(&output));
 }

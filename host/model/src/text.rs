@@ -7,3 +7,8 @@ pub(crate) fn join<T: std::fmt::Display>(items: &[T], separator: &str) -> String
     let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
     texts.join(separator)
 }
+
+/// A text in double quotes, as JSON and YAML read it.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

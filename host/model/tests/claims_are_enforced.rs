@@ -13,7 +13,6 @@
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
-    claims::ClaimPath,
     contract::handle,
     lookup::LookupKey,
     policy::Phase,
@@ -51,12 +50,126 @@ fn without_one_of_its_claims_a_method_ends_the_call_with_the_claim_that_is_missi
             let (list, path) = missing_claim(&fault);
             assert_eq!((list, path.as_str()), *missing, "{}", method.name);
             let message = fault.to_string();
-            let advice = format!("the manifest needs `{path}` in `claims.{list}`");
-            assert!(message.ends_with(&advice), "{message}");
+            let (list, claim) = pasted(&message);
             assert!(call.changes().is_empty());
-            // What the message prints is what the manifest takes.
-            path.parse::<ClaimPath>().unwrap();
+            // What the message prints is what the manifest takes, and what lets the method go.
+            let all: Vec<_> = others.into_iter().chain([(list, &*claim)]).collect();
+            let plugin = plugin(&manifest("p", &all));
+            (method.run)(&mut common::call(method.phase, &plugin))
+                .unwrap_or_else(|fault| panic!("{}: {message}: {fault}", method.name));
         }
+    }
+}
+
+/// The claim that a message says to add, with its list.
+fn pasted(message: &str) -> (&'static str, String) {
+    let advice = message.split_once("; add `").unwrap().1;
+    let (claim, list) = advice.rsplit_once("` to `claims.").unwrap();
+    let list = list.strip_suffix("` in the manifest").unwrap();
+    let lists = ["reads", "creates", "writes"];
+    let list = lists.into_iter().find(|one| *one == list).unwrap();
+    (list, serde_json::from_str(claim).unwrap())
+}
+
+#[test]
+fn a_missing_claim_is_suggested_in_the_words_of_the_other_claims() {
+    type Method = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
+    let put_env: Method = |call, _, node| call.container_put_env(node, "A", "1");
+    let put_env_in_words: Method = |call, _, node| call.container_put_env(node, "A[b]", "1");
+    let put_label: Method = |call, set, _| call.pod_set_set_pod_label(set, "app", "1");
+    let read_keys: Method = |call, _, node| call.container_env_names(node).map(drop);
+    let read_all: Method = |call, _, node| call.container_mounts(node).map(drop);
+    let put_mount: Method =
+        |call, _, node| call.container_put_mount(node, &mount("data", "/data//x/"));
+    let config =
+        || json!({"job": "node", "nested": {"path": "/data/x"}, "list": ["A"], "a]b": "A"});
+    for (others, pod_set_name, method, wanted) in [
+        (
+            &[][..],
+            "node",
+            put_env,
+            "pod-sets[@trainer].containers[node].env[A]",
+        ),
+        (
+            &[],
+            "launcher",
+            put_env,
+            "pod-sets[launcher].containers[node].env[A]",
+        ),
+        (
+            &[],
+            "node",
+            put_env_in_words,
+            "pod-sets[@trainer].containers[node].env[\"A[b]\"]",
+        ),
+        (
+            &["pod-sets[node].volumes[x]"],
+            "node",
+            put_env,
+            "pod-sets[node].containers[node].env[A]",
+        ),
+        (
+            &["pod-sets[*].volumes[x]"],
+            "launcher",
+            put_label,
+            "pod-sets[*].pod-labels[app]",
+        ),
+        (
+            &["pod-sets[*].containers[@base].args"],
+            "node",
+            put_env,
+            "pod-sets[*].containers[@base].env[A]",
+        ),
+        (
+            &["pod-sets[*].containers[side].args"],
+            "node",
+            put_env,
+            "pod-sets[*].containers[node].env[A]",
+        ),
+        (
+            &["pod-sets[$config./job].volumes[x]"],
+            "node",
+            put_label,
+            "pod-sets[$config./job].pod-labels[app]",
+        ),
+        (
+            &["pod-sets[$config./job].volumes[x]"],
+            "launcher",
+            put_label,
+            "pod-sets[launcher].pod-labels[app]",
+        ),
+        (
+            &[],
+            "node",
+            put_mount,
+            "pod-sets[@trainer].containers[node].mounts[$config./nested/path]",
+        ),
+        (
+            &[],
+            "node",
+            read_keys,
+            "pod-sets[@trainer].containers[node].env[#]",
+        ),
+        (
+            &["pod-sets[*].volumes[x]"],
+            "node",
+            read_all,
+            "pod-sets[*].containers[node].mounts[*]",
+        ),
+    ] {
+        let claims: Vec<_> = others.iter().map(|claim| ("writes", *claim)).collect();
+        let run = |claims: &[(&str, &str)]| {
+            let plugin = plugin(&manifest("p", claims));
+            let mut call = call_over(Phase::Transform, &plugin, record(), 0, config());
+            let set = pod_set(&mut call, pod_set_name);
+            let node = container(&mut call, pod_set_name, "node");
+            method(&mut call, set, node)
+        };
+        let message = run(&claims).unwrap_err().to_string();
+        let (list, claim) = pasted(&message);
+        assert_eq!(claim, wanted, "{message}");
+        let all: Vec<_> = claims.into_iter().chain([(list, &*claim)]).collect();
+        run(&all).unwrap_or_else(|fault| panic!("{message}: {fault}"));
     }
 }
 
@@ -408,11 +521,11 @@ fn another_plugins_container_is_in_sight_of_a_claim_only() {
 #[test]
 fn devices_are_counted_on_the_container_that_the_plugin_may_see() {
     let asker = [
-        ("reads", "pod-sets[*].devices[*]"),
+        ("reads", "pod-sets[*].containers[node].mounts[*]"),
         ("reads", "pod-sets[*].containers[node].requests[*]"),
         ("reads", "pod-sets[*].containers[node].limits[*]"),
     ];
-    let blind = [("reads", "pod-sets[*].devices[*]")];
+    let blind = [("reads", "pod-sets[*].containers[node].mounts[*]")];
     let with_node = |list: Field, home: Owner| {
         let mut record = Record::new("llama", "llama", "cluster.local");
         record.pod_sets.push(PodSet::new("empty"));

@@ -12,9 +12,16 @@
 )]
 
 use serde_json::json;
-use trainyard_model::plan::{Generation, PlanError};
+use trainyard_model::plan::{Generation, PlanError, SharedPath, SharedPaths};
 
 use crate::common::plans::{C, apart, errors, of, of_with, planned};
+
+/// What the error of two that write one path ends in.
+fn ways_out(a: &str, b: &str) -> String {
+    format!(
+        "declare `after` in the manifest of one, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to leave one out"
+    )
+}
 
 #[test]
 fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() {
@@ -34,7 +41,8 @@ fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() 
     assert_eq!(
         *error,
         format!(
-            "plugins `flux` and `profiler` both write `{command}` (`flux` claims `{command}`, `profiler` claims `pod-sets[*].containers[*].command`): declare `after` in the manifest of one, or set `after`, `excludes` or `disabled` for one in the policy file"
+            "plugins `flux` and `profiler` both write `{command}` (`profiler` claims `pod-sets[*].containers[*].command`): {}",
+            ways_out("flux", "profiler")
         )
     );
     let creates = ("creates", "pod-sets[*].containers[x]");
@@ -81,6 +89,36 @@ fn a_conflict_names_the_place_where_the_claims_meet() {
 }
 
 #[test]
+fn a_conflict_names_all_paths_that_both_write() {
+    let claims =
+        ["labels[a]", "labels[b*]", "pod-sets[*].volumes[$job]"].map(|path| ("writes", path));
+    let other = ["pod-sets[*].volumes[x]", "labels[*]", "labels[a]"].map(|path| ("writes", path));
+    let [error] = &errors([of("x", &claims), of("on", &other)])[..] else {
+        panic!()
+    };
+    // A path of a variable is compared when a TrainJob is planned.
+    assert_eq!(
+        *error,
+        format!(
+            "plugins `on` and `x` both write `labels[a]` (`on` claims `labels[*]`) and `labels[b*]` (`on` claims `labels[*]`): {}",
+            ways_out("on", "x")
+                .replace("name: on", "name: \"on\"")
+                .replace("[on]", "[\"on\"]")
+        )
+    );
+    let paths: Vec<_> = (0..100).map(|at| format!("labels[l{at}]")).collect();
+    let many: Vec<_> = paths.iter().map(|path| ("writes", &**path)).collect();
+    let [error] = &errors([of("x", &many), of("y", &many)])[..] else {
+        panic!()
+    };
+    assert!(error.contains("`labels[l0]`, `labels[l1]`, "), "{error}");
+    assert!(
+        error.contains("`labels[l31]` and 68 more paths: "),
+        "{error}"
+    );
+}
+
+#[test]
 fn two_spellings_of_one_mount_path_are_one_path() {
     let mounts = |path: &str| format!("pod-sets[*].containers[node].mounts[{path}]");
     for path in [
@@ -122,7 +160,7 @@ fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
         "{error}"
     );
     assert!(
-        error.ends_with("or set `excludes` or `disabled` for one in the policy file"),
+        error.ends_with("or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [mpi]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: mpi, disabled: true}` to leave one out"),
         "{error}"
     );
     Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
@@ -144,7 +182,7 @@ fn members_of_one_union_are_no_conflict_and_one_switch_is_one_plugin() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: leave one out, or disable it in the policy file"
+        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: leave one out, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -178,12 +216,18 @@ fn variables_clash_for_the_job_that_makes_them_one_path() {
         "b is not active"
     );
     let clash = planned(&generation, &["a", "b"], &json!({"path": "/data"})).unwrap_err();
+    let path = SharedPath {
+        place: "pod-sets[*].containers[node].mounts[/data]".to_owned(),
+        first_claim: "pod-sets[*].containers[node].mounts[$config./path]".to_owned(),
+        second_claim: "pod-sets[*].containers[*].mounts[/data]".to_owned(),
+    };
     let conflict = PlanError::Conflict {
         first: "a".into(),
-        first_claim: "pod-sets[*].containers[node].mounts[$config./path]".to_owned(),
         second: "b".into(),
-        second_claim: "pod-sets[*].containers[*].mounts[/data]".to_owned(),
-        place: "pod-sets[*].containers[node].mounts[/data]".to_owned(),
+        shared: SharedPaths {
+            listed: vec![path],
+            more: 0,
+        },
     };
     assert_eq!(clash, [conflict]);
     let [possible] = &generation.possible_clashes()[..] else {

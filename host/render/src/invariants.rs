@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
+    plan,
     plugin::PluginId,
     record::{Change, ContainerId, Entry, Field, Owner, Place, PlaceScope, Record},
     session::{Contested, EmittedTwice, NotEmitted, Session},
@@ -84,7 +85,8 @@ pub(crate) fn contested(
         Problem::Invariant {
             place: place.to_string(),
             message: format!(
-                "the plugins {first} and {second} both change it{more}, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+                "the plugins {first} and {second} both change it{more}, and no order is declared between them: declare `after` in the manifest of one, or {}",
+                plan::ordered_or_apart(&first.name, &second.name)
             ),
         }
     };

@@ -71,7 +71,7 @@ fn what_two_changed_without_a_declared_order_refuses_the_train_job() {
         assert_eq!(
             problems,
             [
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, and no order is declared between them: declare `after` in the manifest of one, set it in the policy file, or exclude one"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, and no order is declared between them: declare `after` in the manifest of one, or add one of these lines to `plugins` in the policy file: `- {name: a, after: [b]}` or `- {name: b, after: [a]}` to order them, `- {name: a, excludes: [b]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: b, disabled: true}` to leave one out"
             ]
         );
     }

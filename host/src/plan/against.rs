@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use serde::Serialize;
 use trainyard_model::{
     claims::ClaimError,
-    plan::{Candidate, PlanError},
+    plan::{Candidate, PlanError, SharedPath},
     plugin::{Plugin, PluginError},
 };
 use trainyard_render::Renderer;
@@ -69,13 +69,11 @@ impl Named {
 enum Refusal {
     /// A claim that is not granted.
     Grant { path: String, message: String },
-    /// Two plugins that write one path.
+    /// Two plugins that write the same paths.
     Conflict {
         first: String,
-        first_claim: String,
         second: String,
-        second_claim: String,
-        place: String,
+        paths: Vec<Shared>,
         message: String,
     },
     /// Plugins that would each have to run before the next.
@@ -85,6 +83,25 @@ enum Refusal {
     },
     /// Anything else.
     Other { message: String },
+}
+
+/// A path that two plugins write.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shared {
+    place: String,
+    first_claim: String,
+    second_claim: String,
+}
+
+impl Shared {
+    fn of(path: &SharedPath) -> Self {
+        Self {
+            place: path.place.clone(),
+            first_claim: path.first_claim.clone(),
+            second_claim: path.second_claim.clone(),
+        }
+    }
 }
 
 impl Refusal {
@@ -126,16 +143,12 @@ impl From<&PlanError> for Refusal {
         match error {
             PlanError::Conflict {
                 first,
-                first_claim,
                 second,
-                second_claim,
-                place,
+                shared,
             } => Self::Conflict {
                 first: first.to_string(),
-                first_claim: first_claim.clone(),
                 second: second.to_string(),
-                second_claim: second_claim.clone(),
-                place: place.clone(),
+                paths: shared.listed.iter().map(Shared::of).collect(),
                 message,
             },
             PlanError::Cycle { cycle } => Self::Cycle {

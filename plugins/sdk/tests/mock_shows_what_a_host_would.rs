@@ -178,7 +178,8 @@ fn a_missing_claim_is_printed_as_the_manifest_needs_it() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("`pod-sets[node].containers[node].env[ZONE]` in `claims.writes`"),
+        error.contains("write `pod-sets[node].containers[node].env[ZONE]`")
+            && error.ends_with(r#"add `"pod-sets[@trainer].containers[node].env[ZONE]"` to `claims.writes` in the manifest"#),
         "{error}"
     );
 }

@@ -2,10 +2,11 @@
 
 use super::{Call, Fault, Numbered, Target};
 use crate::{
-    claims::{Grant, Touch},
+    claims::{ClaimPath, Grant, Key, Touch},
     contract::handle,
     policy::Phase,
     record::{Container, ContainerId, Field, Owner, Path, Place, PlaceScope, PodSet},
+    text::clean,
 };
 
 impl Call {
@@ -59,7 +60,7 @@ impl Call {
             Some(_) => Ok(()),
             None => Err(match key {
                 Some(key) => self.not_claimed(Touch::Read, target.scope, field, key),
-                None => self.pattern_not_claimed(target.scope, field, "#"),
+                None => self.pattern_not_claimed(target.scope, field, Key::Set),
             }),
         }
     }
@@ -70,7 +71,7 @@ impl Call {
         if free || self.access.covers_all(&self.record, target.scope, field) {
             return Ok(());
         }
-        Err(self.pattern_not_claimed(target.scope, field, "*"))
+        Err(self.pattern_not_claimed(target.scope, field, Key::Any))
     }
 
     /// Checks a read of a field of every container in one list of a pod set, those that other plugins may add included.
@@ -89,10 +90,14 @@ impl Call {
         }
         let containers = self.path(pod_set.scope, list, "");
         let keys = if field.is_keyed() { "[*]" } else { "" };
-        Err(Fault::NotClaimed {
-            touch: Touch::Read,
-            path: format!("{}[*].{field}{keys}", containers.stem()),
-        })
+        let claim = self
+            .access
+            .missing_claim_on_all(&self.record, at, list, field);
+        Err(missing(
+            Touch::Read,
+            format!("{}[*].{field}{keys}", containers.stem()),
+            &claim,
+        ))
     }
 
     /// Checks a write by phase, claims and meter. The grant says how far it reaches. In a container that this plugin added, what
@@ -145,10 +150,15 @@ impl Call {
         what: &'static str,
         allowed: &'static str,
     ) -> Fault {
-        match self.claimed(target, Touch::Write, field, key) {
-            Err(missing) => missing,
-            Ok(_) => Fault::NotGranted {
+        let claim = self
+            .access
+            .claim(&self.record, Touch::Write, target.scope, field, Some(key))
+            .map(|(claim, _)| clean(&claim.to_string()));
+        match claim {
+            None => self.not_claimed(Touch::Write, target.scope, field, key),
+            Some(claim) => Fault::NotGranted {
                 path: self.path(target.scope, field, key).to_string(),
+                claim,
                 what,
                 allowed,
             },
@@ -163,23 +173,26 @@ impl Call {
         field: Field,
         key: &str,
     ) -> Fault {
-        Fault::NotClaimed {
-            touch,
-            path: self.path(scope, field, key).to_string(),
-        }
+        let path = self.path(scope, field, key).to_string();
+        let key = field.is_keyed().then(|| Key::Literal(key.into()));
+        let claim = self
+            .access
+            .missing_claim(&self.record, touch, scope, field, key);
+        missing(touch, path, &claim)
     }
 
-    /// The same for a read of the set of keys (`#`) or of all of them (`*`).
+    /// The same for a read of several keys: of the set of keys, of all of them, or of those with a prefix.
     pub(super) fn pattern_not_claimed(
         &self,
         scope: PlaceScope,
         field: Field,
-        pattern: &str,
+        pattern: Key,
     ) -> Fault {
-        Fault::NotClaimed {
-            touch: Touch::Read,
-            path: format!("{}[{pattern}]", self.path(scope, field, "").stem()),
-        }
+        let path = format!("{}[{pattern}]", self.path(scope, field, "").stem());
+        let claim =
+            self.access
+                .missing_claim(&self.record, Touch::Read, scope, field, Some(pattern));
+        missing(Touch::Read, path, &claim)
     }
 
     /// The fault for a write over what the runtime, a patch or the TrainJob set, and the plugin does not reserve.
@@ -213,5 +226,14 @@ impl Call {
                 .is_some_and(|c| c.home == self.owner()),
             _ => false,
         }
+    }
+}
+
+/// The fault for a touch that needs that claim. Keys come from guests.
+fn missing(touch: Touch, path: String, claim: &ClaimPath) -> Fault {
+    Fault::NotClaimed {
+        touch,
+        path,
+        claim: clean(&claim.to_string()),
     }
 }

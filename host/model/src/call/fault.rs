@@ -5,26 +5,32 @@ use crate::{
     lookup::LookupKey,
     policy::{Limit, Phase},
     reserved::Reserved,
+    text::quoted,
 };
 
 /// Why the host ended a call. The guest never sees it: in the sandbox it is a trap. "It" is the plugin.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Fault {
     /// No claim allows the touch.
-    #[error("it may not {touch} `{path}`: no claim allows it; the manifest needs `{path}` in `claims.{}`", touch.list())]
+    #[error("it may not {touch} `{path}`: no claim allows it; add `{}` to `claims.{}` in the manifest", quoted(claim), touch.list())]
     NotClaimed {
         /// How it touched.
         touch: Touch,
         /// The place.
         path: String,
+        /// The claim that is missing.
+        claim: String,
     },
     /// A claim allows it, the operator does not.
     #[error(
-        "it may not write {what} at `{path}`: the claim is granted for {allowed} only; `grants: [\"{path}\"]` in the policy file allows more"
+        "it may not write {what} at `{path}`: the claim is granted for {allowed} only; `grants: [{}]` in the policy file allows more",
+        quoted(claim)
     )]
     NotGranted {
         /// The place.
         path: String,
+        /// The claim on it.
+        claim: String,
         /// What it tried to write.
         what: &'static str,
         /// What is allowed there.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Call, Fault, PlaceScope, wrong};
 use crate::{
-    claims::Touch,
+    claims::{Key, Touch},
     contract::handle,
     lookup::{Asker, LookupAnswer, LookupKey},
     record::Field,
@@ -20,10 +20,10 @@ impl Call {
         }
         if !self.may_look_up(&claim_key, &key) {
             return Err(match key {
-                LookupKey::All { .. } => Fault::NotClaimed {
-                    touch: Touch::Read,
-                    path: format!("lookups[{claim_key}]"),
-                },
+                LookupKey::All { .. } => {
+                    let prefix = Key::Prefix(claim_key.trim_end_matches('*').into());
+                    self.pattern_not_claimed(PlaceScope::Job, Field::Lookups, prefix)
+                }
                 _ => self.not_claimed(Touch::Read, PlaceScope::Job, Field::Lookups, &claim_key),
             });
         }

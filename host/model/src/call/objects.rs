@@ -13,6 +13,7 @@ use crate::{
     },
     policy::Phase,
     record::{Field, Place},
+    text::clean,
 };
 
 /// Members of an object that are the host's, or the cluster's.
@@ -39,11 +40,8 @@ impl Call {
         let kind = match ObjectKind::new(api_version, kind) {
             Ok(kind) => kind,
             Err(ObjectKindError::Malformed) => return wrong(NO_KIND),
-            // No claim is on such objects, whatever is granted.
-            Err(ObjectKindError::Powerful | ObjectKindError::ClusterScoped) => {
-                let claim = format!("{api_version}/{kind}/{suffix}");
-                let (scope, field) = (PlaceScope::Job, Field::Objects);
-                return Err(self.not_claimed(Touch::Write, scope, field, &claim));
+            Err(error @ (ObjectKindError::Powerful | ObjectKindError::ClusterScoped)) => {
+                return wrong(format!("`{}` {error}", clean(kind)));
             }
         };
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ClaimPath, Compiled, Grant, Key, PodSets, Scope, Touch, Variable};
-use crate::record::{ContainerId, Field, Owner, PlaceScope, Record};
+use crate::record::{Container, ContainerId, Field, Owner, PlaceScope, PodSet, Record};
 
 /// The values of a call's variables.
 #[derive(Clone, Debug)]
@@ -33,13 +33,29 @@ impl Variables {
             _ => None,
         }
     }
+
+    /// Whether a claim on those pod sets means this one.
+    pub(super) fn mean_pod_set(&self, pod_sets: &PodSets, set: &PodSet) -> bool {
+        match pod_sets {
+            PodSets::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
+            PodSets::Named(key) => key.matches(&set.name, self.of_key(key)),
+        }
+    }
+
+    /// Whether a claim on containers of that list and name means this one, if it means its pod set.
+    pub(super) fn mean_container(&self, list: Field, name: &Key, container: &Container) -> bool {
+        let is_added = matches!(container.home, Owner::Plugin(_));
+        list == container.list
+            && !(is_added && *name == Key::Base)
+            && name.matches(&container.name, self.of_key(name))
+    }
 }
 
 /// One plugin's claims, resolved for one TrainJob's record.
 #[derive(Debug)]
 pub struct Access {
-    claims: Arc<Compiled>,
-    variables: Variables,
+    pub(super) claims: Arc<Compiled>,
+    pub(super) variables: Variables,
     pod_sets: Vec<u128>,
     containers: Vec<Option<u128>>,
 }
@@ -55,10 +71,9 @@ impl Access {
             .map(|set| {
                 select(&claims, below_pod_sets, |path| match &path.scope {
                     Scope::Job => false,
-                    Scope::PodSet(sets) | Scope::Container { pod_sets: sets, .. } => match sets {
-                        PodSets::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
-                        PodSets::Named(key) => key.matches(&set.name, variables.of_key(key)),
-                    },
+                    Scope::PodSet(sets) | Scope::Container { pod_sets: sets, .. } => {
+                        variables.mean_pod_set(sets, set)
+                    }
                 })
             })
             .collect();
@@ -80,6 +95,19 @@ impl Access {
         field: Field,
         key: Option<&str>,
     ) -> Option<Grant> {
+        let claim = self.claim(record, touch, scope, field, key);
+        claim.map(|(_, grant)| grant)
+    }
+
+    /// The same with the claim.
+    pub fn claim(
+        &mut self,
+        record: &Record,
+        touch: Touch,
+        scope: PlaceScope,
+        field: Field,
+        key: Option<&str>,
+    ) -> Option<(&ClaimPath, Grant)> {
         let among = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
         let key = key.map(|key| field.compared(key));
         let mut found = None;
@@ -100,8 +128,8 @@ impl Access {
                 (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),
             };
             match grant {
-                Grant::Full if meant => return Some(Grant::Full),
-                Grant::OwnOnly if meant => found = Some(Grant::OwnOnly),
+                Grant::Full if meant => return Some((path, Grant::Full)),
+                Grant::OwnOnly if meant => found = Some((path, Grant::OwnOnly)),
                 _ => {}
             }
         }
@@ -166,10 +194,7 @@ impl Access {
                 in_set & self.claims.in_container,
                 |path| match &path.scope {
                     Scope::Container { list, name, .. } => {
-                        let is_added = matches!(container.home, Owner::Plugin(_));
-                        *list == container.list
-                            && !(is_added && *name == Key::Base)
-                            && name.matches(&container.name, self.variables.of_key(name))
+                        self.variables.mean_container(*list, name, container)
                     }
                     _ => false,
                 },

@@ -8,6 +8,7 @@ use super::{ClaimPath, Claims, Key, Scope, Touch, possible::possible};
 use crate::{
     object::DataKind,
     record::{Field, Permission},
+    text::quoted,
 };
 
 /// The most claims that a plugin may declare: one bit each.
@@ -67,7 +68,7 @@ pub enum ClaimError {
     /// A claim that is not granted.
     #[error(
         "it claims to {touch} `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
-        in_yaml(path)
+        quoted(path)
     )]
     NotGranted {
         /// How it would touch.
@@ -78,7 +79,7 @@ pub enum ClaimError {
     /// A pod set of `nodeSets` that is not granted.
     #[error(
         "its `nodeSets` let `numNodes` set `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
-        in_yaml(path)
+        quoted(path)
     )]
     NodeSetNotGranted {
         /// The count of the pod set.
@@ -211,13 +212,4 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
 /// Whether the claim names an annotation of pods that Kubernetes reads as a part of their security context.
 fn is_security_annotation(path: &ClaimPath) -> bool {
     matches!(&path.key, Some(Key::Literal(key)) if path.field.is_named_to_write(key))
-}
-
-/// A path as an item of a list in YAML.
-fn in_yaml(path: &str) -> String {
-    if path.contains(['"', '\\']) {
-        format!("'{path}'")
-    } else {
-        format!("\"{path}\"")
-    }
 }

@@ -5,6 +5,7 @@ mod compiled;
 mod overlap;
 mod path;
 mod possible;
+mod suggest;
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
 //! What keeps plugins from being loaded together, or from running for one TrainJob.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use thiserror::Error;
 
-use super::{Because, Edge, MAX_PLUGINS};
-use crate::manifest::ActiveWhen;
+use super::{Because, Edge, MAX_PLUGINS, MAX_SHARED, ways_out};
+use crate::{claims::ClaimPath, manifest::ActiveWhen};
 
 /// Why a set of plugins can't run together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -24,23 +24,22 @@ pub enum PlanError {
     },
     /// Two plugins write one path.
     #[error(
-        "plugins `{first}` and `{second}` both write `{place}` (`{first}` claims `{first_claim}`, `{second}` claims `{second_claim}`): declare `after` in the manifest of one, or set `after`, `excludes` or `disabled` for one in the policy file"
+        "plugins `{first}` and `{second}` both write {}: declare `after` in the manifest of one, or {}",
+        shared.in_words(first, second),
+        ways_out::ordered_or_apart(first, second)
     )]
     Conflict {
         /// One of them.
         first: Arc<str>,
-        /// Its claim.
-        first_claim: String,
         /// The other.
         second: Arc<str>,
-        /// The claim of that one.
-        second_claim: String,
-        /// Where the two claims meet.
-        place: String,
+        /// The paths that both write.
+        shared: SharedPaths,
     },
     /// Two plugins say which pod sets are nodes.
     #[error(
-        "plugins `{first}` and `{second}` both have `nodeSets`, but `numNodes` counts the pod sets of one plugin: take them out of one manifest, switch both on by `mlPolicy`, which has one member at a time, or set `excludes` or `disabled` for one in the policy file"
+        "plugins `{first}` and `{second}` both have `nodeSets`, but `numNodes` counts the pod sets of one plugin: take them out of one manifest, switch both on by `mlPolicy`, which has one member at a time, or {}",
+        ways_out::apart(first, second)
     )]
     NodeSets {
         /// One of them.
@@ -50,7 +49,8 @@ pub enum PlanError {
     },
     /// Two plugins are switched on by one key.
     #[error(
-        "plugins `{first}` and `{second}` are both switched on by `{when}`, which means one plugin: leave one out, or disable it in the policy file"
+        "plugins `{first}` and `{second}` are both switched on by `{when}`, which means one plugin: leave one out, or add {} to `plugins` in the policy file",
+        ways_out::one_of(first, second)
     )]
     SameSwitch {
         /// One of them.
@@ -74,7 +74,7 @@ pub enum PlanError {
     #[error(
         "these plugins depend on each other in a cycle: {}; {}, or set `excludes` or `disabled` for one in the policy file",
         .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        ways_out(cycle)
+        openings(cycle)
     )]
     Cycle {
         /// The edges of the cycle, in turn.
@@ -82,8 +82,87 @@ pub enum PlanError {
     },
 }
 
+/// A path that two plugins write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedPath {
+    /// Where the two claims meet.
+    pub place: String,
+    /// What the first plugin claims.
+    pub first_claim: String,
+    /// What the second plugin claims.
+    pub second_claim: String,
+}
+
+/// The paths that two plugins write, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedPaths {
+    /// The first ones, by the order of the claims.
+    pub listed: Vec<SharedPath>,
+    /// How many more there are than are listed.
+    pub more: usize,
+}
+
+impl SharedPaths {
+    /// The paths at which claims meet; `None` if there are none.
+    pub(super) fn of<'c>(
+        meetings: impl Iterator<Item = (&'c ClaimPath, &'c ClaimPath, ClaimPath)>,
+    ) -> Option<Self> {
+        let mut seen = BTreeSet::new();
+        let mut shared = Self::default();
+        for (of_first, of_second, place) in meetings {
+            if !seen.insert(place.clone()) {
+                continue;
+            }
+            if shared.listed.len() == MAX_SHARED {
+                shared.more += 1;
+                continue;
+            }
+            shared.listed.push(SharedPath {
+                place: place.to_string(),
+                first_claim: of_first.to_string(),
+                second_claim: of_second.to_string(),
+            });
+        }
+        (!seen.is_empty()).then_some(shared)
+    }
+
+    fn in_words(&self, first: &str, second: &str) -> String {
+        let mut words: Vec<_> = self
+            .listed
+            .iter()
+            .map(|path| path.in_words(first, second))
+            .collect();
+        if self.more > 0 {
+            words.push(format!("{} more paths", self.more));
+        }
+        match words.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} and {last}", others.join(", "))
+            }
+            _ => words.concat(),
+        }
+    }
+}
+
+impl SharedPath {
+    /// The place, with a claim only if it is another path.
+    fn in_words(&self, first: &str, second: &str) -> String {
+        let claims = [(first, &self.first_claim), (second, &self.second_claim)];
+        let claims = claims
+            .into_iter()
+            .filter(|(_, claim)| **claim != self.place);
+        let claims: Vec<_> = claims
+            .map(|(name, claim)| format!("`{name}` claims `{claim}`"))
+            .collect();
+        match &claims[..] {
+            [] => format!("`{}`", self.place),
+            claims => format!("`{}` ({})", self.place, claims.join(", ")),
+        }
+    }
+}
+
 /// What opens a cycle, beside leaving a plugin out.
-fn ways_out(cycle: &[Edge]) -> String {
+fn openings(cycle: &[Edge]) -> String {
     let declared = cycle
         .iter()
         .filter(|edge| edge.because == Because::Declared);

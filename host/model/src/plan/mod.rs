@@ -12,6 +12,7 @@ mod overview;
 mod pair;
 mod planned;
 mod precedence;
+mod ways_out;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,9 +22,10 @@ use std::{
 
 pub use self::{
     candidate::Candidate,
-    error::PlanError,
+    error::{PlanError, SharedPath, SharedPaths},
     overview::Slot,
     planned::{Plan, Planned},
+    ways_out::ordered_or_apart,
 };
 use self::{pair::Pair, precedence::Precedence};
 use crate::{
@@ -37,6 +39,9 @@ pub const MAX_PLUGINS: usize = 64;
 
 /// The most possible clashes of two plugins that are listed.
 const MAX_CLASHES: usize = 16;
+
+/// The most paths of a conflict that are listed.
+const MAX_SHARED: usize = 32;
 
 /// Why one plugin runs before another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

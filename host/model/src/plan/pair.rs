@@ -1,6 +1,6 @@
 //! What two plugins mean for each other's order.
 
-use super::{Because, Edge, PlanError, PossibleClash};
+use super::{Because, Edge, PlanError, PossibleClash, SharedPaths};
 use crate::{
     claims::{ClaimPath, Key, PodSets, Scope, Touch, Variables},
     plugin::Plugin,
@@ -20,28 +20,29 @@ impl<'a> Pair<'a> {
         can_meet(a, b).then_some(Self { a, b })
     }
 
-    /// The conflict over a path that both write, other than by a variable, if no order is declared.
+    /// The conflict over the paths that both write, other than by a variable, if no order is declared.
     pub(super) fn shared_write(self) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
         }
-        self.shared_writes()
-            .find(|(x, y)| !has_variable(x) && !has_variable(y))
-            .map(|(x, y)| self.conflict((x, y), &x.meet(y)))
+        let certain = self
+            .shared_writes()
+            .filter(|(x, y)| !has_variable(x) && !has_variable(y));
+        self.conflict(certain.map(|(x, y)| (x, y, x.meet(y))))
     }
 
-    /// The conflict over a path that both write by the values of one TrainJob's variables, if no order is declared.
+    /// The conflict over the paths that both write by the values of one TrainJob's variables, if no order is declared.
     pub(super) fn clash(self, of_a: &Variables, of_b: &Variables) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
         }
-        self.shared_writes()
-            .filter(|(x, y)| has_variable(x) || has_variable(y))
-            .find_map(|(x, y)| {
-                let (of_x, of_y) = (resolve(x, of_a)?, resolve(y, of_b)?);
-                of_x.overlaps(&of_y)
-                    .then(|| self.conflict((x, y), &of_x.meet(&of_y)))
-            })
+        let uncertain = self
+            .shared_writes()
+            .filter(|(x, y)| has_variable(x) || has_variable(y));
+        self.conflict(uncertain.filter_map(|(x, y)| {
+            let (of_x, of_y) = (resolve(x, of_a)?, resolve(y, of_b)?);
+            of_x.overlaps(&of_y).then(|| (x, y, of_x.meet(&of_y)))
+        }))
     }
 
     /// The conflict of two plugins that both say which pod sets `numNodes` counts.
@@ -69,14 +70,15 @@ impl<'a> Pair<'a> {
             })
     }
 
-    fn conflict(self, (of_a, of_b): (&ClaimPath, &ClaimPath), place: &ClaimPath) -> PlanError {
-        PlanError::Conflict {
+    fn conflict(
+        self,
+        meetings: impl Iterator<Item = (&'a ClaimPath, &'a ClaimPath, ClaimPath)>,
+    ) -> Option<PlanError> {
+        Some(PlanError::Conflict {
             first: self.a.id.name.clone(),
-            first_claim: of_a.to_string(),
             second: self.b.id.name.clone(),
-            second_claim: of_b.to_string(),
-            place: place.to_string(),
-        }
+            shared: SharedPaths::of(meetings)?,
+        })
     }
 
     /// What orders the two. Both directions make a cycle.

@@ -272,7 +272,7 @@ impl Policy for Scripted {
 /// The missing claim of a fault, with how the place was touched.
 pub fn missing_claim(fault: &Fault) -> (&'static str, String) {
     match fault {
-        Fault::NotClaimed { touch, path } => (touch.list(), path.clone()),
+        Fault::NotClaimed { touch, path, .. } => (touch.list(), path.clone()),
         other => panic!("no claim is missing: {other}"),
     }
 }

@@ -1,0 +1,149 @@
+//! The claim that a plugin lacks, as its manifest should have it.
+
+use serde_json::Value;
+
+use super::{Access, ClaimPath, Key, PodSets, Scope, Touch, Variable};
+use crate::{
+    names::is_label_value,
+    record::{Container, Field, PlaceScope, PodSet, Record},
+};
+
+impl Access {
+    /// Returns the claim to add for a place that no claim allows. It names the pod set and the container as the plugin's other
+    /// claims do, so that it holds for each TrainJob for which those hold. Without another claim there, a pod set is named by its
+    /// ancestor if it has one.
+    #[must_use]
+    pub fn missing_claim(
+        &self,
+        record: &Record,
+        touch: Touch,
+        scope: PlaceScope,
+        field: Field,
+        key: Option<Key>,
+    ) -> ClaimPath {
+        let scope = match scope {
+            PlaceScope::Job => Scope::Job,
+            PlaceScope::PodSet(at) => record.pod_set(at).map_or(Scope::Job, |set| {
+                Scope::PodSet(self.pod_sets_as_claimed(set))
+            }),
+            PlaceScope::Container(id) => record
+                .container(id)
+                .and_then(|container| self.container_as_claimed(record, container))
+                .unwrap_or(Scope::Job),
+        };
+        let is_by_name = |key: &str| touch == Touch::Write && field.is_named_to_write(key);
+        let key = key.map(|key| match key {
+            Key::Literal(text) if !is_by_name(&text) => self.key_as_claimed(field, text),
+            key => key,
+        });
+        ClaimPath { scope, field, key }
+    }
+
+    /// The same for a field of every container in one list of a pod set.
+    #[must_use]
+    pub fn missing_claim_on_all(
+        &self,
+        record: &Record,
+        pod_set: u32,
+        list: Field,
+        field: Field,
+    ) -> ClaimPath {
+        let set = record.pod_set(pod_set);
+        let scope = set.map_or(Scope::Job, |set| Scope::Container {
+            pod_sets: self.pod_sets_as_claimed(set),
+            list,
+            name: Key::Any,
+        });
+        let key = field.is_keyed().then_some(Key::Any);
+        ClaimPath { scope, field, key }
+    }
+
+    fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        self.claims.patterns.iter().map(|(path, _)| &path.scope)
+    }
+
+    fn pod_sets_as_claimed(&self, set: &PodSet) -> PodSets {
+        let claimed = self.scopes().find_map(|scope| match scope {
+            Scope::PodSet(pod_sets) | Scope::Container { pod_sets, .. } => self
+                .variables
+                .mean_pod_set(pod_sets, set)
+                .then_some(pod_sets),
+            Scope::Job => None,
+        });
+        let ancestor = set.ancestor.as_deref();
+        let ancestor = ancestor.filter(|label| !label.is_empty() && is_label_value(label));
+        match (claimed, ancestor) {
+            (Some(claimed), _) => claimed.clone(),
+            (None, Some(ancestor)) => PodSets::Ancestor(ancestor.into()),
+            (None, None) => PodSets::Named(Key::Literal((*set.name).into())),
+        }
+    }
+
+    fn container_as_claimed(&self, record: &Record, container: &Container) -> Option<Scope> {
+        let set = record.pod_set(container.pod_set)?;
+        let claimed = self.scopes().find(|scope| match scope {
+            Scope::Container {
+                pod_sets,
+                list,
+                name,
+            } => {
+                self.variables.mean_pod_set(pod_sets, set)
+                    && self.variables.mean_container(*list, name, container)
+            }
+            _ => false,
+        });
+        Some(claimed.cloned().unwrap_or_else(|| Scope::Container {
+            pod_sets: self.pod_sets_as_claimed(set),
+            list: container.list,
+            name: Key::Literal((*container.name).into()),
+        }))
+    }
+
+    /// The key by the variable that has its value: of another claim, or of the plugin's configuration, since another runtime may set
+    /// another value there.
+    fn key_as_claimed(&self, field: Field, key: Box<str>) -> Key {
+        if matches!(field, Field::JobSpec | Field::Lookups | Field::Objects) || key.is_empty() {
+            return Key::Literal(key);
+        }
+        let is_value = |value: &str| field.compared(value) == field.compared(&key);
+        let mut claimed = self
+            .claims
+            .patterns
+            .iter()
+            .filter_map(|(path, _)| match &path.key {
+                Some(Key::Variable(variable)) => Some(variable),
+                _ => None,
+            });
+        let claimed = claimed.find(|of| self.variables.value(of).is_some_and(is_value));
+        let variable = claimed.cloned().or_else(|| {
+            let pointer = pointer_to(&self.variables.config, &is_value)?;
+            let variable = Variable::Config(pointer.into());
+            is_writable(&variable).then_some(variable)
+        });
+        variable.map_or(Key::Literal(key), Key::Variable)
+    }
+}
+
+/// The pointer to the first text in maps of a configuration that is the value. What is in a list has no pointer that holds for each
+/// configuration.
+fn pointer_to(config: &Value, is_value: &impl Fn(&str) -> bool) -> Option<String> {
+    config.as_object()?.iter().find_map(|(name, value)| {
+        let below = match value {
+            Value::String(text) => is_value(text).then(String::new),
+            value => pointer_to(value, is_value),
+        };
+        let name = name.replace('~', "~0").replace('/', "~1");
+        below.map(|below| format!("/{name}{below}"))
+    })
+}
+
+/// Whether a claim can have the variable as a key: a name in its pointer may hold what no key may.
+fn is_writable(variable: &Variable) -> bool {
+    let key = Key::Variable(variable.clone());
+    let claim = ClaimPath {
+        scope: Scope::Job,
+        field: Field::Labels,
+        key: Some(key),
+    };
+    claim.to_string().parse() == Ok(claim)
+}
