@@ -29,6 +29,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
+use trainyard_model::text::clean;
 
 use crate::{metrics::Metrics, wire};
 
@@ -138,6 +139,21 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
             kube::Error::SerdeError(serde::de::Error::custom(place))
         }
         other => other,
+    }
+}
+
+/// What an error says, for people: of an answer of the API server its message, which its own text has twice.
+pub(crate) fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.message.is_empty() => {
+            format!(
+                "the API server answered {} {}",
+                status.code,
+                clean(&status.reason)
+            )
+        }
+        kube::Error::Api(status) => clean(&status.message),
+        other => other.to_string(),
     }
 }
 
@@ -483,6 +499,19 @@ mod tests {
             !error.contains("secret") && error.contains("line 1, column"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn of_an_answer_the_message_alone_is_said() {
+        let error = |message: &str| {
+            kube::Error::Api(Status::failure(message, "Forbidden").with_code(403).boxed())
+        };
+        for (message, said_of_it) in [
+            ("exceeded quota", "exceeded quota"),
+            ("", "the API server answered 403 Forbidden"),
+        ] {
+            assert_eq!(said(&error(message)), said_of_it);
+        }
     }
 
     #[test]

@@ -188,7 +188,7 @@ async fn keys_are_the_same_after_a_restart_and_shown_nowhere() {
     };
     cluster.until("the JobSet follows", follows).await;
     controller.stop().await;
-    assert!(cluster.asked("create", "secrets").calls > 1);
+    assert_eq!(cluster.asked("create", "secrets").calls, 1);
     assert_eq!(secret(&cluster), made);
 
     // Of the answers, none holds a key.
@@ -245,6 +245,117 @@ async fn a_secret_of_the_train_job_is_used_whatever_it_holds_and_another_one_is_
     cluster.until("there is a JobSet", has_job_set).await;
     controller.stop().await;
     assert_eq!(secret(&cluster), of_the_reference);
+}
+
+/// The Secret as the TrainJob of that UID owns it.
+fn owned_secret(uid: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"namespace": "a", "name": SECRET, "ownerReferences": [{
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }]},
+        "type": "Opaque", "data": {"id_rsa": "b2xk"},
+    })
+}
+
+fn unsuspend(cluster: &Cluster) {
+    cluster.merge(
+        "trainjobs",
+        "a",
+        "job",
+        &json!({"spec": {"suspend": false}}),
+    );
+}
+
+fn runs(cluster: &Cluster) -> bool {
+    let job_set = cluster.get("jobsets", "a", "job").unwrap_or_default();
+    job_set["spec"]["suspend"] == false
+}
+
+/// A quota is asked before the API server looks whether the object exists, and counts the attempt.
+#[tokio::test]
+async fn a_secret_that_exists_is_not_created_again_and_needs_no_quota() {
+    let cluster = cluster();
+    let attempts = Arc::new(Mutex::new(0));
+    let counted = attempts.clone();
+    cluster.set_rule(move |cluster, when, call, _| {
+        if (when, call) != (When::Before, ("create", "secrets")) {
+            return Act::GoOn;
+        }
+        *counted.lock().unwrap() += 1;
+        match cluster.count("secrets") {
+            0 => Act::GoOn,
+            _ => Act::OverQuota,
+        }
+    });
+    cluster.put(job("a", "job", "with-keys", true));
+    let controller = started(&cluster).await;
+    cluster.until("there is a JobSet", has_job_set).await;
+    let made = secret(&cluster);
+    unsuspend(&cluster);
+    cluster.until("the JobSet runs", runs).await;
+    controller.stop().await;
+    assert_eq!((secret(&cluster), *attempts.lock().unwrap()), (made, 1));
+}
+
+#[tokio::test]
+async fn an_event_says_what_the_api_server_says_and_nothing_of_its_own_types() {
+    let cluster = cluster();
+    cluster.set_rule(|_, when, call, _| match (when, call) {
+        (When::Before, ("create", "secrets")) => Act::OverQuota,
+        _ => Act::GoOn,
+    });
+    cluster.put(job("a", "job", "with-keys", false));
+    let controller = started(&cluster).await;
+    let said = format!("creating Secret `{SECRET}`: exceeded quota: objects");
+    cluster.until("it is said", |it| is_told(it, &said)).await;
+    controller.stop().await;
+    assert!(!is_told(&cluster, "Status {"));
+}
+
+/// The other one's Secret used up the quota after this controller had looked.
+#[tokio::test]
+async fn a_secret_that_another_controller_creates_meanwhile_is_used() {
+    for answer in [Act::OverQuota, Act::GoOn] {
+        let cluster = cluster();
+        cluster.set_rule(move |cluster, when, call, _| {
+            if (when, call) != (When::Before, ("create", "secrets")) {
+                return Act::GoOn;
+            }
+            let job = cluster.get("trainjobs", "a", "job").unwrap();
+            cluster.put(owned_secret(&job["metadata"]["uid"]));
+            answer
+        });
+        cluster.put(job("a", "job", "with-keys", false));
+        let controller = started(&cluster).await;
+        cluster.until("the JobSet runs", runs).await;
+        controller.stop().await;
+        assert_eq!(secret(&cluster)["data"], json!({"id_rsa": "b2xk"}));
+        assert!(cluster.all("events").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_job_set_does_not_run_with_a_secret_that_is_being_deleted() {
+    let cluster = cluster();
+    cluster.put(job("a", "job", "with-keys", true));
+    let controller = started(&cluster).await;
+    cluster.until("there is a JobSet", has_job_set).await;
+    // Another controller's finalizer keeps it.
+    let deleting = json!({"metadata": {
+        "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/keeps"],
+    }});
+    cluster.merge("secrets", "a", SECRET, &deleting);
+    let (deleted, looks) = (secret(&cluster), cluster.asked("get", "secrets").calls);
+    unsuspend(&cluster);
+    let looked = |cluster: &Cluster| cluster.asked("get", "secrets").calls > looks + 2;
+    cluster.until("it was looked at", looked).await;
+    assert!(!runs(&cluster));
+    cluster.delete("secrets", "a", SECRET);
+    cluster.until("the JobSet runs", runs).await;
+    controller.stop().await;
+    assert_ne!(secret(&cluster)["data"], deleted["data"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use trainyard_model::plan::Plan;
 use trainyard_render::{About, Problem};
 
 use super::snapshot::SnapshotError;
-use crate::client::{NoAnswer, is_transient, no_answer, without_content};
+use crate::client::{NoAnswer, is_transient, no_answer, said, without_content};
 use crate::keys::KeyError;
 use crate::kubernetes::code;
 use crate::threads::NotDone;
@@ -97,6 +97,18 @@ pub enum ReconcileError {
         /// Its name.
         name: String,
     },
+    /// An object of the TrainJob is being deleted.
+    #[error(
+        "{kind} `{name}` is being deleted, and is created again once it is gone; its finalizers are: {finalizers}"
+    )]
+    Deleting {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What keeps it.
+        finalizers: String,
+    },
     /// A started TrainJob was rendered by other plugins, or under other settings of the operator, than it would be now.
     #[error(
         "the plan of this TrainJob is pinned to {pinned}, and {change}; existing objects are left unchanged, and missing ones are not recreated"
@@ -150,7 +162,7 @@ pub enum ReconcileError {
         what: String,
     },
     /// The API server said no, or nothing.
-    #[error("{what}: {problem}")]
+    #[error("{what}: {}", said(.problem))]
     Api {
         /// What was to be done.
         what: String,
@@ -203,6 +215,7 @@ impl ReconcileError {
             Self::Snapshot(_) => "snapshot",
             Self::Foreign { .. } => "foreign",
             Self::Stale { .. } => "stale",
+            Self::Deleting { .. } => "deleting",
             Self::PlanIsPinned { .. } => "plan_is_pinned",
             Self::Lost { .. } | Self::KeysLost { .. } => "lost",
             Self::EndIsUnknown { .. } => "end_is_unknown",
@@ -221,6 +234,7 @@ impl ReconcileError {
             self,
             Self::Conflict { .. }
                 | Self::Stale { .. }
+                | Self::Deleting { .. }
                 | Self::JobsHaveOldPlacement { .. }
                 | Self::Abandoned
         )

@@ -45,7 +45,7 @@ pub(crate) fn describe(object: &ObjectMeta) -> String {
                 [&owner.kind, &owner.name, &owner.uid].map(|text| clean_to(text, LONGEST));
             format!("owned by {kind} {name} ({uid})")
         }
-        None => "nobody's".to_owned(),
+        None => "owned by no controller".to_owned(),
     }
 }
 

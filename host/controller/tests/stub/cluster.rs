@@ -86,6 +86,8 @@ pub(crate) enum Act {
     Refuse,
     /// Nothing is done, and what was asked is quoted in the answer, as some webhooks do.
     Quote,
+    /// Nothing is done, since a quota is used up: it is asked before anything is looked up.
+    OverQuota,
 }
 
 /// What becomes of a call with this verb, plural and body.
@@ -342,6 +344,7 @@ impl Cluster {
         match self.ask(When::Before, (verb, &place.plural), &body).await {
             Act::Refuse => return status(503, "ServiceUnavailable"),
             Act::Quote => return status(403, &format!("denied the request: {body}")),
+            Act::OverQuota => return status(403, "exceeded quota: objects"),
             Act::GoOn | Act::Pause => {}
         }
         let asked = body.clone();

@@ -9,6 +9,7 @@ use kube::client::Body;
 use kube::core::Request;
 use serde_json::Value;
 use trainyard_model::object::ApplyMode;
+use trainyard_model::text::clean;
 use trainyard_render::RenderedObject;
 
 use super::Pass;
@@ -131,22 +132,18 @@ impl Pass<'_> {
             listed,
         };
         let mode = object.apply;
-        let applied = if mode == ApplyMode::Once && stage == Stage::Fresh {
-            // Most often there is none.
-            self.make_once(&beside).await?;
-            None
-        } else {
-            match (self.there(&beside).await?, stage.lets_change(mode)) {
-                (true, false) => None,
-                (there, true) => Some(self.apply(&beside, there).await?),
-                // It may change later, and only what was applied loses what it had before.
-                (false, false) if mode == ApplyMode::WhileSuspended => {
-                    Some(self.apply(&beside, false).await?)
-                }
-                (false, false) => {
-                    self.make_once(&beside).await?;
-                    None
-                }
+        // Before it is created, whatever its mode: a quota is asked, and counts, before the API server looks whether it exists.
+        let there = self.there(&beside).await?;
+        let applied = match (there, stage.lets_change(mode)) {
+            (true, false) => None,
+            (there, true) => Some(self.apply(&beside, there).await?),
+            // It may change later, and only what was applied loses what it had before.
+            (false, false) if mode == ApplyMode::WhileSuspended => {
+                Some(self.apply(&beside, false).await?)
+            }
+            (false, false) => {
+                self.make_once(&beside).await?;
+                None
             }
         };
         Ok(Held {
@@ -155,7 +152,8 @@ impl Pass<'_> {
         })
     }
 
-    /// Creates an object, and uses the one that is there: two controllers at once have the same, and a Secret keeps its keys.
+    /// Creates an object that does not exist. One that another controller created meanwhile is used, so that both have the same
+    /// keys; it may have used up a quota.
     async fn make_once(&self, beside: &Beside<'_>) -> Result<(), ReconcileError> {
         let failed = |error| ReconcileError::api(beside.what("creating"), error);
         let created = if beside.rendered.material.is_empty() {
@@ -169,10 +167,12 @@ impl Pass<'_> {
         };
         match created {
             Ok(()) => Ok(()),
-            Err(error) if code(&error) == Some(409) => match self.there(beside).await? {
-                true => Ok(()),
-                false => Err(failed(error)),
-            },
+            Err(error) if matches!(code(&error), Some(403 | 409)) => {
+                match self.there(beside).await? {
+                    true => Ok(()),
+                    false => Err(failed(error)),
+                }
+            }
             Err(error) => Err(failed(error)),
         }
     }
@@ -215,7 +215,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Whether there is such an object already, of this TrainJob.
+    /// Whether there is such an object already, of this TrainJob. One that is being deleted is an error: the pods would wait for it.
     async fn there(&self, beside: &Beside<'_>) -> Result<bool, ReconcileError> {
         let Listed { kind, name, .. } = &beside.listed;
         let found = beside.api.get_metadata_opt(name.as_str()).await;
@@ -226,6 +226,13 @@ impl Pass<'_> {
                 name.as_str(),
                 &found.metadata,
             )),
+            Some(found) if found.metadata.deletion_timestamp.is_some() => {
+                Err(ReconcileError::Deleting {
+                    kind: kind.to_string(),
+                    name: name.to_string(),
+                    finalizers: clean(&found.metadata.finalizers.unwrap_or_default().join(", ")),
+                })
+            }
             found => Ok(found.is_some()),
         }
     }
