@@ -157,7 +157,10 @@ pub(crate) fn said(error: &kube::Error) -> String {
     }
 }
 
-/// Creates an object that holds secrets. Of the answer, the metadata is asked for alone, and only an error is read.
+/// The most bytes of a refusal that is read: an object may be quoted in it.
+const LARGEST_REFUSAL: usize = 64 << 10;
+
+/// Creates an object that holds secrets. Of the answer, the metadata is asked for alone, and only the message of an error is read.
 pub(crate) async fn created(
     client: &kube::Client,
     mut request: Request<Body>,
@@ -170,25 +173,22 @@ pub(crate) async fn created(
         return Ok(());
     }
     let body = answer.into_body().collect().await?.to_bytes();
-    let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
-        let message = String::from_utf8_lossy(&body);
-        Status::failure(message.trim(), "Unknown").with_code(code.as_u16())
-    });
-    Err(kube::Error::Api(status.boxed()))
+    Err(refusal(code.as_u16(), &message(&body)))
 }
 
-/// The error without what the API server, or a webhook, says in it, if that is not to be shown.
-pub(crate) fn without(error: kube::Error, is_hidden: impl Fn(&str) -> bool) -> kube::Error {
-    match error {
-        kube::Error::Api(mut status) if is_hidden(&format!("{status:?}")) => {
-            let hidden = "the answer quotes a key, and is not shown";
-            status = Status::failure(hidden, "Hidden")
-                .with_code(status.code)
-                .boxed();
-            kube::Error::Api(status)
-        }
-        other => other,
+fn message(body: &[u8]) -> String {
+    if body.len() > LARGEST_REFUSAL {
+        return format!("the answer has {} bytes, and is not shown", body.len());
     }
+    match serde_json::from_slice::<Status>(body) {
+        Ok(status) if !status.message.is_empty() => status.message,
+        _ => String::from_utf8_lossy(body).trim().to_owned(),
+    }
+}
+
+/// An answer of the API server by which it refuses a call.
+pub(crate) fn refusal(code: u16, message: &str) -> kube::Error {
+    kube::Error::Api(Status::failure(message, "").with_code(code).boxed())
 }
 
 /// The request of a watch, whose answer goes on: a client lets it take as long as it wants and be as large as it wants, and who reads
@@ -511,6 +511,22 @@ mod tests {
             ("", "the API server answered 403 Forbidden"),
         ] {
             assert_eq!(said(&error(message)), said_of_it);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_read_up_to_a_bound() {
+        let status = |message: &str| serde_json::json!({"message": message}).to_string();
+        for (body, expected) in [
+            (status("exceeded quota"), "exceeded quota"),
+            (" no JSON ".to_owned(), "no JSON"),
+            (status(""), r#"{"message":""}"#),
+            (
+                status(&"x".repeat(64 << 10)),
+                "the answer has 65550 bytes, and is not shown",
+            ),
+        ] {
+            assert_eq!(message(body.as_bytes()), expected);
         }
     }
 

@@ -243,6 +243,58 @@ fn json_costs_what_its_values_take_whichever_method_reads_it() {
     }
 }
 
+/// A cluster takes no larger ConfigMap or Secret: the call ends, and what was written is not kept for a request that is refused.
+#[test]
+fn an_object_takes_a_mebibyte_and_no_more() {
+    type Write = fn(&mut Call, handle::Object, usize) -> Result<(), Fault>;
+    let append: Write = |c, object, bytes| c.object_append(object, "k", &"x".repeat(bytes - 1));
+    let bytes: Write = |c, object, bytes| c.object_set_binary(object, "b", &vec![0; bytes - 1]);
+    let body: Write = |c, object, bytes| {
+        let json = format!(r#"{{"a": "{}"}}"#, "x".repeat(bytes - 9));
+        c.object_set_body(object, &json)
+    };
+    let label: Write = |c, object, bytes| c.object_set_label(object, "l", &"x".repeat(bytes - 1));
+    let plugin = plugin_under(
+        &manifest(
+            "p",
+            &[
+                ("writes", "objects[v1/ConfigMap/-a]"),
+                ("writes", "objects[v1/Secret/-a]"),
+                ("writes", "objects[example.com/v1/Thing/-a]"),
+            ],
+        ),
+        limited(Limits::default()),
+    );
+    for (version, kind, write) in [
+        ("v1", "ConfigMap", append),
+        ("v1", "Secret", append),
+        ("v1", "Secret", bytes),
+        ("example.com/v1", "Thing", body),
+        ("example.com/v1", "Thing", label),
+    ] {
+        let mut call = common::call(Phase::Build, &plugin);
+        let objects = handle::Objects(0);
+        let object = call
+            .objects_emit(objects, version, kind, "-a", None)
+            .unwrap();
+        write(&mut call, object, 1 << 20).unwrap();
+        let fault = label(&mut call, object, 2).unwrap_err();
+        let path = format!("objects[{version}/{kind}/-a]");
+        let written = (1 << 20) + 2;
+        assert_eq!(fault, Fault::TooLarge { path, written });
+    }
+    // Key material counts by the most that it becomes.
+    let mut call = common::call(Phase::Build, &plugin);
+    let objects = handle::Objects(0);
+    let secret = call
+        .objects_emit(objects, "v1", "Secret", "-a", None)
+        .unwrap();
+    let pair = call.objects_key_pair(objects, "ssh", "ecdsa-p521").unwrap();
+    let text = call.key_pair_public(pair, "openssh").unwrap();
+    let appended = (0..).map_while(|_| call.object_append_secret(secret, "k", text).ok());
+    assert_eq!(appended.count(), (1 << 20) / 513);
+}
+
 /// What no claim or grant allows is not even read.
 #[test]
 fn a_write_is_allowed_before_its_json_is_read() {

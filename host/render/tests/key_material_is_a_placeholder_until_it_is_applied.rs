@@ -74,10 +74,10 @@ fn who_creates_the_secret_is_told_what_to_make_and_not_by_the_text_that_is_shown
     let made: Vec<_> = made
         .filter_map(|part| match part {
             Part::Plain(_) => None,
-            Part::Material(text) => Some((text.plugin(), text.id(), text.form().encoding())),
+            Part::Material(text) => Some((text.id(), text.form().encoding())),
         })
         .collect();
-    assert_eq!(made, [("keys", "curve", "z85"); 2]);
+    assert_eq!(made, [("curve", "z85"); 2]);
 }
 
 /// `render | kubectl apply` would put the placeholder into the cluster, as a key that everybody knows.

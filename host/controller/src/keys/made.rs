@@ -1,4 +1,4 @@
-//! Key pairs and random bytes, each made when it is first asked for.
+//! Key pairs and random bytes, each made when it is first asked for, and each of their texts once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,21 +8,27 @@ use p521::SecretKey;
 use p521::elliptic_curve::Generate as _;
 use p521::elliptic_curve::sec1::ToSec1Point as _;
 use p521::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
-use trainyard_model::material::{Form, Half, P521Text, RandomEncoding, SecretText};
+use trainyard_model::material::{Form, KeyText, RandomEncoding, RandomText, SecretText};
 use trainyard_model::names::hex;
 use trainyard_model::object::{Part, SecretValue};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
 use super::KeyError;
+use super::quoted::KeyTexts;
 
-/// The key material of one Secret, by the plugin's ids. One plugin emits a Secret. A box keeps a key in its place: moved, it would
-/// leave a copy behind.
+/// The key material of one Secret, by the plugin's ids. One plugin emits a Secret.
 #[derive(Default)]
 pub(super) struct Made {
+    pairs: Pairs,
+    texts: BTreeMap<(String, Form), Zeroizing<String>>,
+}
+
+/// Key pairs. A box keeps a key in its place: moved, it would leave a copy behind.
+#[derive(Default)]
+struct Pairs {
     p521: BTreeMap<String, Box<SecretKey>>,
     curve25519: BTreeMap<String, Box<StaticSecret>>,
-    random: BTreeMap<String, Box<Zeroizing<Vec<u8>>>>,
 }
 
 /// The name of the algorithm in SSH, and of its curve (RFC 5656).
@@ -41,39 +47,63 @@ impl Made {
         for part in value.parts() {
             match part {
                 Part::Plain(text) => whole.push_str(text),
-                Part::Material(text) => whole.push_str(&self.material(text)?),
+                Part::Material(text) => whole.push_str(self.material(text)?),
             }
         }
         Ok(whole)
     }
 
-    fn material(&mut self, text: &SecretText) -> Result<Zeroizing<String>, KeyError> {
-        let id = text.id();
-        match text.form() {
-            Form::P521(form) => {
-                let key = once(&mut self.p521, id, || Ok(SecretKey::try_generate()?))?;
-                p521_text(key, form).ok_or(KeyError::Encoding(form))
+    /// All texts of key material that were made.
+    pub(super) fn into_texts(self) -> KeyTexts {
+        KeyTexts::new(self.texts.into_values())
+    }
+
+    fn material(&mut self, text: &SecretText) -> Result<&str, KeyError> {
+        let Self { pairs, texts } = self;
+        let (id, form) = (text.id(), text.form());
+        Ok(match texts.entry((id.to_owned(), form)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(match form {
+                Form::Key(text) => pairs.text(id, text)?,
+                Form::Random(text) => random(text)?,
+            }),
+        })
+    }
+}
+
+impl Pairs {
+    fn text(&mut self, id: &str, text: KeyText) -> Result<Zeroizing<String>, KeyError> {
+        match text {
+            KeyText::Sec1 => self.p521(id)?.to_sec1_pem(LineEnding::LF).ok(),
+            KeyText::Pkcs8 => self.p521(id)?.to_pkcs8_pem(LineEnding::LF).ok(),
+            KeyText::OpenSsh => Some(Zeroizing::new(authorized_key(self.p521(id)?))),
+            KeyText::Spki => {
+                let public = self.p521(id)?.public_key();
+                let pem = public.to_public_key_pem(LineEnding::LF);
+                pem.ok().map(Zeroizing::new)
             }
-            Form::Curve25519(half) => {
-                let key = once(&mut self.curve25519, id, || {
-                    let mut bytes = Zeroizing::new([0; 32]);
-                    getrandom::fill(&mut *bytes)?;
-                    Ok(StaticSecret::from(*bytes))
-                })?;
-                Ok(curve25519_text(key, half))
+            KeyText::CurvePrivate => {
+                let key = self.curve25519(id)?;
+                Some(Zeroizing::new(z85::encode(key.as_bytes())))
             }
-            Form::Random { bytes, encoding } => {
-                let bytes = once(&mut self.random, id, || {
-                    let mut random = Zeroizing::new(vec![0; bytes.into()]);
-                    getrandom::fill(&mut random)?;
-                    Ok(random)
-                })?;
-                Ok(Zeroizing::new(match encoding {
-                    RandomEncoding::Hex => hex(bytes),
-                    RandomEncoding::Base64 => BASE64_STANDARD.encode(&**bytes),
-                }))
+            KeyText::CurvePublic => {
+                let public = PublicKey::from(self.curve25519(id)?);
+                Some(Zeroizing::new(z85::encode(public.as_bytes())))
             }
         }
+        .ok_or(KeyError::Encoding(text))
+    }
+
+    fn p521(&mut self, id: &str) -> Result<&SecretKey, KeyError> {
+        once(&mut self.p521, id, || Ok(SecretKey::try_generate()?))
+    }
+
+    fn curve25519(&mut self, id: &str) -> Result<&StaticSecret, KeyError> {
+        once(&mut self.curve25519, id, || {
+            let mut bytes = Zeroizing::new([0; 32]);
+            getrandom::fill(&mut *bytes)?;
+            Ok(StaticSecret::from(*bytes))
+        })
     }
 }
 
@@ -89,16 +119,13 @@ fn once<'m, T>(
     })
 }
 
-fn p521_text(key: &SecretKey, form: P521Text) -> Option<Zeroizing<String>> {
-    match form {
-        P521Text::Sec1 => key.to_sec1_pem(LineEnding::LF).ok(),
-        P521Text::Pkcs8 => key.to_pkcs8_pem(LineEnding::LF).ok(),
-        P521Text::OpenSsh => Some(Zeroizing::new(authorized_key(key))),
-        P521Text::Spki => {
-            let pem = key.public_key().to_public_key_pem(LineEnding::LF);
-            pem.ok().map(Zeroizing::new)
-        }
-    }
+fn random(text: RandomText) -> Result<Zeroizing<String>, KeyError> {
+    let mut bytes = Zeroizing::new(vec![0; text.bytes().into()]);
+    getrandom::fill(&mut bytes)?;
+    Ok(Zeroizing::new(match text.encoding() {
+        RandomEncoding::Hex => hex(&bytes),
+        RandomEncoding::Base64 => BASE64_STANDARD.encode(&*bytes),
+    }))
 }
 
 /// A line of `authorized_keys` (RFC 4253, section 6.6, and RFC 5656, section 3.1).
@@ -114,38 +141,35 @@ fn authorized_key(key: &SecretKey) -> String {
     format!("{SSH_ALGORITHM} {}\n", BASE64_STANDARD.encode(blob))
 }
 
-fn curve25519_text(key: &StaticSecret, half: Half) -> Zeroizing<String> {
-    Zeroizing::new(match half {
-        Half::Private => z85::encode(key.as_bytes()),
-        Half::Public => z85::encode(PublicKey::from(key).as_bytes()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
 
-    /// A key that nobody uses: 66 bytes of 1.
+    /// A key that is used nowhere: 66 bytes of 1.
     fn key() -> SecretKey {
         SecretKey::from_slice(&[1; 66]).unwrap()
     }
 
-    fn text(form: P521Text) -> Zeroizing<String> {
-        p521_text(&key(), form).unwrap()
+    fn text(form: KeyText) -> Zeroizing<String> {
+        let mut pairs = Pairs {
+            p521: BTreeMap::from([("a".to_owned(), Box::new(key()))]),
+            ..Pairs::default()
+        };
+        pairs.text("a", form).unwrap()
     }
 
     /// The expected line and PEM are those that OpenSSL and ssh-keygen make of this key.
     #[test]
     fn the_public_key_is_spelled_as_openssh_and_openssl_do() {
-        assert_eq!(*text(P521Text::OpenSsh), include_str!("testdata/p521.pub"));
-        assert_eq!(*text(P521Text::Spki), include_str!("testdata/p521.spki"));
+        assert_eq!(*text(KeyText::OpenSsh), include_str!("testdata/p521.pub"));
+        assert_eq!(*text(KeyText::Spki), include_str!("testdata/p521.spki"));
     }
 
     #[test]
     fn the_private_key_is_read_back_from_each_of_its_texts() {
-        let (sec1, pkcs8) = (text(P521Text::Sec1), text(P521Text::Pkcs8));
+        let (sec1, pkcs8) = (text(KeyText::Sec1), text(KeyText::Pkcs8));
         assert!(sec1.starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
         assert!(pkcs8.starts_with("-----BEGIN PRIVATE KEY-----\n"));
         for pem in [sec1, pkcs8] {
@@ -167,9 +191,12 @@ mod tests {
             ),
         ] {
             let bytes: [u8; 32] = z85::decode(private).unwrap().try_into().unwrap();
-            let key = StaticSecret::from(bytes);
-            assert_eq!(*curve25519_text(&key, Half::Private), private);
-            assert_eq!(*curve25519_text(&key, Half::Public), public);
+            let mut pairs = Pairs {
+                curve25519: BTreeMap::from([("a".to_owned(), Box::new(StaticSecret::from(bytes)))]),
+                ..Pairs::default()
+            };
+            assert_eq!(*pairs.text("a", KeyText::CurvePrivate).unwrap(), private);
+            assert_eq!(*pairs.text("a", KeyText::CurvePublic).unwrap(), public);
         }
     }
 }

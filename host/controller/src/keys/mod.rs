@@ -6,16 +6,18 @@
 
 mod made;
 mod object;
+mod quoted;
 
 use std::collections::BTreeMap;
 
+use hyper::body::Bytes;
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_model::material::{Form, P521Text};
+use trainyard_model::material::KeyText;
 use trainyard_model::object::SecretValue;
 
 use made::Made;
-pub(crate) use object::Filled;
+pub(crate) use quoted::KeyTexts;
 
 /// Why key material could not be made.
 #[derive(Debug, Error)]
@@ -24,11 +26,19 @@ pub enum KeyError {
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
     /// A key has no text.
-    #[error("a key could not be encoded as {}", Form::P521(*.0).encoding())]
-    Encoding(P521Text),
+    #[error("a key could not be encoded as {}", .0.encoding())]
+    Encoding(KeyText),
     /// The Secret could not be written as JSON.
     #[error("the Secret could not be written as JSON")]
     Json,
+}
+
+/// A Secret with its keys, as it goes to the API server.
+pub(crate) struct Filled {
+    /// Its JSON, whose memory is overwritten when its last owner drops it.
+    pub(crate) json: Bytes,
+    /// What must not be quoted.
+    pub(crate) texts: KeyTexts,
 }
 
 /// Makes the keys of a Secret, and writes it with them.
@@ -44,7 +54,10 @@ pub(crate) fn fill(
     for (key, value) in material {
         texts.insert(key.as_str(), made.text(value)?);
     }
-    Filled::new(secret, texts)
+    Ok(Filled {
+        json: object::json(secret, &texts)?,
+        texts: made.into_texts(),
+    })
 }
 
 #[cfg(test)]

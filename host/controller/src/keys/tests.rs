@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::json;
-use trainyard_model::material::{Half, RandomEncoding, SecretText};
+use trainyard_model::material::{Form, RandomText, SecretText};
 
 use super::*;
 
 fn text(id: &str, form: Form) -> SecretText {
-    SecretText::new("mpi".into(), id, form).unwrap()
+    SecretText::new(id, form).unwrap()
 }
 
 /// A key of the Secret that holds those texts.
@@ -37,7 +37,10 @@ fn secret(material: &BTreeMap<String, SecretValue>) -> Value {
 
 /// The Secret as it goes to the API server, and the texts of its keys.
 fn filled(material: &BTreeMap<String, SecretValue>) -> (Value, BTreeMap<String, String>) {
-    let filled = fill(&secret(material), material).unwrap();
+    decoded(&fill(&secret(material), material).unwrap())
+}
+
+fn decoded(filled: &Filled) -> (Value, BTreeMap<String, String>) {
     let sent: Value = serde_json::from_slice(&filled.json).unwrap();
     let data = sent["data"].as_object().unwrap().iter();
     let decoded = data.map(|(key, value)| {
@@ -51,8 +54,8 @@ fn filled(material: &BTreeMap<String, SecretValue>) -> (Value, BTreeMap<String, 
 #[test]
 fn keys_stand_in_the_places_of_their_placeholders_and_all_else_is_as_it_is_shown() {
     let keys = [
-        text("curve", Form::Curve25519(Half::Public)),
-        text("curve", Form::Curve25519(Half::Private)),
+        text("curve", Form::Key(KeyText::CurvePublic)),
+        text("curve", Form::Key(KeyText::CurvePrivate)),
     ];
     let material = BTreeMap::from([("curve.cert".to_owned(), value(&keys))]);
     let (mut sent, texts) = filled(&material);
@@ -72,8 +75,8 @@ fn keys_stand_in_the_places_of_their_placeholders_and_all_else_is_as_it_is_shown
 
 #[test]
 fn one_id_is_one_key_pair_and_another_is_another() {
-    let public = |id| text(id, Form::P521(P521Text::OpenSsh));
-    let private = |id| text(id, Form::P521(P521Text::Sec1));
+    let public = |id| text(id, Form::Key(KeyText::OpenSsh));
+    let private = |id| text(id, Form::Key(KeyText::Sec1));
     let material = BTreeMap::from([
         ("a".to_owned(), value(&[public("a")])),
         ("b".to_owned(), value(&[public("a")])),
@@ -96,15 +99,14 @@ fn one_id_is_one_key_pair_and_another_is_another() {
 
 #[test]
 fn random_text_has_the_length_that_was_asked_for_and_its_encoding() {
-    let random = |id: &str, bytes, encoding| text(id, Form::Random { bytes, encoding });
+    let random = |id: &str, bytes, encoding| {
+        text(id, Form::Random(RandomText::new(bytes, encoding).unwrap()))
+    };
     let material = BTreeMap::from([
-        (
-            "hex".to_owned(),
-            value(&[random("hex", 16, RandomEncoding::Hex)]),
-        ),
+        ("hex".to_owned(), value(&[random("hex", 16, "hex")])),
         (
             "base64".to_owned(),
-            value(&[random("base64", 1024, RandomEncoding::Base64)]),
+            value(&[random("base64", 1024, "base64")]),
         ),
     ]);
     let (_, texts) = filled(&material);
@@ -117,10 +119,8 @@ fn random_text_has_the_length_that_was_asked_for_and_its_encoding() {
 #[test]
 fn every_secret_has_keys_of_its_own_and_no_text_is_longer_than_is_counted() {
     let mut seen = BTreeSet::new();
-    let forms = Form::OF_KEY_PAIRS.into_iter().chain([Form::Random {
-        bytes: 16,
-        encoding: RandomEncoding::Base64,
-    }]);
+    let random = Form::Random(RandomText::new(16, "base64").unwrap());
+    let forms = KeyText::ALL.map(Form::Key).into_iter().chain([random]);
     for form in forms {
         for _ in 0..4 {
             let mut whole = SecretValue::default();
@@ -138,7 +138,7 @@ fn every_secret_has_keys_of_its_own_and_no_text_is_longer_than_is_counted() {
 fn a_message_that_quotes_a_key_is_known() {
     let material = BTreeMap::from([(
         "key".to_owned(),
-        value(&[text("a", Form::P521(P521Text::Sec1))]),
+        value(&[text("a", Form::Key(KeyText::Sec1))]),
     )]);
     let filled = fill(&secret(&material), &material).unwrap();
     let sent: Value = serde_json::from_slice(&filled.json).unwrap();
@@ -152,6 +152,48 @@ fn a_message_that_quotes_a_key_is_known() {
         ("", false),
     ] {
         let message = format!("#10 byte of ...|{quoted}|...");
+        assert_eq!(filled.texts.are_quoted_in(&message), is_quoted, "{quoted}");
+    }
+}
+
+/// However often a Secret holds a text of a key, it is encoded once, and takes the memory of one to be looked for.
+#[test]
+fn a_text_is_made_once_however_often_it_stands_in_the_secret() {
+    let public = text("a", Form::Key(KeyText::OpenSsh));
+    let mut whole = SecretValue::default();
+    for _ in 0..2_000 {
+        whole.append_material(public.clone());
+    }
+    let material = BTreeMap::from([("a".to_owned(), whole.clone()), ("b".to_owned(), whole)]);
+    let filled = fill(&secret(&material), &material).unwrap();
+    assert_eq!(filled.texts.count(), 1);
+    let (_, texts) = decoded(&filled);
+    let lines: BTreeSet<_> = texts["a"].lines().chain(texts["b"].lines()).collect();
+    assert_eq!((texts["a"].lines().count(), lines.len()), (2_000, 1));
+}
+
+/// A message often names the TrainJob, and `curve.cert` holds its name beside the keys.
+#[test]
+fn a_message_may_quote_what_stands_beside_a_key() {
+    let mut cert = SecretValue::default();
+    cert.append("    name = \"lammps-experiment-1\"\n    secret-key = \"");
+    cert.append_material(text("curve", Form::Key(KeyText::CurvePrivate)));
+    cert.append("\"\n    # of lammps-experiment-1, and nothing else\n");
+    let material = BTreeMap::from([("curve.cert".to_owned(), cert)]);
+    let filled = fill(&secret(&material), &material).unwrap();
+    let sent: Value = serde_json::from_slice(&filled.json).unwrap();
+    let encoded = sent["data"]["curve.cert"].as_str().unwrap();
+    // The key begins at byte 51 and ends before byte 91: at characters 68 and 122 of the base64.
+    let plain = BASE64_STANDARD.decode(encoded).unwrap();
+    assert_eq!((plain[50], plain[91]), (b'"', b'"'));
+    for (quoted, is_quoted) in [
+        ("lammps-experiment-1", false),
+        (&encoded[..68], false),
+        (&encoded[122..], false),
+        (&encoded[68..80], true),
+        (&encoded[109..121], true),
+    ] {
+        let message = format!("Secret {quoted} is refused");
         assert_eq!(filled.texts.are_quoted_in(&message), is_quoted, "{quoted}");
     }
 }
@@ -171,7 +213,7 @@ macro_rules! never {
 fn what_holds_keys_can_be_neither_printed_nor_copied_nor_serialized() {
     never! {
         Filled: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
-        object::KeyTexts: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+        KeyTexts: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
         Made: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
     }
 }

@@ -25,15 +25,22 @@ pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
 /// Whether the TrainJob is the object's controller.
 pub(crate) fn owns(job: &TrainJob, object: &ObjectMeta) -> bool {
     controller(object).is_some_and(|owner| {
-        Some(&owner.uid) == job.metadata.uid.as_ref()
-            && owner.kind == names::TRAIN_JOB
+        is_train_job(owner)
+            && Some(&owner.uid) == job.metadata.uid.as_ref()
             && owner.name == job.metadata.name
     })
 }
 
 /// Whether the TrainJob of that UID is the object's controller.
 pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
-    controller(object).is_some_and(|owner| owner.uid == uid)
+    controller(object).is_some_and(|owner| is_train_job(owner) && owner.uid == uid)
+}
+
+/// Whether the owner is a TrainJob, of whichever version: what else has a TrainJob's UID was written by another client, and the policy
+/// of deploy/ sees to references to TrainJobs alone.
+fn is_train_job(owner: &OwnerReference) -> bool {
+    let group = owner.api_version.split_once('/').map(|(group, _)| group);
+    owner.kind == names::TRAIN_JOB && group == Some(names::TRAINER_GROUP)
 }
 
 /// Whose an object is, in words.
@@ -57,12 +64,10 @@ fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
 /// Why an object that the TrainJob of that name does not own can't be its own: that of an earlier one of its name goes by itself.
 pub(crate) fn foreign(job: &str, kind: &str, name: &str, object: &ObjectMeta) -> ReconcileError {
     match controller(object) {
-        Some(owner) if owner.kind == names::TRAIN_JOB && owner.name == job => {
-            ReconcileError::Stale {
-                kind: kind.to_owned(),
-                name: name.to_owned(),
-            }
-        }
+        Some(owner) if is_train_job(owner) && owner.name == job => ReconcileError::Stale {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        },
         _ => ReconcileError::Foreign {
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -74,6 +79,32 @@ pub(crate) fn foreign(job: &str, kind: &str, name: &str, object: &ObjectMeta) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_is_a_train_job_of_its_group_and_uid() {
+        let owned = |api_version: &str, kind: &str, uid: &str| ObjectMeta {
+            owner_references: Some(vec![OwnerReference {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                name: "job".to_owned(),
+                uid: uid.to_owned(),
+                controller: Some(true),
+                block_owner_deletion: None,
+            }]),
+            ..ObjectMeta::default()
+        };
+        for (api_version, kind, uid, is_its) in [
+            (names::TRAINER_API_VERSION, names::TRAIN_JOB, "uid", true),
+            ("trainer.kubeflow.org/v2", names::TRAIN_JOB, "uid", true),
+            (names::TRAINER_API_VERSION, names::TRAIN_JOB, "other", false),
+            ("nosuch.dev/v1", names::TRAIN_JOB, "uid", false),
+            ("v1", names::TRAIN_JOB, "uid", false),
+            (names::TRAINER_API_VERSION, "Thing", "uid", false),
+        ] {
+            let owned = owned(api_version, kind, uid);
+            assert_eq!(is_of("uid", &owned), is_its, "{api_version} {kind} {uid}");
+        }
+    }
 
     #[test]
     fn an_owner_is_named_in_few_words() {

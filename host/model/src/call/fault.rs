@@ -3,6 +3,7 @@ use thiserror::Error;
 use crate::{
     claims::Touch,
     lookup::LookupKey,
+    object::Object,
     policy::{Limit, Phase},
     reserved::Reserved,
     text::quoted,
@@ -76,6 +77,16 @@ pub enum Fault {
     /// An argument is out of bounds.
     #[error("wrong argument: {0}")]
     Argument(String),
+    /// More was written into an object than a cluster takes.
+    #[error(
+        "`{path}`: {written} bytes are more than an object of a plugin has, {most}; use fewer nodes, or emit less for each", most = Object::MOST_BYTES
+    )]
+    TooLarge {
+        /// The object.
+        path: String,
+        /// How many bytes were written into it.
+        written: usize,
+    },
     /// A limit of the meter ran out.
     #[error("{}", .0.used_up())]
     Limit(Limit),

@@ -3,31 +3,44 @@
 use super::{Call, Fault, wrong};
 use crate::{
     contract::handle,
-    material::{Algorithm, Form, Half, SecretText},
+    material::{Algorithm, Form, Half, KeyText, Material, RandomText, SecretText},
     names::is_dns_label,
     policy::Phase,
 };
 
+/// What is wrong with an id.
+const NO_ID: &str = "the id of key material is not a DNS label, such as `ssh`";
+
 /// The key material that a call asked for.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// What handles of key pairs mean, and what random texts are made of.
-    materials: Vec<Material>,
+    /// What is made, by id: what handles of key pairs mean is among them.
+    made: Vec<ById>,
     /// What handles of texts mean.
     texts: Vec<SecretText>,
 }
 
 #[derive(Debug)]
-struct Material {
+struct ById {
     id: String,
-    algorithm: Algorithm,
+    material: Material,
     /// The object that it has its place in.
     place: Option<handle::Object>,
 }
 
+impl ById {
+    /// The id and the algorithm of a key pair.
+    fn key_pair(&self) -> Option<(&str, Algorithm)> {
+        match self.material {
+            Material::KeyPair(algorithm) => Some((&self.id, algorithm)),
+            Material::Random(_) => None,
+        }
+    }
+}
+
 impl Call {
     /// The number of the key material of that id, which is noted if it is new.
-    fn material(&mut self, id: &str, algorithm: Algorithm) -> Result<usize, Fault> {
+    fn material(&mut self, id: &str, material: Material) -> Result<usize, Fault> {
         if self.phase != Phase::Build {
             return Err(Fault::WrongPhase {
                 what: "ask for key material",
@@ -35,32 +48,29 @@ impl Call {
             });
         }
         if !is_dns_label(id) {
-            return wrong("the id of key material is not a DNS label, such as `ssh`");
+            return wrong(NO_ID);
         }
-        let materials = &self.asked.materials;
-        if let Some(at) = materials.iter().position(|known| known.id == id) {
-            return match materials.get(at) {
-                Some(known) if known.algorithm == algorithm => Ok(at),
+        let made = &self.asked.made;
+        if let Some(at) = made.iter().position(|known| known.id == id) {
+            return match made.get(at) {
+                Some(known) if known.material == material => Ok(at),
                 _ => wrong(format!(
                     "it has asked for other key material of the id `{id}` already: with another algorithm, length or encoding"
                 )),
             };
         }
         self.meter.key_material()?;
-        self.asked.materials.push(Material {
+        self.asked.made.push(ById {
             id: id.to_owned(),
-            algorithm,
+            material,
             place: None,
         });
-        Ok(self.asked.materials.len() - 1)
+        Ok(self.asked.made.len() - 1)
     }
 
     /// A text of the key material of that id, as a handle.
     fn new_text(&mut self, id: &str, form: Form) -> Result<handle::SecretText, Fault> {
-        let plugin = self.inputs.plugin.id.name.clone();
-        let Some(text) = SecretText::new(plugin, id, form) else {
-            return Err(Fault::DeadHandle { what: "key pair" });
-        };
+        let text = SecretText::new(id, form).map_or_else(|| wrong(NO_ID), Ok)?;
         let number = u32::try_from(self.asked.texts.len()).unwrap_or(u32::MAX);
         let handle = self.give_handle(handle::SecretText(number))?;
         self.asked.texts.push(text);
@@ -81,19 +91,19 @@ impl Call {
         text: &SecretText,
         object: handle::Object,
     ) -> Result<(), Fault> {
-        let mut materials = self.asked.materials.iter_mut();
-        let Some(material) = materials.find(|material| material.id == text.id()) else {
+        let mut made = self.asked.made.iter_mut();
+        let Some(known) = made.find(|known| known.id == text.id()) else {
             return Err(Fault::DeadHandle {
                 what: "secret text",
             });
         };
-        match material.place {
+        match known.place {
             Some(place) if place != object => wrong(format!(
                 "the key material `{}` has its place in another object already",
                 text.id()
             )),
             _ => {
-                material.place = Some(object);
+                known.place = Some(object);
                 Ok(())
             }
         }
@@ -107,11 +117,11 @@ impl Call {
         algorithm: &str,
     ) -> Result<handle::KeyPair, Fault> {
         self.meter.add_bytes(id.len() + algorithm.len())?;
-        let Some(algorithm) = Algorithm::of_key_pair(algorithm) else {
-            let known = Algorithm::OF_KEY_PAIRS.map(Algorithm::name).join(", ");
+        let Some(algorithm) = Algorithm::named(algorithm) else {
+            let known = Algorithm::ALL.map(Algorithm::name).join(", ");
             return wrong(format!("the algorithm is none of {known}"));
         };
-        let at = self.material(id, algorithm)?;
+        let at = self.material(id, Material::KeyPair(algorithm))?;
         self.give_handle(handle::KeyPair(u32::try_from(at).unwrap_or(u32::MAX)))
     }
 
@@ -124,11 +134,11 @@ impl Call {
         encoding: &str,
     ) -> Result<handle::SecretText, Fault> {
         self.meter.add_bytes(id.len() + encoding.len())?;
-        let Some(form) = Form::random(bytes, encoding) else {
+        let Some(text) = RandomText::new(bytes, encoding) else {
             return wrong("random text has 16 to 1,024 bytes, as `hex` or `base64`");
         };
-        self.material(id, form.algorithm())?;
-        self.new_text(id, form)
+        self.material(id, Material::Random(text))?;
+        self.new_text(id, Form::Random(text))
     }
 
     /// The text of a half of a key pair.
@@ -139,20 +149,21 @@ impl Call {
         encoding: &str,
     ) -> Result<handle::SecretText, Fault> {
         self.meter.text(encoding)?;
-        let Some(pair) = self.asked.materials.get(handle.0 as usize) else {
+        let pair = self.asked.made.get(handle.0 as usize);
+        let Some((id, algorithm)) = pair.and_then(ById::key_pair) else {
             return Err(Fault::DeadHandle { what: "key pair" });
         };
-        let mut texts = pair.algorithm.key_texts(half);
-        let Some(form) = texts.find(|form| form.encoding() == encoding) else {
-            let known: Vec<_> = pair.algorithm.key_texts(half).map(Form::encoding).collect();
-            let (half, algorithm) = (half.name(), pair.algorithm.name());
+        let mut texts = algorithm.texts(half);
+        let Some(text) = texts.find(|text| text.encoding() == encoding) else {
+            let known: Vec<_> = algorithm.texts(half).map(KeyText::encoding).collect();
+            let (half, algorithm) = (half.name(), algorithm.name());
             return wrong(format!(
                 "a {half} of {algorithm} has the encodings {}, and no other",
                 known.join(", ")
             ));
         };
-        let id = pair.id.clone();
-        self.new_text(&id, form)
+        let id = id.to_owned();
+        self.new_text(&id, Form::Key(text))
     }
 
     /// `key-pair.private`

@@ -141,6 +141,7 @@ impl Call {
             annotations: std::collections::BTreeMap::new(),
             content,
             apply,
+            written: 0,
         });
         let number = u32::try_from(self.objects.len() - 1).unwrap_or(u32::MAX);
         Ok(handle::Object(number))
@@ -150,7 +151,16 @@ impl Call {
     fn object(&mut self, handle: handle::Object, bytes: usize) -> Result<&mut Object, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
-        self.emitted(handle)
+        let object = self.emitted(handle)?;
+        object.written = object.written.saturating_add(bytes);
+        if object.written > Object::MOST_BYTES {
+            let (version, kind) = (object.kind.api_version(), object.kind.kind());
+            return Err(Fault::TooLarge {
+                path: format!("objects[{version}/{kind}/{}]", object.suffix),
+                written: object.written,
+            });
+        }
+        Ok(object)
     }
 
     fn emitted(&mut self, handle: handle::Object) -> Result<&mut Object, Fault> {
@@ -194,7 +204,8 @@ impl Call {
     /// `object.set-body`
     pub fn object_set_body(&mut self, handle: handle::Object, json: &str) -> Result<(), Fault> {
         // A body may be larger than other JSON that plugins give: its values count, and the meter ends it.
-        let object = self.object(handle, json.len().saturating_add(room_of(json)))?;
+        self.meter.add_bytes(room_of(json))?;
+        let object = self.object(handle, json.len())?;
         let Content::Body(body) = &mut object.content else {
             return wrong(
                 "a ConfigMap or Secret has no body: its content is set by `append` and `set-binary`",

@@ -257,9 +257,15 @@ pub struct Object {
     pub content: Content,
     /// How it is applied; a Secret `once`.
     pub apply: ApplyMode,
+    /// How many bytes its plugin wrote into it.
+    pub written: usize,
 }
 
 impl Object {
+    /// The most bytes that a plugin writes into an object: a cluster takes no larger ConfigMap or Secret, and few larger objects of
+    /// other kinds.
+    pub const MOST_BYTES: usize = 1 << 20;
+
     /// The text of a key of a ConfigMap or Secret, with placeholders for key material.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {

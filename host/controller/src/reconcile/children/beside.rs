@@ -190,14 +190,23 @@ impl Pass<'_> {
         })?;
         let objects = Request::new(beside.api.resource_url());
         let request = objects.create(&creating(), Vec::new());
-        Ok(match request {
-            Ok(request) => {
-                let request = request.map(|_| Body::from(filled.json));
-                let created = client::created(&self.reconciler.client, request).await;
-                created.map_err(|error| client::without(error, |it| filled.texts.are_quoted_in(it)))
+        let request = match request {
+            Ok(request) => request.map(|_| Body::from(filled.json)),
+            Err(error) => return Ok(Err(kube::Error::BuildRequest(error))),
+        };
+        match client::created(&self.reconciler.client, request).await {
+            Err(kube::Error::Api(refusal)) => {
+                let texts = filled.texts;
+                let shown = move |_: &_, _: &_| match texts.are_quoted_in(&refusal.message) {
+                    true => {
+                        client::refusal(refusal.code, "the answer quotes a key, and is not shown")
+                    }
+                    false => kube::Error::Api(refusal),
+                };
+                Ok(Err(self.on_thread(shown).await?))
             }
-            Err(error) => Err(kube::Error::BuildRequest(error)),
-        })
+            created => Ok(created),
+        }
     }
 
     /// Applies an object; by force only where ours is there.

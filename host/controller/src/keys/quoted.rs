@@ -1,0 +1,52 @@
+//! Whether a message quotes a key.
+
+use std::collections::HashSet;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use zeroize::Zeroizing;
+
+/// How many characters of a key may stand in a message by chance.
+const BY_CHANCE: usize = 12;
+
+/// The texts of the key material of a Secret, each once. What stands beside them in the Secret is not among them: a message may name
+/// the TrainJob.
+pub(crate) struct KeyTexts(Vec<Zeroizing<String>>);
+
+impl KeyTexts {
+    /// These texts.
+    pub(super) fn new(texts: impl IntoIterator<Item = Zeroizing<String>>) -> Self {
+        Self(texts.into_iter().collect())
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether a message quotes a part of a key, as it is or in base64. Takes memory for the texts, which a plugin's limits bound, and
+    /// none for the message.
+    pub(crate) fn are_quoted_in(&self, message: &str) -> bool {
+        let texts = self.0.iter();
+        let encoded: Vec<_> = texts
+            .flat_map(|text| (0..3).map(|at| encoded(text, at)))
+            .collect();
+        let parts: HashSet<&[u8]> = (self.0.iter().chain(&encoded))
+            .flat_map(|text| text.as_bytes().windows(BY_CHANCE))
+            .collect();
+        let mut windows = message.as_bytes().windows(BY_CHANCE);
+        windows.any(|window| parts.contains(window))
+    }
+}
+
+/// The characters that hold nothing but the text, where it stands behind `before` bytes, or a multiple of three more, in what is
+/// encoded.
+fn encoded(text: &str, before: usize) -> Zeroizing<String> {
+    let length = before + text.len();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+    bytes.resize(before, 0);
+    bytes.extend_from_slice(text.as_bytes());
+    let whole = Zeroizing::new(BASE64_STANDARD.encode(&*bytes));
+    // A character holds 6 bits.
+    let own = (before * 8).div_ceil(6)..length * 8 / 6;
+    Zeroizing::new(whole.get(own).unwrap_or_default().to_owned())
+}
