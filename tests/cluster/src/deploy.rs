@@ -16,12 +16,14 @@ const NAMESPACE: &str = "kubeflow-system";
 const ACCOUNT: &str = "kubeflow-trainer-controller-manager";
 
 /// Kinds in deploy/ that live in no namespace.
-const CLUSTER_WIDE: [&str; 5] = [
+const CLUSTER_WIDE: [&str; 7] = [
     "Namespace",
     "CustomResourceDefinition",
     "ClusterRole",
     "ClusterRoleBinding",
     "ClusterTrainingRuntime",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 ];
 
 /// Applies what kustomize makes of deploy/ but the definitions, which a cluster has or is to get later, has the API server check

@@ -2,6 +2,8 @@
 //! knows every field of it, and is what the README says; in another namespace too.
 #![allow(clippy::indexing_slicing)]
 
+mod secrets;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -115,6 +117,7 @@ async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
 async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
     apply_all(plane, &kustomized(&root().join("deploy"))?).await?;
     is_whole(plane, "kubeflow-system").await?;
+    secrets::of_train_jobs_are_the_controllers(plane, "kubeflow-system").await?;
     let runtimes = kustomized(&root().join("deploy/runtimes"))?;
     eventually("the runtimes' kind is served", async || {
         Ok(apply_all(plane, &runtimes).await.ok())
@@ -258,7 +261,8 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
         ensure!(!names_it, "{}: {text}", object.place());
     }
     apply_all(plane, &objects).await?;
-    is_whole(plane, "ml-platform").await
+    is_whole(plane, "ml-platform").await?;
+    secrets::of_train_jobs_are_the_controllers(plane, "ml-platform").await
 }
 
 /// One after the other, since they share what lives in no namespace.

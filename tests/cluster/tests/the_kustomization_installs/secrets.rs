@@ -1,0 +1,168 @@
+//! Which Secrets the policy in deploy/ lets the controller create, and which it keeps from all others.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
+
+use super::NAME;
+
+/// The Secrets of a namespace, as an account sees them.
+struct Secrets(Api<Secret>);
+
+impl Secrets {
+    async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Self> {
+        let (of, name) = account;
+        let account = plane.kubeconfig_for_service_account(of, name).await?;
+        let client = client_of(&account).await?;
+        Ok(Self(Api::namespaced(client, namespace)))
+    }
+
+    /// Why it is refused; none if it is created.
+    async fn create(&self, secret: &Value) -> Result<Option<String>> {
+        let secret = serde_json::from_value(secret.clone())?;
+        why(self.0.create(&PostParams::default(), &secret).await)
+    }
+
+    async fn merge(&self, name: &str, patch: &Value) -> Result<Option<String>> {
+        let patch = Patch::Merge(patch);
+        why(self.0.patch(name, &PatchParams::default(), &patch).await)
+    }
+}
+
+fn why(answer: Result<Secret, kube::Error>) -> Result<Option<String>> {
+    match answer {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(status.message)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A Secret of a type with an owner of a kind, which may be its controller.
+fn secret(name: &str, of_type: &str, owner: Option<(&str, &str, bool)>) -> Value {
+    let owners = owner.map(|(version, kind, controller)| {
+        json!([{"apiVersion": version, "kind": kind, "name": "job", "uid": "3f1c", "controller": controller}])
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": of_type,
+        "metadata": {
+            "name": name, "ownerReferences": owners,
+            "annotations": {"kubernetes.io/service-account.name": "default"},
+        },
+        "stringData": {"ssh-privatekey": "key"},
+    })
+}
+
+const TRAIN_JOB: Option<(&str, &str, bool)> =
+    Some(("trainer.kubeflow.org/v1alpha1", "TrainJob", true));
+
+const NOT_ITS: &str = "creates Secrets of TrainJobs alone";
+const NOT_THEIRS: &str = "only an account that may patch the status of TrainJobs";
+
+/// An account that may do all to the Secrets of the namespace.
+async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<Secrets> {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    for (resource, object) in [
+        (
+            Resource::service_accounts(),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "user"}}),
+        ),
+        (
+            Resource::namespaced(rbac, "roles"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "user"},
+                "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}],
+            }),
+        ),
+        (
+            Resource::namespaced(rbac, "rolebindings"),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "user"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "user"},
+                "subjects": [{"kind": "ServiceAccount", "name": "user", "namespace": namespace}],
+            }),
+        ),
+    ] {
+        let api = plane.api(&resource, namespace);
+        api.create(&object, &Write::strict()).await?.accepted()?;
+    }
+    Secrets::of(plane, (namespace, "user"), namespace).await
+}
+
+/// With the controller's account in that namespace.
+pub(super) async fn of_train_jobs_are_the_controllers(
+    plane: &ControlPlane,
+    installed: &str,
+) -> Result<()> {
+    let namespace = plane.new_namespace().await?;
+    let user = account_with_secrets(plane, &namespace).await?;
+    let controller = Secrets::of(plane, (installed, NAME), &namespace).await?;
+    let forged = secret("forged", "Opaque", TRAIN_JOB);
+    // RBAC and the policy take a moment to hold.
+    eventually("the policy holds", async || {
+        let refused = user.create(&forged).await?;
+        if refused.is_none() {
+            user.0
+                .delete("forged", &kube::api::DeleteParams::default())
+                .await?;
+        }
+        Ok(refused.filter(|why| why.contains(NOT_THEIRS)).map(drop))
+    })
+    .await?;
+    let job = Some(("batch/v1", "Job", true));
+    let in_part = Some(("trainer.kubeflow.org/v1alpha1", "TrainJob", false));
+    let token = "kubernetes.io/service-account-token";
+    for (who, account, secret, expected) in [
+        (
+            "the controller",
+            &controller,
+            secret("keys", "kubernetes.io/ssh-auth", TRAIN_JOB),
+            None,
+        ),
+        (
+            "the controller",
+            &controller,
+            secret("token", token, TRAIN_JOB),
+            Some(NOT_ITS),
+        ),
+        (
+            "the controller",
+            &controller,
+            secret("free", "Opaque", None),
+            Some(NOT_ITS),
+        ),
+        (
+            "the controller",
+            &controller,
+            secret("other", "Opaque", job),
+            Some(NOT_ITS),
+        ),
+        (
+            "the controller",
+            &controller,
+            secret("in-part", "Opaque", in_part),
+            Some(NOT_ITS),
+        ),
+        ("a user", &user, secret("own", "Opaque", None), None),
+        ("a user", &user, secret("of-a-job", "Opaque", job), None),
+        ("a user", &user, secret("of-two", "Opaque", in_part), None),
+    ] {
+        let refused = account.create(&secret).await?;
+        match (expected, refused) {
+            (None, None) => {}
+            (Some(words), Some(why)) if why.contains(words) => {}
+            (_, refused) => bail!("{who} creates {secret:#}: {refused:?}"),
+        }
+    }
+    let taken = json!({"metadata": {"ownerReferences": forged["metadata"]["ownerReferences"]}});
+    let refused = user.merge("own", &taken).await?;
+    let refused = refused.context("a user's Secret became a TrainJob's")?;
+    ensure!(refused.contains(NOT_THEIRS), "{refused}");
+    // What it owns already may be labeled, and have a finalizer.
+    let labeled = json!({"metadata": {"labels": {"a": "b"}}});
+    let refused = user.merge("keys", &labeled).await?;
+    ensure!(refused.is_none(), "{refused:?}");
+    Ok(())
+}
