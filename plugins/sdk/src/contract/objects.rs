@@ -22,7 +22,8 @@ handles! {
 }
 
 handles! {
-    /// One object to emit.
+    /// One object to emit. More than 1 MiB that is written into it ends the call: a cluster takes no larger ConfigMap
+    /// or Secret.
     Object {
         /// Its name, as `objects.name` gives it in every phase.
         fn name() -> String = "object.name" object_name();
@@ -46,13 +47,14 @@ handles! {
         /// Sets the type of a Secret, as `kubernetes.io/ssh-auth`; `Opaque` where it is not called. A type that
         /// Kubernetes takes for a token, or that is none, ends the call.
         fn set_type(r#type: &str) = "object.set-type" object_set_type(r#type);
-        /// Nobody can change its content once it is applied. For ConfigMaps and Secrets.
+        /// Its content cannot be changed once it is applied. For ConfigMaps and Secrets.
         fn set_immutable() = "object.set-immutable" object_set_immutable();
-        /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing. It is
-        /// changed, with `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is
-        /// there is used; with `while-suspended`, only while the JobSet is suspended, also one that has run; with
-        /// `live`, whenever it differs. Any other text ends the call, and so does any mode but `once` of a Secret: that
-        /// is made once, always.
+        /// How it is applied. In every mode it is made before the JobSet, and made again where it is missing; a Secret
+        /// with key material not while the JobSet runs, since its pods have the keys that it had. It is changed, with
+        /// `with-jobset` (the default), only while the JobSet has never run; with `once`, never: what is there is used;
+        /// with `while-suspended`, only while the JobSet is suspended, also one that has run; with `live`, whenever it
+        /// differs. Any other text ends the call, and so does any mode but `once` of a Secret: that is made once,
+        /// always.
         fn set_apply(mode: &str) = "object.set-apply" object_set_apply(mode);
     }
 }

@@ -277,7 +277,7 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
         fn add_dns_search(domain: &str) = "pod-set.add-dns-search" pod_set_add_dns_search(domain);
-        /// The group that owns the files of the pods' volumes; none where nobody set one.
+        /// The group that owns the files of the pods' volumes; none if it is not set.
         ///
         /// Needs the claim to read `pod-sets[P].fs-group`.
         fn fs_group() -> Option<i64> = "pod-set.fs-group" pod_set_fs_group();
@@ -343,7 +343,7 @@ handles! {
         /// It goes somewhere after that one; anywhere, where there is no init container of that name. For an init
         /// container that this plugin added.
         fn place_after(anchor: &str) = "container.place-after" container_place_after(anchor);
-        /// The image, as `registry.example.com/trainer:1.2`; none where nobody gave one.
+        /// The image, as `registry.example.com/trainer:1.2`; none if it is not set.
         ///
         /// Needs the claim to read `C.image`.
         fn image() -> Option<String> = "container.image" container_image();
@@ -408,13 +408,13 @@ handles! {
         ///
         /// Needs the claim to read `C.env[NAME]`.
         fn env_owner(name: &str) -> Option<String> = "container.env-owner" container_env_owner(name);
-        /// Sets it, whoever had set it before; over a value of the runtime, a patch or the TrainJob only where the
-        /// manifest reserves the name (`reservedEnv`), which otherwise ends the call. `$(NAME)` in the value stands for
+        /// Sets it, also if it is set already; over a value of the runtime, a patch or the TrainJob only if the
+        /// manifest reserves the name (`reservedEnv`), and otherwise the call ends. `$(NAME)` in the value stands for
         /// another env var, which is then put before it. A name that is empty or holds `=` ends the call.
         ///
         /// Needs the claim to write `C.env[NAME]`.
         fn put_env(name: &str, value: &str) = "container.put-env" container_put_env(name, value);
-        /// Sets it unless it is there already, whoever set it: the way to a default that users can override.
+        /// Sets it unless it is set already, by a user or by a plugin: the way to a default that users can override.
         ///
         /// Needs the claim to write `C.env[NAME]`.
         fn default_env(name: &str, value: &str) = "container.default-env" container_default_env(name, value);
