@@ -1,8 +1,11 @@
-//! The keys of a TrainJob's Secret are made when it is created, and once: after a restart, and of whoever made them, they are used as
-//! they are, and lost ones are not replaced while pods run with them. Neither the log nor Events, metrics, snapshots or any other object show a part of them.
+//! The keys of a TrainJob's Secret are made when it is created, and once: after a restart, and if another controller made them, they are
+//! used as they are, and lost ones are not replaced while pods run with them. Neither the log nor Events, metrics, snapshots or any other
+//! object show a part of them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::collections::HashSet;
+#[path = "../../../tests/cluster/tests/common/parts.rs"]
+mod parts;
+
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +16,7 @@ use trainyard_model::call::{Call, Fault};
 use trainyard_model::contract::handle;
 use trainyard_model::policy::Policy;
 
+use self::parts::Parts;
 use crate::stub::cluster::{Act, Cluster, When};
 use crate::stub::controller::{Controller, job, runtime};
 use crate::stub::policy::builder;
@@ -104,45 +108,6 @@ fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
         .with_writer(move || writer.clone())
         .finish();
     (lines, tracing::subscriber::set_default(subscriber))
-}
-
-/// The parts of a Secret's keys, in base64 and as they are, that no text holds by chance.
-struct Parts(HashSet<Vec<u8>>);
-
-const PART: usize = 12;
-
-impl Parts {
-    fn of(secret: &Value) -> Self {
-        let data = secret["data"].as_object().unwrap().iter();
-        let data = data.filter(|(key, _)| *key != "plain");
-        let mut parts = HashSet::new();
-        for (_, value) in data {
-            let encoded = value.as_str().unwrap();
-            let text = String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap();
-            // The frame of a PEM is no secret.
-            let lines = text.lines().filter(|line| !line.starts_with("-----"));
-            let lines = lines.map(|line| line.trim_start_matches("ecdsa-sha2-nistp521 "));
-            for text in lines.chain([encoded]) {
-                parts.extend(text.as_bytes().windows(PART).map(<[u8]>::to_vec));
-            }
-        }
-        // What all PEMs begin with.
-        for frame in [
-            "-----BEGIN EC PRIVATE KEY-----\n",
-            "-----BEGIN PRIVATE KEY-----\n",
-        ] {
-            for part in BASE64_STANDARD.encode(frame).as_bytes().windows(PART) {
-                parts.remove(part);
-            }
-        }
-        assert!(parts.len() > 1_000, "{}", parts.len());
-        Self(parts)
-    }
-
-    fn are_in(&self, text: &str) -> bool {
-        let mut windows = text.as_bytes().windows(PART);
-        windows.any(|window| self.0.contains(window))
-    }
 }
 
 /// Everything that a controller left, except the Secrets themselves.

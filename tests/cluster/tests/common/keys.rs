@@ -1,7 +1,6 @@
 //! The test plugin that has keys made, and the keys in its Secrets.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -56,35 +55,4 @@ pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
         );
     }
     Ok(found)
-}
-
-/// The parts of a Secret's keys, as they are and in base64: no text holds one by chance.
-pub struct Parts(HashSet<Vec<u8>>);
-
-const PART: usize = 16;
-
-impl Parts {
-    pub fn of(secret: &Value) -> Result<Self> {
-        let mut parts = HashSet::new();
-        for key in ["ssh-privatekey", "token", "curve.cert"] {
-            let text = text(secret, key)?;
-            // What stands around keys is no secret.
-            let is_frame = |line: &&str| line.starts_with("-----") || *line == "curve";
-            for line in text.lines().filter(|line| !is_frame(line)) {
-                let line = line.trim_start_matches("    public-key = \"");
-                let line = line.trim_start_matches("    secret-key = \"");
-                parts.extend(line.as_bytes().windows(PART).map(<[u8]>::to_vec));
-            }
-            let encoded = secret["data"][key].as_str().unwrap_or_default();
-            // Behind the frame.
-            let encoded = encoded.as_bytes().get(48..).unwrap_or_default();
-            parts.extend(encoded.windows(PART).map(<[u8]>::to_vec));
-        }
-        Ok(Self(parts))
-    }
-
-    pub fn are_in(&self, bytes: &[u8]) -> bool {
-        let mut windows = bytes.windows(PART);
-        windows.any(|window| self.0.contains(window))
-    }
 }

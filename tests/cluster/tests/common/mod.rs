@@ -13,6 +13,7 @@ mod disturbed;
 pub mod flavors;
 pub mod keys;
 mod namespace;
+pub mod parts;
 mod place;
 pub mod roles;
 pub mod runtimes;
