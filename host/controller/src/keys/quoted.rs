@@ -23,8 +23,8 @@ impl KeyTexts {
         self.0.len()
     }
 
-    /// Whether a message quotes a part of a key, as it is or in base64. Takes memory for the texts, which a plugin's limits bound, and
-    /// none for the message.
+    /// Whether a message quotes a part of a key: as it is, in base64, or as a list of numbers, as Go and Rust print bytes. Takes memory
+    /// for the texts, which a plugin's limits bound.
     pub(crate) fn are_quoted_in(&self, message: &str) -> bool {
         let texts = self.0.iter();
         let encoded: Vec<_> = texts
@@ -33,9 +33,21 @@ impl KeyTexts {
         let parts: HashSet<&[u8]> = (self.0.iter().chain(&encoded))
             .flat_map(|text| text.as_bytes().windows(BY_CHANCE))
             .collect();
-        let mut windows = message.as_bytes().windows(BY_CHANCE);
-        windows.any(|window| parts.contains(window))
+        let is_quoted_in = |bytes: &[u8]| {
+            let mut windows = bytes.windows(BY_CHANCE);
+            windows.any(|window| parts.contains(window))
+        };
+        is_quoted_in(message.as_bytes()) || is_quoted_in(&listed(message))
     }
+}
+
+/// The bytes that stand in a message as decimal numbers, whatever separates them.
+fn listed(message: &str) -> Zeroizing<Vec<u8>> {
+    let numbers = message.split(|c: char| !c.is_ascii_digit());
+    let numbers = numbers.filter(|digits| !digits.is_empty());
+    let mut bytes = Zeroizing::new(Vec::with_capacity(message.len()));
+    bytes.extend(numbers.map(|digits| digits.parse::<u8>().unwrap_or_default()));
+    bytes
 }
 
 /// The characters that hold nothing but the text, where it stands behind `before` bytes, or a multiple of three more, in what is

@@ -148,6 +148,8 @@ fn a_message_that_quotes_a_key_is_known() {
         (&encoded[100..112], true),
         (&plain[100..112], true),
         (&encoded[100..111], false),
+        (&format!("{:?}", &plain.as_bytes()[100..112]), true),
+        (&format!("{:?}", &plain.as_bytes()[100..111]), false),
         ("Secret `a` is forbidden: exceeded quota", false),
         ("", false),
     ] {
