@@ -65,7 +65,7 @@ test-reference: ## Compare with the reference itself: the merge of patches on 10
 	fi
 
 .PHONY: test-mpi
-test-mpi: setup ## Run programs of Open MPI, Intel MPI and MPICH by what is rendered for them; needs sshd, skips what is not installed.
+test-mpi: setup ## Run programs of Open MPI, Intel MPI and MPICH by what is rendered for them; needs root and sshd, skips what is not installed.
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
 .PHONY: bench

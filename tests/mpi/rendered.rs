@@ -1,4 +1,4 @@
-//! What Trainyard renders for two nodes of an implementation.
+//! What Trainyard renders for the nodes of an implementation.
 
 use std::{
     collections::BTreeMap,
@@ -10,15 +10,17 @@ use serde_json::Value;
 
 use crate::implementations::Name;
 
-/// Where the pods have the hostfile.
+/// Where the launcher has the hostfile.
 pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
+/// What stands behind the name of a pod in its domain name.
+pub(crate) const DOMAIN: &str = "llm.default.svc.cluster.local";
 
 const INPUT: &str = r"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
 metadata: {name: mpi}
 spec:
-  mlPolicy: {mpi: {mpiImplementation: IMPLEMENTATION}}
+  mlPolicy: {mpi: {mpiImplementation: IMPLEMENTATION, runLauncherAsNode: AS_NODE}}
   template:
     spec:
       replicatedJobs:
@@ -27,18 +29,62 @@ spec:
       - name: launcher
         template:
           metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: mpi, command: [mpirun]}]}}}
+          spec: {template: {spec: {hostNetwork: HOST_NETWORK, containers: [{name: node, image: mpi, command: [mpirun]}]}}}
 ---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: llm}
 spec:
   runtimeRef: {name: mpi}
-  trainer: {numNodes: 2, numProcPerNode: PROCESSES}
+  trainer: {numNodes: NODES, numProcPerNode: PROCESSES}
 ";
+
+/// Which pods are nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nodes {
+    /// Two beside the launcher.
+    TwoOthers,
+    /// The launcher and another one.
+    LauncherAndAnother,
+    /// The launcher.
+    LauncherAlone,
+    /// The launcher, which has the network and the host name of its machine, and another one.
+    LauncherOnItsMachineAndAnother,
+}
+
+impl Nodes {
+    fn count(self) -> u32 {
+        if self == Self::LauncherAlone { 1 } else { 2 }
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    pub(crate) name: String,
+    /// Whether mpirun runs in it.
+    pub(crate) is_launcher: bool,
+    /// Whether it has the network of its machine, and so the machine's host name.
+    pub(crate) is_on_its_machine: bool,
+    /// Whether names are looked up below the pods' domain, too.
+    pub(crate) searches_pods: bool,
+}
+
+impl Pod {
+    /// What `hostname` says there.
+    pub(crate) fn host_name(&self) -> &str {
+        if self.is_on_its_machine {
+            "machine-7"
+        } else {
+            &self.name
+        }
+    }
+}
 
 /// The parts of it that programs read.
 pub(crate) struct Rendered {
+    pub(crate) nodes: Nodes,
+    pub(crate) pods: Vec<Pod>,
     pub(crate) hostfile: String,
     /// The launcher's env vars.
     pub(crate) env: BTreeMap<String, String>,
@@ -47,9 +93,13 @@ pub(crate) struct Rendered {
 }
 
 impl Rendered {
-    pub(crate) fn new(name: Name, processes: u32) -> Self {
+    pub(crate) fn new(name: Name, nodes: Nodes, processes: u32) -> Self {
+        let is_on_its_machine = nodes == Nodes::LauncherOnItsMachineAndAnother;
         let input = INPUT
             .replace("IMPLEMENTATION", name.in_runtime())
+            .replace("AS_NODE", &(nodes != Nodes::TwoOthers).to_string())
+            .replace("HOST_NETWORK", &is_on_its_machine.to_string())
+            .replace("NODES", &nodes.count().to_string())
             .replace("PROCESSES", &processes.to_string());
         let objects = render(&input);
         let of_kind = |kind: &str| {
@@ -58,15 +108,18 @@ impl Rendered {
                 .find(|object| object["kind"] == kind)
                 .unwrap()
         };
-        let jobs = &of_kind("JobSet")["spec"]["replicatedJobs"];
-        let pod = &jobs[1]["template"]["spec"]["template"]["spec"];
-        let env = pod["containers"][0]["env"].as_array().unwrap().iter();
-        let volumes = pod["volumes"].as_array().unwrap();
+        let jobs = of_kind("JobSet")["spec"]["replicatedJobs"]
+            .as_array()
+            .unwrap();
+        let launcher = &jobs[1]["template"]["spec"]["template"]["spec"];
+        let env = launcher["containers"][0]["env"].as_array().unwrap().iter();
+        let volumes = launcher["volumes"].as_array().unwrap();
         let keys = volumes.iter().find(|volume| volume["secret"].is_object());
         let items = keys.unwrap()["secret"]["items"].as_array().unwrap().iter();
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
         let mode = |item: &Value| u32::try_from(item["mode"].as_u64().unwrap()).unwrap();
         Self {
+            nodes,
+            pods: jobs.iter().flat_map(pods).collect(),
             hostfile: text(&of_kind("ConfigMap")["data"]["hostfile"]),
             env: env
                 .map(|var| (text(&var["name"]), text(&var["value"])))
@@ -82,6 +135,35 @@ impl Rendered {
         let mut keys = self.keys.iter();
         keys.find(|(file, ..)| file == path).unwrap().2
     }
+
+    /// The pods that processes run in.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Pod> {
+        let pods = self.pods.iter();
+        pods.filter(|pod| !pod.is_launcher || self.nodes != Nodes::TwoOthers)
+    }
+}
+
+/// The pods of a replicated job, as JobSet names them.
+fn pods(job: &Value) -> Vec<Pod> {
+    let name = text(&job["name"]);
+    let count = |value: &Value| value.as_u64().unwrap_or(1);
+    let spec = &job["template"]["spec"];
+    let pods = &spec["template"]["spec"];
+    let searches = pods["dnsConfig"]["searches"].as_array();
+    let pod = |at| Pod {
+        name: format!("llm-{name}-0-{at}"),
+        is_launcher: name == "launcher",
+        is_on_its_machine: pods["hostNetwork"] == true,
+        searches_pods: searches.is_some_and(|all| all.iter().any(|domain| domain == DOMAIN)),
+    };
+    // Each replicated job has one Job here, or none.
+    (0..count(&job["replicas"]) * count(&spec["parallelism"]))
+        .map(pod)
+        .collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
 }
 
 fn render(input: &str) -> Vec<Value> {

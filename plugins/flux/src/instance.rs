@@ -73,7 +73,7 @@ fn tasks(
                 "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
             )),
             Some(accelerators) => Ok((accelerators, "the accelerators of a node")),
-            None if has_shares_alone(pod_set) => Ok((1, "a node has a share of an accelerator")),
+            None if pod_set.has_shares_alone() => Ok((1, "a node has a share of an accelerator")),
             None => Err(Failure::from(
                 "is required: a node's resource claims do not tell the number of its devices",
             )
@@ -90,15 +90,6 @@ fn tasks(
         explicit,
         "the number that the TrainJob or the runtime gives",
     ))
-}
-
-/// Whether all that a node has of accelerators are shares of one, as `nvidia.com/gpumem`.
-fn has_shares_alone(pod_set: &PodSet) -> bool {
-    let devices = pod_set.devices();
-    let mut unknown = devices
-        .iter()
-        .filter(|one| one.accelerator && one.count.is_none());
-    unknown.all(|one| one.source.starts_with("resource/"))
 }
 
 /// Where the explicit number of tasks stands.

@@ -78,6 +78,24 @@ impl Implementation {
         };
         vars.into_iter().map(var).collect()
     }
+
+    /// The env var by which it resolves the hostfile's names to find its own host. Open MPI 4 does so in any case.
+    pub(crate) fn resolving(self) -> Option<Var> {
+        (self == Self::OpenMpi).then(|| Var {
+            name: "PRTE_MCA_prte_do_not_resolve",
+            value: "false".to_owned(),
+            because: "the launcher has the machine's host name, so that mpirun finds its own line of the hostfile by its address (Open MPI 5)",
+        })
+    }
+
+    /// Its versions that find their own line of the hostfile by the host name alone, whatever they are told.
+    pub(crate) const fn compares_names(self) -> Option<&'static str> {
+        match self {
+            Self::OpenMpi => None,
+            Self::Intel => Some("Intel MPI"),
+            Self::Mpich => Some("MPICH before 5"),
+        }
+    }
 }
 
 const HOSTS: &str = "where mpirun finds the hosts";

@@ -9,7 +9,7 @@ pub(crate) const NODE: &str = "node";
 /// The replicated job whose container `node` runs mpirun.
 pub(crate) const LAUNCHER: &str = "launcher";
 /// The ancestor label of the pods that run a TrainJob's command.
-const TRAINER: &str = "trainer";
+pub(crate) const TRAINER: &str = "trainer";
 /// Where a TrainJob and a runtime give a number of processes.
 const PROCESSES: &str = "spec.trainer.numProcPerNode";
 const RUNTIME_PROCESSES: &str = "spec.mlPolicy.mpi.numProcPerNode";
@@ -129,7 +129,10 @@ impl Hosts {
         let name = set.name();
         let explicit = ctx.job().processes_per_node();
         let known = set.accelerators();
-        let Some(slots) = explicit.or_else(|| known.map(|accelerators| accelerators.max(1))) else {
+        let has_share = known.is_none() && set.has_shares_alone();
+        let counted = known.or(has_share.then_some(1));
+        let Some(slots) = explicit.or_else(|| counted.map(|accelerators| accelerators.max(1)))
+        else {
             let message = format!(
                 "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile has the number of its processes"
             );
@@ -146,6 +149,8 @@ impl Hosts {
         }
         let because = if explicit.is_some() {
             format!("by {}", explicit_path(ctx))
+        } else if has_share {
+            "since no number is given and it has a share of an accelerator".to_owned()
         } else {
             because_of(&set.devices(), accelerators)
         };

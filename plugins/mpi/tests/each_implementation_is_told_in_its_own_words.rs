@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 use trainyard_plugin_mpi::PLUGIN;
-use trainyard_sdk::mock::MockJob;
+use trainyard_sdk::mock::{MockContainer, MockJob};
 
-use crate::common::{LAUNCHER, NODE, as_node, gpus, hostfile, job};
+use crate::common::{LAUNCHER, NODE, as_node, env as env_of, gpus, hostfile, job};
 
 const HOSTS: &str = "/etc/mpi/hostfile";
 const SSH: &str = "-o ConnectionAttempts=10";
@@ -94,6 +94,33 @@ fn pods_whose_daemons_call_back_by_name_search_the_subdomain() {
             assert_eq!(found, expected, "{implementation}: {writes:?}");
         }
     }
+}
+
+#[test]
+fn open_mpi_5_resolves_names_where_the_launcher_has_the_machines() {
+    const RESOLVE: &str = "PRTE_MCA_prte_do_not_resolve";
+    let with = |implementation: &str, is_node: bool, member: &str, env: Option<&str>| {
+        let job = MockJob::new("llm")
+            .settings(trainyard_model::plugin::Settings::built_in())
+            .nodes(2)
+            .pod_set("node", |set| set.container("node", gpus))
+            .pod_set("launcher", |set| {
+                let mine = |c: MockContainer| match env {
+                    Some(value) => c.env(RESOLVE, value),
+                    None => c,
+                };
+                set.container("node", mine).raw(member, json!(true))
+            })
+            .config(json!({"runLauncherAsNode": is_node, "mpiImplementation": implementation}));
+        env_of(&job.transform(&PLUGIN).unwrap(), RESOLVE)
+    };
+    let no = Some(json!("false"));
+    assert_eq!(with("OpenMPI", true, "hostNetwork", None), no);
+    assert_eq!(with("OpenMPI", true, "hostIPC", None), None);
+    assert_eq!(with("OpenMPI", false, "hostNetwork", None), None);
+    assert_eq!(with("MPICH", true, "hostNetwork", None), None);
+    // What the runtime's author set is left.
+    assert_eq!(with("OpenMPI", true, "hostNetwork", Some("true")), None);
 }
 
 #[test]

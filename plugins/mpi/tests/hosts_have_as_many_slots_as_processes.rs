@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
-use trainyard_sdk::mock::{MockContainer, MockJob};
+use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};
 
 use crate::common::{as_node, env, gpus, hostfile, job};
 
@@ -48,6 +48,20 @@ fn a_process_for_each_device_of_a_claim() {
 }
 
 #[test]
+fn one_process_on_a_share_of_an_accelerator() {
+    let share = |c: MockContainer| c.limit("nvidia.com/gpumem", "4096");
+    assert_eq!(slots(job(share)), "1");
+    assert_eq!(slots(job(share).processes_per_node(4)), "4");
+    let reason = job(share).transform(&PLUGIN).unwrap();
+    assert_eq!(
+        reason
+            .reason("pod-sets[launcher].volumes[mpi-hostfile]")
+            .unwrap(),
+        "mpirun starts 1 process in each pod of `node`, since no number is given and it has a share of an accelerator"
+    );
+}
+
+#[test]
 fn one_process_on_a_node_without_accelerators() {
     assert_eq!(slots(job(|c| c.request("cpu", "8"))), "1");
     assert_eq!(slots(job(|c| c)), "1");
@@ -61,7 +75,7 @@ fn the_number_that_somebody_gave() {
 #[test]
 fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
     let in_the_order_of_the_runtime =
-        "llm-node-0-0.llm slots=2\nllm-node-0-1.llm slots=2\nllm-launcher-0-0.llm slots=2\n";
+        "llm-node-0-0.llm slots=2\nllm-node-0-1.llm slots=2\nllm-launcher-0-0 slots=2\n";
     assert_eq!(hostfile(as_node(gpus)), in_the_order_of_the_runtime);
     let launcher_first = MockJob::new("llm")
         .settings(trainyard_model::plugin::Settings::built_in())
@@ -69,7 +83,7 @@ fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
         .pod_set("launcher", |set| set.container("node", gpus))
         .pod_set("node", |set| set.container("node", gpus))
         .config(json!({"runLauncherAsNode": true}));
-    let lines = "llm-launcher-0-0.llm slots=2\nllm-node-0-0.llm slots=2\n";
+    let lines = "llm-launcher-0-0 slots=2\nllm-node-0-0.llm slots=2\n";
     assert_eq!(hostfile(launcher_first), lines);
 }
 
@@ -110,6 +124,38 @@ fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
     );
 }
 
+/// Its mpirun takes another name for that of another host, and calls it by SSH.
+#[test]
+fn a_launcher_that_is_a_node_has_the_name_that_its_host_has() {
+    let line = |raw: &[&str]| {
+        let launcher = |set: MockPodSet| {
+            let set = set.container("node", gpus);
+            let raw = raw.iter();
+            raw.fold(set, |set, member| set.raw(member, json!(true)))
+        };
+        let job = MockJob::new("llm")
+            .settings(trainyard_model::plugin::Settings::built_in())
+            .namespace("ml")
+            .subdomain("mesh")
+            .nodes(2)
+            .pod_set("node", |set| set.container("node", gpus))
+            .pod_set("launcher", launcher)
+            .config(json!({"runLauncherAsNode": true}));
+        hostfile(job).lines().last().unwrap().to_owned()
+    };
+    assert_eq!(line(&[]), "llm-launcher-0-0 slots=2");
+    assert_eq!(
+        line(&["setHostnameAsFQDN"]),
+        "llm-launcher-0-0.mesh.ml.svc.cluster.local slots=2"
+    );
+    // The machine's name is not known before.
+    assert_eq!(line(&["hostNetwork"]), "llm-launcher-0-0.mesh slots=2");
+    assert_eq!(
+        line(&["hostNetwork", "setHostnameAsFQDN"]),
+        "llm-launcher-0-0.mesh slots=2"
+    );
+}
+
 #[test]
 fn a_launcher_of_its_own_is_no_host() {
     assert!(!hostfile(job(gpus)).contains("launcher"));
@@ -128,10 +174,10 @@ fn uneven(implementation: &str) -> MockJob {
 
 #[test]
 fn each_pod_set_has_its_own_number() {
-    let lines = "llm-node-0-0.llm slots=8\nllm-launcher-0-0.llm slots=2\n";
+    let lines = "llm-node-0-0.llm slots=8\nllm-launcher-0-0 slots=2\n";
     assert_eq!(hostfile(uneven("OpenMPI")), lines);
     assert_eq!(slots(uneven("OpenMPI")), "8");
-    let lines = "llm-node-0-0.llm:8\nllm-launcher-0-0.llm:2\n";
+    let lines = "llm-node-0-0.llm:8\nllm-launcher-0-0:2\n";
     assert_eq!(hostfile(uneven("MPICH")), lines);
 }
 
@@ -144,7 +190,7 @@ fn intel_mpi_has_one_number_for_all_hosts() {
             "spec.trainer.numProcPerNode: is required: a pod of replicated job `node` can run 8 processes and one of `launcher` 2, but Intel MPI starts as many on each host; give a number that fits both"
         ]
     );
-    let lines = "llm-node-0-0.llm:2\nllm-launcher-0-0.llm:2\n";
+    let lines = "llm-node-0-0.llm:2\nllm-launcher-0-0:2\n";
     assert_eq!(hostfile(uneven("Intel").processes_per_node(2)), lines);
 }
 
@@ -157,12 +203,12 @@ fn a_launcher_that_is_the_only_node() {
             .pod_set("launcher", |set| set.container("node", gpus))
             .config(json!({"runLauncherAsNode": true}))
     };
-    assert_eq!(hostfile(without_nodes(0)), "llm-launcher-0-0.llm slots=2\n");
+    assert_eq!(hostfile(without_nodes(0)), "llm-launcher-0-0 slots=2\n");
     let without_the_job = MockJob::new("llm")
         .settings(trainyard_model::plugin::Settings::built_in())
         .pod_set("launcher", |set| set.container("node", gpus))
         .config(json!({"runLauncherAsNode": true}));
-    assert_eq!(hostfile(without_the_job), "llm-launcher-0-0.llm slots=2\n");
+    assert_eq!(hostfile(without_the_job), "llm-launcher-0-0 slots=2\n");
 }
 
 #[test]

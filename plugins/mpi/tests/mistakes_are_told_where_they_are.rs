@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
-use trainyard_sdk::mock::MockJob;
+use trainyard_sdk::mock::{MockJob, MockPodSet};
 
 use crate::common::{as_node, errors, gpus, job};
 
@@ -132,6 +132,13 @@ fn a_path_at_which_nothing_can_be_mounted() {
         ("root/.ssh", "is not an absolute path"),
         ("/root/a:b", "holds a `:`, which no mount path may"),
         ("/etc/mpi/", "is where the launcher has the hostfile"),
+        ("/etc//mpi", "is where the launcher has the hostfile"),
+        ("/etc/mpi/.", "is where the launcher has the hostfile"),
+        (
+            "/a/../etc/mpi/.ssh",
+            "is where the launcher has the hostfile",
+        ),
+        ("/home/../", "is the root of the file system"),
     ] {
         assert_eq!(
             errors(job(gpus).config(json!({"sshAuthMountPath": path}))),
@@ -140,6 +147,97 @@ fn a_path_at_which_nothing_can_be_mounted() {
             )]
         );
     }
+}
+
+#[test]
+fn the_label_of_the_trainer_on_the_nodes() {
+    let labelled = |spec| {
+        without_pods()
+            .nodes(2)
+            .pod_set("node", |set| {
+                set.ancestor("trainer").container("node", |c| c)
+            })
+            .pod_set("launcher", |set| set.container("node", |c| c))
+            .spec(spec)
+    };
+    for word in ["command", "args"] {
+        assert_eq!(
+            errors(labelled(json!({"trainer": {word: ["mpirun"]}}))),
+            [format!(
+                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: is on the nodes, so that the TrainJob's `{word}` would take the place of their SSH server; move the label to the replicated job `launcher`"
+            )]
+        );
+    }
+    // The runtime's own commands run.
+    assert_eq!(
+        errors(labelled(json!({"trainer": {"numNodes": 2}}))),
+        [""; 0]
+    );
+}
+
+#[test]
+fn volumes_of_the_runtime_under_the_names_of_the_policy() {
+    let volume = |name| {
+        job(gpus).pod_set("more", |set| {
+            set.container("node", gpus)
+                .volume(name, json!({"emptyDir": {}}))
+        })
+    };
+    assert_eq!(errors(volume("mpi-ssh-auth")), [""; 0]);
+    let in_set = |set: &'static str, volume: &'static str| {
+        let with = move |name: &str, pods: MockPodSet| match name == set {
+            true => pods.volume(volume, json!({"emptyDir": {}})),
+            false => pods,
+        };
+        errors(
+            without_pods()
+                .pod_set("node", |pods| with("node", pods.container("node", gpus)))
+                .pod_set("launcher", |pods| {
+                    with("launcher", pods.container("node", gpus))
+                }),
+        )
+    };
+    let error = |set: &str, volume: &str| {
+        format!(
+            "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.volumes[{volume}].name: the volume name `{volume}` is reserved for MPI; give the runtime's volume another one"
+        )
+    };
+    for (set, volume) in [
+        ("node", "mpi-ssh-auth"),
+        ("launcher", "mpi-ssh-auth"),
+        ("launcher", "mpi-hostfile"),
+    ] {
+        assert_eq!(in_set(set, volume), [error(set, volume)]);
+    }
+    assert_eq!(in_set("node", "mpi-hostfile"), [""; 0]);
+}
+
+#[test]
+fn a_launcher_with_the_machines_name_that_may_not_know_itself() {
+    let warnings = |implementation: &str, is_node: bool| {
+        let job = without_pods()
+            .nodes(2)
+            .pod_set("node", |set| set.container("node", gpus))
+            .pod_set("launcher", |set| {
+                set.container("node", gpus).raw("hostNetwork", json!(true))
+            })
+            .config(json!({"runLauncherAsNode": is_node, "mpiImplementation": implementation}));
+        let outcome = job.transform(&PLUGIN).unwrap();
+        assert_eq!(outcome.errors(), [""; 0]);
+        outcome.warnings()
+    };
+    let path = "spec.template.spec.replicatedJobs[launcher].template.spec.template.spec.hostNetwork: is true, and the launcher is a node:";
+    for (implementation, versions) in [("MPICH", "MPICH before 5"), ("Intel", "Intel MPI")] {
+        let found = warnings(implementation, true);
+        assert_eq!(found.len(), 1);
+        let start = format!("{path} {versions} does not find");
+        assert!(
+            found.iter().all(|warning| warning.starts_with(&start)),
+            "{found:?}"
+        );
+        assert_eq!(warnings(implementation, false), [""; 0]);
+    }
+    assert_eq!(warnings("OpenMPI", true), [""; 0]);
 }
 
 #[test]

@@ -49,7 +49,10 @@ fn in_roots_home_the_private_key_is_roots_alone() {
     };
     assert_eq!(volume(at("/root/.ssh")), Some(keys(0o600)));
     assert_eq!(volume(job(gpus)), Some(keys(0o600)));
+    assert_eq!(volume(at("//root/.ssh")), Some(keys(0o600)));
+    assert_eq!(volume(at("/a/../root/./.ssh")), Some(keys(0o600)));
     assert_eq!(volume(at("/rootless/.ssh")), Some(keys(0o640)));
+    assert_eq!(volume(at("/root/../home/.ssh")), Some(keys(0o640)));
 }
 
 #[test]

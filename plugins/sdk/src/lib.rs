@@ -43,6 +43,7 @@ pub mod names;
 pub mod native;
 mod parts;
 pub mod paths;
+mod shares;
 mod values;
 
 #[doc(hidden)]

@@ -25,10 +25,15 @@ fn is_hostfile(seen: &Seen<'_>) -> bool {
     seen.path() == "data.hostfile"
 }
 
-/// Whether both have the same hosts.
+/// The pod that a host's name is of.
+fn pod(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(pod, _)| pod)
+}
+
+/// Whether both have the same pods.
 fn same_hosts(seen: &Seen<'_>) -> bool {
-    let names = |side| -> Vec<&str> { hosts(side).into_iter().map(|(name, _)| name).collect() };
-    names(seen.ours()) == names(seen.theirs())
+    let pods = |side| -> Vec<&str> { hosts(side).into_iter().map(|(name, _)| pod(name)).collect() };
+    pods(seen.ours()) == pods(seen.theirs())
 }
 
 /// The number of nodes that the TrainJob or the runtime asks for.
@@ -58,14 +63,53 @@ pub(super) fn open_mpi_5(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && (added || seen.our_refusal().is_some_and(name))
 }
 
+/// The launcher's own line has the name that its host has.
+pub(super) fn own_line(seen: &Seen<'_>) -> bool {
+    if !(is_mpi(seen) && launcher_is_node(seen) && is_hostfile(seen) && same_hosts(seen)) {
+        return false;
+    }
+    let (ours, theirs) = (hosts(seen.ours()), hosts(seen.theirs()));
+    let mut lines = ours.iter().zip(&theirs);
+    lines.all(|((name, slots), (their_name, their_slots))| {
+        let is_launchers = pod(name).ends_with("-launcher-0-0") && their_name.contains('.');
+        (name == their_name || is_launchers) && (slots == their_slots || slots_are_ours(seen))
+    })
+}
+
+/// The Secret of the keys can be changed.
+pub(super) fn mutable_keys(seen: &Seen<'_>) -> bool {
+    is_mpi(seen) && seen.path() == "immutable" && seen.ours().is_none()
+}
+
+/// What the runtime has that mpirun can't run with.
+pub(super) fn unfit(seen: &Seen<'_>) -> bool {
+    let reasons = [
+        "take the place of their SSH server",
+        "is reserved for MPI",
+        "no pod has a name",
+        "have no names of their own",
+    ];
+    is_mpi(seen)
+        && seen
+            .our_refusal()
+            .is_some_and(|refusal| reasons.iter().any(|reason| refusal.error.contains(reason)))
+}
+
 /// As many slots as the pods of each pod set run processes.
 pub(super) fn slots(seen: &Seen<'_>) -> bool {
     let in_environment = seen
         .path()
         .contains(".env[OMPI_MCA_orte_set_default_slots]");
+    is_mpi(seen)
+        && slots_are_ours(seen)
+        && (in_environment || is_hostfile(seen) && same_hosts(seen))
+}
+
+/// Whether neither the TrainJob nor the runtime gives a number of processes.
+fn slots_are_ours(seen: &Seen<'_>) -> bool {
     let is_given = !seen.trainer()["numProcPerNode"].is_null()
         || seen.policy()["mpi"]["numProcPerNode"].as_u64() > Some(1);
-    is_mpi(seen) && !is_given && (in_environment || is_hostfile(seen) && same_hosts(seen))
+    !is_given
 }
 
 /// The launcher is one pod, and the nodes are as many as the runtime says.
