@@ -15,6 +15,7 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+use crate::common::parts::Parts;
 use crate::common::{
     self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, roles, runtimes,
 };
