@@ -36,8 +36,8 @@ pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
     controller(object).is_some_and(|owner| is_train_job(owner) && owner.uid == uid)
 }
 
-/// Whether the owner is a TrainJob, of whichever version: what else has a TrainJob's UID was written by another client, and the policy
-/// of deploy/ sees to references to TrainJobs alone.
+/// Whether the owner is a TrainJob, of any version. A reference to another kind with a TrainJob's UID is forged, and the policy in
+/// `deploy/` does not look at it.
 fn is_train_job(owner: &OwnerReference) -> bool {
     let group = owner.api_version.split_once('/').map(|(group, _)| group);
     owner.kind == names::TRAIN_JOB && group == Some(names::TRAINER_GROUP)
