@@ -20,16 +20,6 @@ impl Departed {
         }
     }
 
-    /// The JobSet of the TrainJob of that UID, if it had ended.
-    pub(super) fn ended(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
-        self.of(key, job_uid).filter(|last| last.end.is_some())
-    }
-
-    /// Whether the JobSet of the TrainJob of that UID was seen to go before it ended.
-    pub(super) fn was_deleted(&self, key: &Key, job_uid: &str) -> bool {
-        self.of(key, job_uid).is_some_and(|last| last.end.is_none())
-    }
-
     /// The TrainJob says its end, or is gone.
     pub(super) fn forget(&self, key: &Key) {
         self.all().remove(key);
@@ -53,7 +43,8 @@ impl Departed {
         self.all().len()
     }
 
-    fn of(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
+    /// The last JobSet of the TrainJob of that UID.
+    pub(super) fn of(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
         let last = self.all().get(key).cloned()?;
         (last.owner.as_deref() == Some(job_uid)).then_some(last)
     }
@@ -99,10 +90,11 @@ mod tests {
             // Another one went before.
             departed.note(&key, job_set(false), true);
             departed.note(&key, job_set(ended), seen);
-            assert_eq!(departed.was_deleted(&key, "job"), is_deleted);
-            assert_eq!(departed.ended(&key, "job").is_some(), ended);
-            assert!(!departed.was_deleted(&key, "another"));
-            assert!(departed.ended(&key, "another").is_none());
+            let last = departed.of(&key, "job");
+            let has_ended = last.map(|last| last.end.is_some());
+            assert_eq!(has_ended == Some(false), is_deleted);
+            assert_eq!(has_ended == Some(true), ended);
+            assert!(departed.of(&key, "another").is_none());
         }
     }
 
@@ -115,7 +107,11 @@ mod tests {
         if let Some(first) = &first {
             departed.replaced(&key, first);
         }
-        assert!(departed.was_deleted(&key, "job"));
+        assert!(
+            departed
+                .of(&key, "job")
+                .is_some_and(|last| last.end.is_none())
+        );
         if let Some(second) = departed.last(&key) {
             departed.replaced(&key, &second);
         }

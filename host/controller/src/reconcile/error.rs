@@ -186,6 +186,11 @@ pub enum ReconcileError {
         /// How long it was waited for.
         after: Duration,
     },
+    /// The reconcile itself went wrong.
+    #[error(
+        "the reconcile failed, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
+    )]
+    Internal(String),
     /// The threads that plugins run on end, as the process does.
     #[error("a plugin call was abandoned, as the process ends")]
     Abandoned,
@@ -198,6 +203,11 @@ impl ReconcileError {
             pinned: plan.in_words(),
             change: plan.change(now),
         }
+    }
+
+    /// The error of a step that needs a value which no step before it has read.
+    pub(crate) fn out_of_order(what: &str) -> Self {
+        Self::Internal(format!("{what} was needed before it was read"))
     }
 
     /// The error's kind, for metrics.
@@ -224,6 +234,7 @@ impl ReconcileError {
             Self::Api { .. } => "api",
             Self::TooSlow { .. } => "too_slow",
             Self::Panicked(_) => "panic",
+            Self::Internal(_) => "internal",
             Self::Abandoned => "abandoned",
         }
     }
@@ -253,11 +264,6 @@ impl ReconcileError {
     /// Whether the API server is away, or too busy, for all. An answer of 500 is also a webhook's of one kind or namespace.
     pub(crate) fn is_of_all(&self) -> bool {
         self.is_outage() && self.status() != Some(500)
-    }
-
-    /// Whether the API server, or who it asks, does not allow it.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self.status(), Some(400 | 403 | 422))
     }
 
     /// The HTTP status of the API server's answer, where it is an error of its own.

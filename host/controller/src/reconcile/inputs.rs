@@ -10,7 +10,6 @@ use trainyard_model::lookup::Lookups;
 use trainyard_model::names::hex;
 use trainyard_model::plan::Planned;
 
-use crate::annotations::INPUTS;
 use crate::plugins::Plugins;
 use crate::watch::TrainJobState;
 
@@ -38,7 +37,7 @@ impl Common {
 }
 
 /// The digest of what a TrainJob is rendered from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inputs(String);
 
 impl Inputs {
@@ -47,6 +46,11 @@ impl Inputs {
         hash.update(&common.0);
         hash.update(job.text());
         Self(hex(&hash.finalize()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(digest: &str) -> Self {
+        Self(digest.to_owned())
     }
 
     /// Whether a JobSet with this annotation was rendered from the same, and from nothing that plugins looked up.
@@ -62,12 +66,6 @@ impl Inputs {
         let lookups = Sha256::digest(json!(lookups).to_string());
         format!("{}/{}", self.0, hex(&lookups))
     }
-}
-
-/// The annotation of a JobSet, if it has one.
-pub(crate) fn annotation(job_set: &Value) -> Option<&str> {
-    let annotations = job_set.pointer("/metadata/annotations")?;
-    annotations.get(INPUTS)?.as_str()
 }
 
 #[cfg(test)]

@@ -1,30 +1,39 @@
-//! What may still change in a JobSet that has run, and what its API says to a change that may not. Pure.
+//! A suspended JobSet, what may still change in one that has run, and what its API says to a change that may not. Pure.
 
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
 use kube::core::response::{StatusCause, reason};
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
-use super::placement::Entries;
+use super::observed::{LiveJobSet, Version};
+use super::placement::{Entries, Index};
+use super::snapshot::is_started;
 use crate::annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED};
+use crate::wire;
 
-/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. One that somebody else let go does not
-/// say any more that it has never run.
+/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. It says from then on that it has run,
+/// and no more what it was rendered from: someone else may have unsuspended it.
 pub(crate) fn suspension(uid: &str) -> Value {
-    json!({"metadata": {"uid": uid, "annotations": {INPUTS: null}}, "spec": {"suspend": true}})
+    json!({
+        "metadata": {"uid": uid, "annotations": {INPUTS: null, STARTED: "true"}},
+        "spec": {"suspend": true},
+    })
 }
 
 /// The patch that places the pods of a suspended JobSet otherwise, and notes what its Jobs have to lose.
-pub(crate) fn relocation(uid: &str, version: &str, jobs: Option<Value>, taken: &Entries) -> Value {
+pub(crate) fn relocation(at: &Version, jobs: Option<Value>, removed: &Entries) -> Value {
     json!({
-        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {REMOVED_PLACEMENT: json!(taken).to_string()}},
+        "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: json!(removed).to_string()}},
         "spec": with_jobs(json!({}), jobs),
     })
 }
 
-/// The patch that lets a JobSet go on, with its replicated jobs where their placement changed.
-pub(crate) fn resumption(uid: &str, version: &str, jobs: Option<Value>) -> Value {
+/// The patch that unsuspends a JobSet, with its replicated jobs where their placement changed.
+pub(crate) fn resumption(at: &Version, jobs: Option<Value>) -> Value {
     json!({
-        "metadata": {"uid": uid, "resourceVersion": version, "annotations": {REMOVED_PLACEMENT: null}},
+        "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: null}},
         "spec": with_jobs(json!({"suspend": false}), jobs),
     })
 }
@@ -36,13 +45,13 @@ fn with_jobs(mut spec: Value, jobs: Option<Value>) -> Value {
     spec
 }
 
-/// Has a JobSet wait, and note what its Jobs have to lose before it is let go.
-pub(crate) fn hold(job_set: &mut Value, taken: &Entries) {
+/// Has a JobSet wait, and note what its Jobs have to lose before it is unsuspended.
+pub(crate) fn hold(job_set: &mut Value, removed: &Entries) {
     if let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("suspend".to_owned(), json!(true));
     }
     clear_marks(job_set);
-    annotate(job_set, REMOVED_PLACEMENT, json!(taken).to_string());
+    annotate(job_set, REMOVED_PLACEMENT, json!(removed).to_string());
 }
 
 /// Takes away the annotations that the controller alone writes, whoever set them: a runtime or a plugin.
@@ -55,7 +64,7 @@ pub(crate) fn clear_marks(job_set: &mut Value) {
     }
 }
 
-/// Has a JobSet say that it was let go.
+/// Has a JobSet say that it was unsuspended.
 pub(crate) fn mark_started(job_set: &mut Value) {
     annotate(job_set, STARTED, "true".to_owned());
 }
@@ -70,6 +79,77 @@ pub(crate) fn annotate(job_set: &mut Value, key: &str, text: String) {
     });
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.insert(key.to_owned(), text.into());
+    }
+}
+
+/// A suspended JobSet, as the API server has it.
+pub(crate) struct Suspended {
+    pub(crate) uid: String,
+    version: String,
+    /// Whether it says that it was unsuspended before.
+    started: bool,
+    /// Whether pods of it run or are about to end.
+    is_active: bool,
+    pub(crate) spec: Value,
+    /// What it was rendered from, if it says so.
+    inputs: Option<String>,
+    /// What its Jobs may still have of an earlier placement, as it notes it.
+    pub(crate) removed: Entries,
+    /// What of that it does not have: some admission webhook may have put it back. `None` if there is nothing.
+    pub(crate) missing: Option<Arc<Index>>,
+}
+
+impl Suspended {
+    /// That of the text, if it is of that UID; `None` if it runs, or is about to be deleted.
+    pub(crate) fn read(text: &str, uid: &str) -> Option<Self> {
+        let mut live: DynamicObject = wire::decode(text).ok()?;
+        if live.metadata.uid.as_deref() != Some(uid) {
+            return None;
+        }
+        let spec = live.data.get_mut("spec").map(Value::take)?;
+        let is_suspended = spec.get("suspend") == Some(&Value::Bool(true));
+        let counts = live.data.pointer("/status/replicatedJobsStatus");
+        let mut counts = counts.and_then(Value::as_array).into_iter().flatten();
+        let active = |count: &Value| count.get("active").and_then(Value::as_i64);
+        let annotations = live.metadata.annotations.as_ref();
+        let removed = annotations.and_then(|all| all.get(REMOVED_PLACEMENT));
+        let inputs = annotations.and_then(|all| all.get(INPUTS)).cloned();
+        // What can't be read says nothing: the Jobs keep what JobSet lets them keep.
+        let removed = removed.and_then(|text| Entries::parse(text).ok());
+        let removed = removed.unwrap_or_default();
+        let missing = removed.clone().missing_in(&spec);
+        (is_suspended && live.metadata.deletion_timestamp.is_none()).then_some(Self {
+            inputs,
+            removed,
+            missing: (!missing.is_empty()).then(|| Arc::new(missing.index())),
+            started: is_started(&live.metadata),
+            is_active: counts.any(|count| active(count) > Some(0)),
+            uid: live.metadata.uid?,
+            version: live.metadata.resource_version?,
+            spec,
+        })
+    }
+
+    /// What decisions need of it.
+    pub(crate) fn facts(&self) -> LiveJobSet {
+        LiveJobSet {
+            at: Version {
+                uid: Some(self.uid.as_str().into()),
+                version: Some(self.version.as_str().into()),
+            },
+            started: self.started,
+            active: self.is_active,
+            inputs: self.inputs.as_deref().map(Into::into),
+            removed: self.missing.is_some(),
+        }
+    }
+
+    /// What its Jobs may have that the wanted spec does not ask for. JobSet adds the placement of a replicated job to that of its
+    /// Jobs when it unsuspends them, and removes nothing.
+    pub(crate) fn removed_by(&self, wanted: &Value) -> Entries {
+        let removed = Entries::missing(&self.spec, wanted);
+        let removed = removed.and(self.removed.clone()).missing_in(wanted);
+        removed.cut()
     }
 }
 
@@ -147,15 +227,15 @@ mod tests {
     fn one_that_is_held_has_not_started() {
         let mut job_set = json!({"metadata": {"name": "a"}, "spec": {"suspend": false}});
         mark_started(&mut job_set);
-        let taken = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
-        hold(&mut job_set, &Entries::parse(&taken.to_string()).unwrap());
+        let removed = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
+        hold(&mut job_set, &Entries::parse(&removed.to_string()).unwrap());
         let annotations = job_set.pointer("/metadata/annotations").unwrap();
         assert_eq!(annotations.get(STARTED), None);
         let noted = annotations
             .get(REMOVED_PLACEMENT)
             .and_then(Value::as_str)
             .unwrap();
-        assert_eq!(serde_json::from_str::<Value>(noted).unwrap(), taken);
+        assert_eq!(serde_json::from_str::<Value>(noted).unwrap(), removed);
         assert_eq!(job_set.pointer("/spec/suspend"), Some(&json!(true)));
     }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
-use super::children;
 use super::error::ReconcileError;
+use super::observe::train_job;
 use super::snapshot::Snapshot;
 use crate::kubernetes::unless_gone;
 use crate::watch::{TrainJobObject, answer, objects};
@@ -65,7 +65,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
         name: name.to_owned(),
         why: unreadable.why.into(),
     })?;
-    let job = children::read(&state)?;
+    let job = train_job::read(&state)?;
     let object = state
         .object()
         .map_err(|problem| ReconcileError::TrainJob(vec![problem]))?;

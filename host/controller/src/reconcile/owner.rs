@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
+use serde_json::{Value, json};
 use trainyard_api::{TrainJob, names};
 use trainyard_model::text::clean_to;
 
@@ -19,6 +20,13 @@ pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
         uid: job.metadata.uid.clone().unwrap_or_default(),
         controller: Some(true),
         block_owner_deletion: Some(true),
+    }
+}
+
+/// Has an object say that the TrainJob owns it.
+pub(crate) fn set(object: &mut Value, job: &TrainJob) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("ownerReferences".to_owned(), json!([reference(job)]));
     }
 }
 

@@ -20,7 +20,8 @@ use trainyard_model::reserved;
 use trainyard_model::text::clean;
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
-use super::listed::{self, Listed};
+use super::object_ref::{self, ObjectRef};
+use super::observed::{SnapshotFacts, Version};
 use super::owner;
 use super::placement::{self, Entries};
 use crate::annotations::{RECREATE, STARTED};
@@ -88,7 +89,7 @@ pub struct Snapshot {
     pub lookups: Arc<Lookups>,
     config: Value,
     /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
-    pub objects: Vec<Listed>,
+    pub objects: Vec<ObjectRef>,
     /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone. `None` in
     /// a snapshot of a controller that did not note it, or if it is too much to be noted.
     pub(crate) placement: Option<Entries>,
@@ -96,24 +97,6 @@ pub struct Snapshot {
     pub started: bool,
     /// Whether the JobSet was deleted before it ended, and is to be made again.
     pub(crate) recreate: bool,
-    /// How it stands in the cluster; none before it is written.
-    pub(crate) written: Option<Written>,
-}
-
-/// Which ConfigMap a snapshot was read from.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    pub(crate) uid: Option<String>,
-    pub(crate) version: Option<String>,
-}
-
-impl Written {
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            uid: metadata.uid.clone(),
-            version: metadata.resource_version.clone(),
-        }
-    }
 }
 
 /// Whether a snapshot's ConfigMap, or a JobSet, is marked as started.
@@ -157,20 +140,19 @@ impl Snapshot {
             placement: None,
             started: false,
             recreate: false,
-            written: None,
         }
     }
 
-    /// The snapshot of a JobSet that may have run.
-    pub(crate) fn of_a_started_job(mut self) -> Self {
-        self.started = true;
-        self
-    }
-
-    /// The snapshot that is to take the place of another one.
-    pub(crate) fn in_place_of(mut self, written: Written) -> Self {
-        self.written = Some(written);
-        self
+    /// What decisions need of it, as it is in the cluster at that version.
+    pub(crate) fn facts_at(&self, at: Version) -> SnapshotFacts {
+        SnapshotFacts {
+            at,
+            was_started: self.started,
+            started: self.started,
+            recreate: self.recreate,
+            has_plan: self.plan.is_some(),
+            objects: self.objects.as_slice().into(),
+        }
     }
 
     /// The same runtime with what a rendering was made of. Says whether that is what it had. A started TrainJob may keep a
@@ -216,7 +198,7 @@ impl Snapshot {
 
     /// The same with the objects that were rendered. Says whether those are what it had.
     pub fn list(&mut self, objects: &[RenderedObject]) -> bool {
-        let objects: Vec<_> = objects.iter().map(Listed::of).collect();
+        let objects: Vec<_> = objects.iter().map(ObjectRef::of).collect();
         let same = self.objects == objects;
         self.objects = objects;
         same
@@ -259,7 +241,7 @@ impl Snapshot {
         ]);
         if let Some(plan) = &self.plan {
             data.insert(PLAN.to_owned(), json!(plan).to_string());
-            data.insert(OBJECTS.to_owned(), listed::write(&self.objects));
+            data.insert(OBJECTS.to_owned(), object_ref::write(&self.objects));
         }
         if let Some(placement) = &self.placement {
             data.insert(PLACEMENT.to_owned(), json!(placement).to_string());
@@ -283,12 +265,12 @@ impl Snapshot {
     ///
     /// # Errors
     /// The list can't be read, or names what no plugin emits for the TrainJob.
-    pub fn listed(map: &ConfigMap, job: &str, most: u64) -> Result<Vec<Listed>, SnapshotError> {
+    pub fn listed(map: &ConfigMap, job: &str, most: u64) -> Result<Vec<ObjectRef>, SnapshotError> {
         let text = map.data.as_ref().and_then(|data| data.get(OBJECTS));
         let Some(text) = text else {
             return Ok(Vec::new());
         };
-        listed::read(text, job, most).map_err(|problem| unreadable(job, OBJECTS, &problem))
+        object_ref::read(text, job, most).map_err(|problem| unreadable(job, OBJECTS, &problem))
     }
 
     /// Reads the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects.
@@ -350,7 +332,6 @@ impl Snapshot {
         snapshot.objects = Self::listed(map, &job.metadata.name, most_objects)?;
         snapshot.started = is_started(&map.metadata);
         snapshot.recreate = is_to_recreate(&map.metadata);
-        snapshot.written = Some(Written::of(&map.metadata));
         Ok(snapshot)
     }
 }
@@ -390,7 +371,7 @@ mod tests {
         }
     }
 
-    fn listed(map: &ConfigMap) -> Result<Vec<Listed>, SnapshotError> {
+    fn listed(map: &ConfigMap) -> Result<Vec<ObjectRef>, SnapshotError> {
         Snapshot::listed(map, "job", 16)
     }
 

@@ -33,3 +33,4 @@ pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState
 pub use store::{State, Store, Unreadable};
 pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};
 pub(crate) use subject::{Kind, Seen};
+pub(crate) use wishes::Wishes;

@@ -1,5 +1,6 @@
 //! What is kept of a TrainJob, a JobSet and a runtime.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -21,7 +22,7 @@ pub struct RuntimeKey {
 }
 
 /// The counts of a replicated job, as `status.jobsStatus` of a TrainJob and `status.replicatedJobsStatus` of a JobSet have them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JobCounts {
     /// The replicated job.
@@ -48,6 +49,23 @@ pub struct TrainJobStatus {
     /// The counts of each replicated job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs_status: Vec<JobCounts>,
+}
+
+// A condition has no floats, but does not say so.
+impl Eq for TrainJobStatus {}
+
+impl Hash for TrainJobStatus {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for condition in &self.conditions {
+            hash_condition(condition, state);
+        }
+        self.jobs_status.hash(state);
+    }
+}
+
+fn hash_condition(condition: &Condition, state: &mut impl Hasher) {
+    (&condition.type_, &condition.status, &condition.reason).hash(state);
+    (&condition.message, condition.last_transition_time.0).hash(state);
 }
 
 impl TrainJobStatus {
@@ -102,7 +120,6 @@ impl TrainJobState {
 
     /// A number that differs where the object differs in what it is rendered from.
     pub fn fingerprint(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         self.object.hash(&mut hasher);
         hasher.finish()
@@ -134,6 +151,18 @@ pub struct JobSetState {
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
     pub jobs: Box<[JobCounts]>,
+}
+
+impl Eq for JobSetState {}
+
+impl Hash for JobSetState {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.uid, self.version, &self.owner, self.deleting).hash(state);
+        (self.suspended, &self.inputs, self.recreated, &self.jobs).hash(state);
+        if let Some(end) = &self.end {
+            hash_condition(end, state);
+        }
+    }
 }
 
 impl State for JobSetState {
@@ -202,6 +231,12 @@ impl State for RuntimeState {
 
 #[cfg(test)]
 impl JobSetState {
+    /// The same at another version.
+    pub(crate) fn at(mut self, version: u64) -> Self {
+        self.version = version;
+        self
+    }
+
     /// One with this end and these counts.
     pub(crate) fn for_tests(end: Option<Box<Condition>>, jobs: Box<[JobCounts]>) -> Self {
         Self {

@@ -4,6 +4,7 @@
 //! here and nowhere else, into types that hold nothing but what plugins can emit for the TrainJob.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -14,9 +15,9 @@ use trainyard_render::RenderedObject;
 /// The most bytes of an entry of a list: a name, an `apiVersion` and a `kind` have at most 253 each.
 const ENTRY_BYTES: u64 = 1024;
 
-/// An object beside the JobSet, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+/// A reference to an object beside the JobSet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
     /// `apiVersion` and `kind`.
     pub kind: ObjectKind,
     /// `metadata.name`.
@@ -35,8 +36,14 @@ struct Stored {
     apply: ApplyMode,
 }
 
-impl Listed {
-    /// A rendered object by name.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind, self.name)
+    }
+}
+
+impl ObjectRef {
+    /// The reference to a rendered object.
     pub fn of(object: &RenderedObject) -> Self {
         Self {
             kind: object.kind.clone(),
@@ -62,8 +69,8 @@ impl Listed {
 }
 
 /// The list as it is stored.
-pub(super) fn write(objects: &[Listed]) -> String {
-    let stored = |it: &Listed| Stored {
+pub(super) fn write(objects: &[ObjectRef]) -> String {
+    let stored = |it: &ObjectRef| Stored {
         api_version: it.kind.api_version().to_owned(),
         kind: it.kind.kind().to_owned(),
         name: it.name.to_string(),
@@ -76,7 +83,7 @@ pub(super) fn write(objects: &[Listed]) -> String {
 ///
 /// # Errors
 /// It names what no plugin emits for that TrainJob, or can't be read.
-pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<Listed>, String> {
+pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<ObjectRef>, String> {
     if text.len() as u64 > most.saturating_add(1).saturating_mul(ENTRY_BYTES) {
         let bytes = text.len();
         return Err(format!(
@@ -93,11 +100,10 @@ pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<Listed>, Stri
     let mut listed = Vec::with_capacity(stored.len());
     let mut names = BTreeSet::new();
     for (at, stored) in stored.into_iter().enumerate() {
-        let entry = Listed::read(stored, job);
+        let entry = ObjectRef::read(stored, job);
         let entry = entry.map_err(|problem| format!("entry {at}: {problem}"))?;
         if !names.insert((entry.kind.clone(), entry.name.clone())) {
-            let Listed { kind, name, .. } = &entry;
-            return Err(format!("entry {at}: {kind} `{name}` is listed twice"));
+            return Err(format!("entry {at}: {entry} is listed twice"));
         }
         listed.push(entry);
     }
@@ -122,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_list_is_read_as_it_is_written() {
-        let listed = ApplyMode::ALL.map(|apply| Listed {
+        let listed = ApplyMode::ALL.map(|apply| ObjectRef {
             kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
             name: ObjectName::new("job", format!("job-{apply}")).unwrap(),
             apply,
@@ -182,7 +188,7 @@ mod tests {
     fn a_list_of_the_longest_names_is_read() {
         let names = (0..20).map(|at| format!("job-{}{at:02}", "a".repeat(247)));
         let listed: Vec<_> = names
-            .map(|name| Listed {
+            .map(|name| ObjectRef {
                 kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
                 name: ObjectName::new("job", name).unwrap(),
                 apply: ApplyMode::WhileSuspended,

@@ -1,16 +1,33 @@
-//! A TrainJob as the API server has it.
+//! The TrainJob, read with its old forms and checked.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use trainyard_api::{Located, Object, Source, TrainJob};
 use trainyard_schema::Admission;
 
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::Context;
 use crate::reconcile::error::ReconcileError;
+use crate::reconcile::inputs::Inputs;
+use crate::reconcile::observed::Fact;
 use crate::watch::TrainJobState;
 
 /// The way in that files take too: what an old form becomes has passed no API server's schema.
 static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
+
+/// Reads the TrainJob once there is room in memory for it.
+pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let state = cx.job()?;
+    let room = cx.reconciler.room.of(state.text().len(), cx.worker).await;
+    let text = state.clone();
+    let job = cx.on_thread(move |_, _| read(&text)).await??;
+    let large = bodies.large();
+    large.room = room;
+    large.job = Some(Arc::new(job));
+    large.inputs = Some(Inputs::of(&cx.reconciler.common, state));
+    Ok(Fact::Holds)
+}
 
 /// Reads a TrainJob with its old forms, as the API server has it.
 pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {

@@ -1,0 +1,124 @@
+//! The JobSet is applied, suspended, unsuspended and deleted.
+
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+use crate::annotations::{INPUTS, RECREATED};
+use crate::kubernetes::unless_gone;
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::{Context, MANAGER, merging};
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::job_set;
+use crate::reconcile::observed::{Effect, Version};
+use crate::reconcile::owner;
+use crate::watch::{JobSetObject, answer, objects};
+
+/// Applies the JobSet that was rendered; by force only over the version that was read.
+pub(super) async fn apply(
+    cx: &Context<'_>,
+    bodies: &Bodies,
+    over: Option<&Version>,
+    held: bool,
+    recreated: bool,
+) -> Result<Effect, ReconcileError> {
+    let mut job_set = wanted(bodies, held, recreated)?;
+    let params = PatchParams::apply(MANAGER);
+    let Some(over) = over else {
+        return patch(cx, &Patch::Apply(&job_set), &params).await;
+    };
+    if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".to_owned(), json!(over.uid));
+        metadata.insert("resourceVersion".to_owned(), json!(over.version));
+    }
+    patch(cx, &Patch::Apply(&job_set), &params.force()).await
+}
+
+/// The JobSet as it is applied. One that is unsuspended says so from then on; one that waits says what it was rendered from. With `held`
+/// it stays suspended for now, and notes what its Jobs have to lose.
+pub(in crate::reconcile) fn wanted(
+    bodies: &Bodies,
+    held: bool,
+    recreated: bool,
+) -> Result<Value, ReconcileError> {
+    let rendered = bodies.rendered()?;
+    let job = bodies.job()?;
+    let mut wanted = Value::clone(&rendered.job_set);
+    owner::set(&mut wanted, job);
+    job_set::clear_marks(&mut wanted);
+    if recreated {
+        job_set::annotate(&mut wanted, RECREATED, "true".to_owned());
+    }
+    if held {
+        job_set::hold(&mut wanted, &bodies.changes()?.removed);
+    } else if job.suspend {
+        let inputs = bodies.inputs()?.annotation(&rendered.snapshot.lookups);
+        job_set::annotate(&mut wanted, INPUTS, inputs);
+    } else {
+        job_set::mark_started(&mut wanted);
+    }
+    Ok(wanted)
+}
+
+/// Suspends the JobSet.
+pub(super) async fn suspend(cx: &Context<'_>, uid: &str) -> Result<Effect, ReconcileError> {
+    merge(cx, job_set::suspension(uid)).await
+}
+
+/// Places the pods of the suspended JobSet as wanted.
+pub(super) async fn relocate(
+    cx: &Context<'_>,
+    bodies: &Bodies,
+    at: &Version,
+) -> Result<Effect, ReconcileError> {
+    let changes = bodies.changes()?;
+    let patch = job_set::relocation(at, changes.jobs.clone(), &changes.removed);
+    merge(cx, patch).await
+}
+
+/// Unsuspends the JobSet.
+pub(super) async fn resume(
+    cx: &Context<'_>,
+    bodies: &Bodies,
+    at: &Version,
+) -> Result<Effect, ReconcileError> {
+    merge(cx, job_set::resumption(at, bodies.changes()?.jobs.clone())).await
+}
+
+/// Deletes the JobSet of that UID, and nothing else of its name.
+pub(super) async fn delete(cx: &Context<'_>, at: &Version) -> Result<Effect, ReconcileError> {
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: at.uid.as_deref().map(Into::into),
+            resource_version: at.version.as_deref().map(Into::into),
+        }),
+        ..DeleteParams::background()
+    };
+    let name = &cx.key.name;
+    let api: Api<JobSetObject> = cx.api();
+    let deleted = unless_gone(api.delete(name, &params).await);
+    let failed = |error| ReconcileError::api(format!("deleting JobSet `{name}`"), error);
+    deleted.map(|_| Effect::Done).map_err(failed)
+}
+
+async fn merge(cx: &Context<'_>, patch_of: Value) -> Result<Effect, ReconcileError> {
+    patch(cx, &Patch::Merge(&patch_of), &merging()).await
+}
+
+/// Patches the JobSet. The store is told what became of it.
+async fn patch(
+    cx: &Context<'_>,
+    patch: &Patch<&Value>,
+    params: &PatchParams,
+) -> Result<Effect, ReconcileError> {
+    let (name, store) = (&cx.key.name, &cx.reconciler.stores.job_sets);
+    let job_sets = objects::<JobSetObject>(&cx.key.namespace);
+    let request = job_sets.patch(name, params, patch);
+    let bytes = request.as_ref().map_or(0, |request| request.body().len());
+    let written = answer::<JobSetObject>(&cx.reconciler.client, request).await;
+    let written = written.map_err(|error| ReconcileError::writing_job_set(name, bytes, error))?;
+    if let Some((key, read)) = written {
+        store.put_read(key, read);
+    }
+    Ok(Effect::Done)
+}

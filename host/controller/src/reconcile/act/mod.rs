@@ -1,0 +1,48 @@
+//! How each thing is done that was decided.
+
+mod bookkeeping;
+pub(super) mod job_set;
+mod jobs;
+mod objects;
+mod snapshot;
+mod status;
+
+use super::bodies::Bodies;
+use super::context::Context;
+use super::error::ReconcileError;
+use super::observed::Effect;
+use super::step::Action;
+
+/// Does it.
+pub(super) async fn act(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    action: &Action,
+) -> Result<Effect, ReconcileError> {
+    match action {
+        Action::Begin => Ok(bookkeeping::begin(cx)),
+        Action::CreateSnapshot(_) => snapshot::create(cx, bodies).await,
+        Action::ReplaceSnapshot { at, .. } => snapshot::replace(cx, bodies, at).await,
+        Action::MarkSnapshot { mark, at } => snapshot::mark(cx, *mark, at).await,
+        Action::ApplyObject { object, force } => objects::apply(cx, bodies, object, *force).await,
+        Action::CreateObject(object) => objects::create(cx, bodies, object).await,
+        Action::ApplyJobSet {
+            over,
+            held,
+            recreated,
+        } => job_set::apply(cx, bodies, over.as_ref(), *held, *recreated).await,
+        Action::Suspend { uid } => job_set::suspend(cx, uid).await,
+        Action::Relocate(at) => job_set::relocate(cx, bodies, at).await,
+        Action::Resume(at) => job_set::resume(cx, bodies, at).await,
+        Action::DeleteJobSet(at) => job_set::delete(cx, at).await,
+        Action::DeleteJob { name, uid } => jobs::delete(cx, name, uid.as_deref()).await,
+        Action::NoteUnseenEnd => bookkeeping::note_unseen_end(cx),
+        Action::Remember(last) => Ok(bookkeeping::remember(cx, last)),
+        Action::Settle(settle) => {
+            bodies.release();
+            Ok(bookkeeping::settle(cx, *settle))
+        }
+        Action::WriteStatus(status) => status::write(cx, status).await,
+        Action::ForgetDeparted => Ok(bookkeeping::forget_departed(cx)),
+    }
+}

@@ -1,0 +1,86 @@
+//! Objects beside a JobSet are created and applied.
+
+use kube::api::{Patch, PatchParams};
+use kube::client::Body;
+use kube::core::Request;
+use serde_json::Value;
+use trainyard_render::RenderedObject;
+
+use crate::client;
+use crate::keys;
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::{Context, MANAGER, creating};
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{Effect, Version};
+use crate::reconcile::owner;
+
+/// Applies an object.
+pub(super) async fn apply(
+    cx: &Context<'_>,
+    bodies: &Bodies,
+    object: &ObjectRef,
+    force: bool,
+) -> Result<Effect, ReconcileError> {
+    let params = PatchParams::apply(MANAGER);
+    let params = if force { params.force() } else { params };
+    let value = owned(bodies, bodies.object(object)?)?;
+    let patch = Patch::Apply(&value);
+    let objects = cx.emitted(&object.kind);
+    let applied = objects
+        .patch_metadata(object.name.as_str(), &params, &patch)
+        .await;
+    let applied =
+        applied.map_err(|error| ReconcileError::api(format!("writing {object}"), error))?;
+    Ok(Effect::At(Version::of(&applied.metadata)))
+}
+
+/// Creates an object.
+pub(super) async fn create(
+    cx: &Context<'_>,
+    bodies: &Bodies,
+    object: &ObjectRef,
+) -> Result<Effect, ReconcileError> {
+    let failed = |error| ReconcileError::api(format!("creating {object}"), error);
+    let rendered = bodies.object(object)?;
+    let value = owned(bodies, rendered)?;
+    let objects = Request::new(cx.emitted(&object.kind).resource_url());
+    let created = if rendered.material.is_empty() {
+        let bytes = serde_json::to_vec(&value);
+        let bytes = bytes.map_err(|error| failed(kube::Error::SerdeError(error)))?;
+        cx.text(objects.create(&creating(), bytes)).await.map(drop)
+    } else {
+        create_with_keys(cx, &objects, rendered, value).await?
+    };
+    created.map(|()| Effect::Done).map_err(failed)
+}
+
+/// Creates a Secret with key material, which is made for it. Of the answer nothing is kept that may hold a key.
+async fn create_with_keys(
+    cx: &Context<'_>,
+    objects: &Request,
+    rendered: &RenderedObject,
+    value: Value,
+) -> Result<Result<(), kube::Error>, ReconcileError> {
+    let material = rendered.material.clone();
+    let filled = cx.on_thread(move |_, _| keys::fill(&value, &material));
+    let filled = filled.await?.map_err(|problem| ReconcileError::Keys {
+        name: rendered.name.to_string(),
+        problem,
+    })?;
+    Ok(match objects.create(&creating(), Vec::new()) {
+        Ok(request) => {
+            let request = request.map(|_| Body::from(filled.json));
+            let created = client::created(&cx.reconciler.client, request).await;
+            created.map_err(|error| client::without(error, |it| filled.texts.are_quoted_in(it)))
+        }
+        Err(error) => Err(kube::Error::BuildRequest(error)),
+    })
+}
+
+/// The object with its owner.
+fn owned(bodies: &Bodies, object: &RenderedObject) -> Result<Value, ReconcileError> {
+    let mut value = object.value.clone();
+    owner::set(&mut value, bodies.job()?);
+    Ok(value)
+}

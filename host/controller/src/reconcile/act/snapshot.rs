@@ -1,0 +1,83 @@
+//! The snapshot is created, replaced and marked.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::Patch;
+use serde_json::{Map, Value, json};
+
+use crate::annotations::{RECREATE, STARTED};
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::{Context, creating, merging};
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observed::{Effect, Version};
+use crate::reconcile::snapshot::Snapshot;
+use crate::reconcile::step::Mark;
+
+/// Creates the snapshot of what was rendered.
+pub(super) async fn create(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+) -> Result<Effect, ReconcileError> {
+    let map = config_map(cx, bodies).await?;
+    let what = || format!("creating ConfigMap `{}`", Snapshot::name(&cx.key.name));
+    let created = cx.config_maps().create(&creating(), &map).await;
+    let created = created.map_err(|error| ReconcileError::api(what(), error))?;
+    written(bodies, &created)
+}
+
+/// Puts the snapshot of what was rendered in the place of another one.
+pub(super) async fn replace(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    at: &Version,
+) -> Result<Effect, ReconcileError> {
+    let name = Snapshot::name(&cx.key.name);
+    let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
+    let mut map = config_map(cx, bodies).await?;
+    map.metadata.uid = at.uid.as_deref().map(Into::into);
+    map.metadata.resource_version = at.version.as_deref().map(Into::into);
+    let patch = Patch::Merge(&map);
+    let replaced = cx.config_maps().patch(&name, &merging(), &patch).await;
+    written(bodies, &replaced.map_err(failed)?)
+}
+
+/// Marks the snapshot. One that is marked as started can't change any more.
+pub(super) async fn mark(
+    cx: &Context<'_>,
+    mark: Mark,
+    at: &Version,
+) -> Result<Effect, ReconcileError> {
+    let name = Snapshot::name(&cx.key.name);
+    let mut annotations = Map::new();
+    if mark.started {
+        annotations.insert(STARTED.to_owned(), json!("true"));
+    }
+    if let Some(recreate) = mark.recreate {
+        let value = if recreate { json!("true") } else { Value::Null };
+        annotations.insert(RECREATE.to_owned(), value);
+    }
+    let mut patch = json!({
+        "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": annotations},
+    });
+    if let (true, Some(patch)) = (mark.started, patch.as_object_mut()) {
+        patch.insert("immutable".to_owned(), json!(true));
+    }
+    let patch = Patch::Merge(&patch);
+    let marked = cx.config_maps().patch(&name, &merging(), &patch).await;
+    let marked = marked
+        .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))?;
+    Ok(Effect::At(Version::of(&marked.metadata)))
+}
+
+fn written(bodies: &Bodies, map: &ConfigMap) -> Result<Effect, ReconcileError> {
+    let snapshot = &bodies.rendered()?.snapshot;
+    let at = Version::of(&map.metadata);
+    Ok(Effect::Snapshot(snapshot.facts_at(at)))
+}
+
+/// The ConfigMap of the snapshot of what was rendered.
+async fn config_map(cx: &Context<'_>, bodies: &Bodies) -> Result<ConfigMap, ReconcileError> {
+    let snapshot = bodies.rendered()?.snapshot.clone();
+    let (job, namespace) = (bodies.job()?.clone(), cx.key.namespace.clone());
+    cx.on_thread(move |_, _| snapshot.to_config_map(&job, &namespace))
+        .await
+}

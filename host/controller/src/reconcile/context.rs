@@ -1,0 +1,124 @@
+//! What observations and actions work with: the API server and the threads on which TrainJobs are read and rendered.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, GetParams, PatchParams, PostParams};
+use kube::core::{GroupVersionKind, NamespaceResourceScope, Request};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use trainyard_model::deadline::Deadline;
+use trainyard_model::object::ObjectKind;
+use trainyard_render::Renderer;
+
+use super::Reconciler;
+use super::error::ReconcileError;
+use crate::kubernetes::{kind_of, unless_gone};
+use crate::queue::Key;
+use crate::watch::{JobSetState, TrainJobState, decoded};
+use crate::workers::Worker;
+
+/// The field manager of everything that is written.
+pub(super) const MANAGER: &str = "trainer";
+
+/// One reconcile of one TrainJob.
+pub(super) struct Context<'a> {
+    pub(super) reconciler: &'a Reconciler,
+    pub(super) key: &'a Key,
+    pub(super) worker: &'a Worker,
+    /// When the reconcile began.
+    pub(super) now: Timestamp,
+    /// The TrainJob as the store had it then.
+    pub(super) job: Option<Arc<TrainJobState>>,
+    /// The last JobSet that is gone, if there was no other then.
+    pub(super) departed: Option<Arc<JobSetState>>,
+}
+
+impl Context<'_> {
+    /// The TrainJob as the store had it when the reconcile began.
+    pub(super) fn job(&self) -> Result<&Arc<TrainJobState>, ReconcileError> {
+        let job = self.job.as_ref();
+        job.ok_or_else(|| ReconcileError::out_of_order("the TrainJob"))
+    }
+
+    /// The objects of a kind in the TrainJob's namespace.
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
+    }
+
+    /// The ConfigMaps in the TrainJob's namespace.
+    pub(super) fn config_maps(&self) -> Api<ConfigMap> {
+        self.api()
+    }
+
+    /// The objects of a kind that plugins emit: a checked one, as it becomes a part of addresses.
+    pub(super) fn emitted(&self, kind: &ObjectKind) -> Api<DynamicObject> {
+        self.dynamic(&kind_of(kind.api_version(), kind.kind()))
+    }
+
+    /// The objects of a kind; its name in addresses is made as Kubernetes' own kinds make theirs.
+    pub(super) fn dynamic(&self, kind: &GroupVersionKind) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(kind);
+        let client = self.reconciler.client.clone();
+        Api::namespaced_with(client, &self.key.namespace, &resource)
+    }
+
+    /// The object of that name in the TrainJob's namespace; `None` if it does not exist.
+    pub(super) async fn read<K>(&self, name: &str) -> Result<Option<K>, ReconcileError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let what = || format!("reading {} `{name}`", K::kind(&()));
+        let failed = |error| ReconcileError::api(what(), error);
+        let objects = Request::new(K::url_path(&(), Some(&self.key.namespace)));
+        let request = objects.get(name, &GetParams::default());
+        let Some(text) = unless_gone(self.text(request).await).map_err(failed)? else {
+            return Ok(None);
+        };
+        let read = decoded(text, |text| serde_json::from_str(text)).await;
+        let read = read.map_err(|_| ReconcileError::Abandoned)?;
+        read.map(Some)
+            .map_err(|error| failed(kube::Error::SerdeError(error)))
+    }
+
+    /// The text of an answer.
+    pub(super) async fn text(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<String, kube::Error> {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        self.reconciler.client.request_text(request).await
+    }
+
+    /// Does something on a thread that may be blocked: reading, rendering and writing may take long.
+    pub(super) async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
+    ) -> Result<T, ReconcileError> {
+        let plugins = &self.reconciler.plugins;
+        Ok(plugins.run(self.worker, &self.key.namespace, work).await?)
+    }
+}
+
+/// How objects are patched.
+pub(super) fn merging() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// How objects are created.
+pub(super) fn creating() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}

@@ -1,0 +1,76 @@
+//! A TrainJob that has no JobSet gets one. If it had one that has run, and may have ended, it ends instead: it would run again.
+
+use super::objects::{self, Stage};
+use super::snapshot::{self, of_new};
+use super::{Because as _, Decided, Pending, Report, Reports};
+use crate::reconcile::failure::{Failure, Finding};
+use crate::reconcile::observed::{AppliedObject, JobFacts, LastReconcile, Observed, Owner};
+use crate::reconcile::step::{Action, Observe, Reason};
+use crate::watch::State as _;
+
+/// Creates the snapshot, the objects and the JobSet.
+pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
+    o.begin()?;
+    o.known(&o.asked.train_job, || Observe::TrainJob)?;
+    if job.had_job_set() {
+        // The JobSet of a TrainJob that was deleted, or has ended, would be created again.
+        o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
+    }
+    let Some(basis) = of_new(o, job)? else {
+        return end_unseen(o).because(Reason::EndUnknown);
+    };
+    let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
+    let objects = objects::write_all(o, &rendered.objects, Stage::Fresh)?;
+    apply(o)?;
+    snapshot::note_applied(o, job, rendered)?;
+    remember(o, job, Some(objects))?;
+    Ok(vec![Report::Rendering])
+}
+
+/// Applies the JobSet, not by force.
+fn apply(o: &Observed) -> Decided<()> {
+    if o.done.job_set_written {
+        return Ok(());
+    }
+    let failure = o.attempted(Action::ApplyJobSet {
+        over: None,
+        held: false,
+        recreated: snapshot::is_to_recreate(o),
+    })?;
+    if failure.is_contested() {
+        // Fields of another manager, or another controller's reference: someone else created one of this name.
+        let owner = o.tried(&o.asked.owner, || Observe::JobSetOwner);
+        if let Ok(Owner::Foreign(foreign)) = owner.because(Reason::ForeignJobSet)? {
+            return Err(Pending::Failed(foreign.clone()));
+        }
+    }
+    Err(Pending::Failed(failure))
+}
+
+/// Ends a TrainJob whose JobSet has run and is gone, although nobody saw how it ended.
+fn end_unseen(o: &Observed) -> Decided<Reports> {
+    if !o.done.end_noted {
+        o.known(&o.asked.absence, || Observe::Absence)?;
+        return o.act(Action::NoteUnseenEnd);
+    }
+    let unknown = Failure::Found(Finding::EndIsUnknown);
+    Ok(vec![Report::Failure(unknown)])
+}
+
+/// Keeps in mind that all is as the TrainJob wants it.
+pub(super) fn remember(
+    o: &Observed,
+    job: &JobFacts,
+    objects: Option<std::sync::Arc<[AppliedObject]>>,
+) -> Decided<()> {
+    if o.done.remembered {
+        return Ok(());
+    }
+    let job_set = o.current.job_set();
+    o.act(Action::Remember(LastReconcile {
+        uid: job.uid.clone(),
+        fingerprint: job.fingerprint,
+        job_set: job_set.map(|job_set| job_set.version()),
+        objects,
+    }))
+}

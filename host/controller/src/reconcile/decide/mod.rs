@@ -1,0 +1,220 @@
+//! What a reconcile does next, and why: a pure function of what is known.
+//!
+//! The order in which things are written, which is safe wherever a reconcile stops:
+//!
+//! 1. **The snapshot** ([`snapshot`]): what the JobSet is rendered from is pinned before anything is created from it. Before the JobSet
+//!    is suspended or created again, the snapshot says that it has run; from then on neither snapshot nor plan change.
+//! 2. **The objects beside the JobSet** ([`objects`]), each as its mode lets. One that another owner has is refused, never changed. A
+//!    Secret is created once and keeps its keys.
+//! 3. **The JobSet** ([`create`], [`update`]), applied over the version that was read, if it has never run. One that has run is frozen:
+//!    of it only `spec.suspend` changes ([`suspend`]), and the placement of its pods when it is unsuspended ([`resume`]). Beside one
+//!    that runs, missing objects are created again and live objects follow ([`running`]).
+//! 4. **The status** ([`finish`]), whatever kept the rest from being done; last, a JobSet that is overdue is deleted.
+//!
+//! The functions here read like the reconcile itself. Each `?` behind something that is not known, or not done, ends the function with
+//! the step that comes next; once that step was taken, the next call gets past it.
+
+mod create;
+mod finish;
+mod objects;
+mod placement;
+mod resume;
+mod running;
+mod snapshot;
+mod suspend;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::failure::{Failure, Finding};
+use super::observed::{JobFacts, Observed, Owner, StoredJob, StoredJobSet};
+use super::status;
+use super::step::{Action, Interests, Observe, Reason, Settle, Step};
+
+/// What happens next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// A step is taken, for a reason.
+    Next(Step, Reason),
+    /// The reconcile ends.
+    Done(End),
+}
+
+/// How a reconcile ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    /// After how long the TrainJob has to be looked at again, if time alone changes it.
+    pub(crate) again: Option<Duration>,
+    /// What the TrainJob's author should know.
+    pub(crate) reports: Vec<Report>,
+    /// What kept the TrainJob from where it should be.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Something that the author of a TrainJob should know, although the reconcile went on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The warnings of what was rendered.
+    Rendering,
+    /// A failure that the reconcile went on without.
+    Failure(Failure),
+    /// Live objects can't follow, since the plan is pinned: worth a line in the log.
+    NotFollowed(Failure),
+    /// The JobSet says both that it has run and what it was rendered from, as only one does that has never run.
+    BothMarks,
+}
+
+/// Why a function of this module did not get to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pending {
+    /// This step comes first.
+    Step(Step, Option<Reason>),
+    /// It can't.
+    Failed(Failure),
+}
+
+/// The result of a function of this module, or what comes first.
+type Decided<T> = Result<T, Pending>;
+
+/// What a way through the reconcile leaves to report.
+type Reports = Vec<Report>;
+
+/// Decides what happens next.
+pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
+    let job = match &o.job {
+        StoredJob::Found(job) => job,
+        StoredJob::Missing => {
+            let all = Settle {
+                interests: Interests::Forget,
+                forget_last: true,
+                forget_departed: true,
+            };
+            return finish::leave(o, all, None);
+        }
+        StoredJob::Unreadable(failure) => {
+            // What is known of an older version must not be acted on.
+            let last = Settle {
+                forget_last: true,
+                ..Settle::default()
+            };
+            return finish::leave(o, last, Some(failure));
+        }
+    };
+    if !job.wishes.managed_by_us {
+        let interests = Settle {
+            interests: Interests::Forget,
+            ..Settle::default()
+        };
+        return finish::leave(o, interests, None);
+    }
+    if let Some(failure) = &o.unreadable_job_set {
+        // It would look like one that is missing.
+        return Decision::Done(End {
+            failure: Some(failure.clone()),
+            ..End::default()
+        });
+    }
+    let status = finish::status(job, &o.initial, job.wishes.suspend, now);
+    let has_ended = status::end(&status).is_some() || job.wishes.not_supported.is_some();
+    let outcome = if has_ended {
+        Ok(Reports::new())
+    } else {
+        way(o, job)
+    };
+    match outcome {
+        Ok(reports) => finish::finish(o, job, has_ended, Ok(reports), now),
+        Err(Pending::Failed(failure)) => finish::finish(o, job, has_ended, Err(failure), now),
+        Err(Pending::Step(step, reason)) => Decision::Next(step, reason.unwrap_or(Reason::Ends)),
+    }
+}
+
+/// The way that a TrainJob takes which has not ended.
+fn way(o: &Observed, job: &JobFacts) -> Decided<Reports> {
+    let suspend = job.wishes.suspend;
+    match &o.initial.job_set {
+        StoredJobSet::Ours(found) if found.deleting => Ok(Reports::new()),
+        StoredJobSet::Ours(found) if !found.suspended && suspend => {
+            suspend::suspend(o, found).because(Reason::ToSuspend)
+        }
+        // A finalizer may keep the TrainJob for long, and its JobSet with it.
+        _ if job.deleting => Ok(Reports::new()),
+        StoredJobSet::Ours(found) if !found.suspended => {
+            running::keep(o, job, found).because(Reason::Running)
+        }
+        StoredJobSet::Ours(found) => update::update(o, job, found),
+        StoredJobSet::Missing | StoredJobSet::Unreadable => {
+            create::create(o, job).because(Reason::NoJobSet)
+        }
+        StoredJobSet::Foreign => {
+            let owner = o.known(&o.asked.owner, || Observe::JobSetOwner);
+            let owner = owner.because(Reason::ForeignJobSet)?;
+            Err(Pending::Failed(match owner {
+                Owner::Foreign(failure) => failure.clone(),
+                Owner::OursOrGone => Failure::Found(Finding::StaleJobSet),
+            }))
+        }
+    }
+}
+
+impl Observed {
+    /// The fact, or the observation that finds it out; if that failed, so does this.
+    fn known<'a, T>(&self, fact: &'a Option<T>, what: impl FnOnce() -> Observe) -> Decided<&'a T> {
+        self.tried(fact, what)?.map_err(Pending::Failed)
+    }
+
+    /// The fact or why it could not be found out, or the observation that tries to.
+    fn tried<'a, T>(
+        &self,
+        fact: &'a Option<T>,
+        what: impl FnOnce() -> Observe,
+    ) -> Decided<Result<&'a T, Failure>> {
+        match fact {
+            Some(fact) => Ok(Ok(fact)),
+            None => self.failed(Step::Observe(what())).map(Err),
+        }
+    }
+
+    /// Fails if the action failed, and is that action if it was not tried.
+    fn act<T>(&self, action: Action) -> Decided<T> {
+        Err(Pending::Failed(self.attempted(action)?))
+    }
+
+    /// Why the action failed, or that action if it was not tried.
+    fn attempted(&self, action: Action) -> Decided<Failure> {
+        self.failed(Step::Act(action))
+    }
+
+    fn failed(&self, step: Step) -> Decided<Failure> {
+        let mut failures = self.failures.iter();
+        match failures.find(|(of, _)| *of == step) {
+            Some((_, failure)) => Ok(failure.clone()),
+            None => Err(Pending::Step(step, None)),
+        }
+    }
+
+    /// Notes from now on what changes, before anything is asked for.
+    fn begin(&self) -> Decided<()> {
+        if self.done.begun {
+            return Ok(());
+        }
+        self.act(Action::Begin)
+    }
+}
+
+/// Says why a step comes next, unless that is known more exactly.
+trait Because {
+    fn because(self, reason: Reason) -> Self;
+}
+
+impl<T> Because for Decided<T> {
+    fn because(self, reason: Reason) -> Self {
+        self.map_err(|pending| match pending {
+            Pending::Step(step, None) => Pending::Step(step, Some(reason)),
+            pending => pending,
+        })
+    }
+}

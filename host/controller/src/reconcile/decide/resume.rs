@@ -1,0 +1,55 @@
+//! A suspended JobSet that has run is unsuspended, with its pods placed as they are wanted now. While it stays suspended, nothing of it
+//! changes. The objects beside it follow as their modes let.
+
+use super::create::remember;
+use super::objects::{self, Stage};
+use super::update::listed;
+use super::{Decided, Pending, Report, Reports, placement, snapshot};
+use crate::reconcile::observed::{AppliedObject, JobFacts, LiveJobSet, Observed};
+use crate::reconcile::step::{Basis, Wanted};
+
+/// Resumes the JobSet, if the TrainJob is not to be suspended.
+pub(super) fn resume(
+    o: &Observed,
+    job: &JobFacts,
+    live: &LiveJobSet,
+    basis: Option<Basis>,
+) -> Decided<Reports> {
+    let mut reports = Reports::new();
+    let Some(basis) = basis else {
+        // Nobody knows any more what of the placement is an earlier admission's.
+        if !job.wishes.suspend {
+            reports.extend(placement::unsuspend(o, live, Wanted::Live)?);
+        }
+        remember(o, job, Some(AppliedObject::unknown(&[])))?;
+        return Ok(reports);
+    };
+    let rendered = match snapshot::rendering(o, basis)? {
+        Ok(rendered) => Some(rendered),
+        // Its plugins are gone or not what they were: what they did to its pods is noted.
+        Err(failure) if failure.is_of_input() || failure.is_of_plugins() => {
+            reports.push(Report::Failure(failure));
+            None
+        }
+        Err(failure) => return Err(Pending::Failed(failure)),
+    };
+    let listed = listed(o, Some(basis));
+    let objects = match rendered {
+        None => AppliedObject::unknown(listed),
+        Some(rendered) => {
+            let objects = rendered.objects.iter();
+            let objects = objects.filter(|it| listed.contains(&it.object));
+            objects::write_all(o, objects, Stage::Suspended)?
+        }
+    };
+    if !job.wishes.suspend {
+        // Without a rendering, what plugins did can't be told from what an earlier admission asked for, but by the snapshot.
+        let wanted = match rendered {
+            Some(_) => Wanted::Rendered,
+            None => Wanted::Noted,
+        };
+        reports.extend(placement::unsuspend(o, live, wanted)?);
+    }
+    remember(o, job, Some(objects))?;
+    Ok(reports)
+}

@@ -1,0 +1,269 @@
+//! From which snapshot a TrainJob is rendered, and what the snapshot says of its JobSet.
+
+use super::{Because as _, Decided, Pending, Report, Reports};
+use crate::reconcile::failure::{Class, Failure};
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts};
+use crate::reconcile::step::{Action, Basis, Mark, Observe, Reason, Source, Step};
+
+/// From what a TrainJob is rendered that has no JobSet; its snapshot is in the cluster then. `None` if its JobSet has run, and may have
+/// ended: it would run again.
+pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
+    if job.has_run() {
+        match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
+            Some(snapshot) => return of_existing(o, job, snapshot),
+            None if may_have_ended(o, job, None) => return Ok(None),
+            None => {}
+        }
+    }
+    let basis = Source::Runtime.basis(job.has_run());
+    let failure = match rendered_now(o, basis)? {
+        Ok(rendered) if rendered.saved => return Ok(Some(basis)),
+        Ok(_) => {
+            let failure = o.attempted(Action::CreateSnapshot(basis))?;
+            if !failure.is_conflict() {
+                return Err(Pending::Failed(failure));
+            }
+            failure
+        }
+        // It came when its runtime was another one, or existed.
+        Err(failure) if failure.is_of_input() => failure,
+        Err(failure) => return Err(Pending::Failed(failure)),
+    };
+    match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
+        Some(snapshot) => of_existing(o, job, snapshot),
+        None => Err(Pending::Failed(failure)),
+    }
+}
+
+/// The rendering of a JobSet that is created, or created again, from the snapshot that exists. If the last one has run, the snapshot says
+/// so first: a controller that starts before there is another JobSet has not seen how the last one went.
+fn of_existing(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> Decided<Option<Basis>> {
+    if may_have_ended(o, job, Some(snapshot)) {
+        return Ok(None);
+    }
+    let recreate = o.initial.was_deleted() && !snapshot.recreate;
+    let has_run = job.has_run() || snapshot.started;
+    let is_marked = snapshot.started && !recreate;
+    if has_run && !is_marked && !o.done.job_set_written {
+        let mark = Mark {
+            started: true,
+            recreate: recreate.then_some(true),
+        };
+        let at = snapshot.at.clone();
+        let marked = o.act(Action::MarkSnapshot { mark, at });
+        return marked.because(Reason::JobSetDeleted);
+    }
+    let basis = Source::Snapshot.basis(snapshot.started);
+    let rendered = rendering(o, basis)?.map_err(Pending::Failed)?;
+    save(o, basis, rendered)?;
+    Ok(Some(basis))
+}
+
+/// Whether the JobSet that is gone has run, and may have ended. One that was suspended has not, nor has one that was seen to be deleted
+/// before.
+fn may_have_ended(o: &Observed, job: &JobFacts, snapshot: Option<&SnapshotFacts>) -> bool {
+    let has_run = job.has_run() || snapshot.is_some_and(|snapshot| snapshot.started);
+    let has_not_ended = job.is_suspended()
+        || o.initial.was_deleted()
+        || snapshot.is_some_and(|snapshot| snapshot.recreate);
+    has_run && !has_not_ended
+}
+
+/// From what a suspended JobSet is rendered.
+pub(super) struct Chosen {
+    /// `None` if the JobSet has to go on without its snapshot, and without a runtime too.
+    pub(super) basis: Option<Basis>,
+    /// Whether the JobSet may change as a whole.
+    pub(super) is_new: bool,
+    pub(super) reports: Reports,
+}
+
+/// From what a suspended JobSet is rendered. The runtime as it is now takes the place of a snapshot that is missing or can't be used.
+///
+/// Of a JobSet that has never run, nothing is frozen: it waits for whatever it can't be rendered without. Any other can go on without its
+/// snapshot, and without a runtime too. A snapshot that can't be used is left as it is then, with a warning.
+pub(super) fn of_suspended(o: &Observed, job: &JobFacts, never_run: bool) -> Decided<Chosen> {
+    let failure = match o.tried(&o.asked.snapshot, || Observe::Snapshot)? {
+        Ok(Some(snapshot)) => return of_found(o, job, snapshot, never_run),
+        Ok(None) if never_run => return fresh(o, Reports::new()),
+        Ok(None) => return again(o),
+        Err(failure) => failure,
+    };
+    let is_foreign = failure.is(Class::Foreign);
+    if !(failure.is(Class::Snapshot) || is_foreign && !never_run) {
+        return Err(Pending::Failed(failure));
+    }
+    if never_run {
+        let marks = o.known(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
+        let marks = marks.as_ref();
+        if marks.is_some_and(|marks| marks.foreign.is_none() && !marks.started) {
+            return fresh(o, vec![Report::Failure(failure)]);
+        }
+    }
+    let mut reports = vec![Report::Failure(failure)];
+    match o.tried(&o.asked.runtime, || Observe::Runtime)? {
+        Ok(()) => Ok(Chosen {
+            basis: Some(Source::Runtime.started()),
+            is_new: false,
+            reports,
+        }),
+        Err(failure) if failure.is_of_input() && !never_run => {
+            reports.push(Report::Failure(failure));
+            Ok(Chosen::nothing(reports))
+        }
+        Err(failure) => Err(Pending::Failed(failure)),
+    }
+}
+
+impl Chosen {
+    fn nothing(reports: Reports) -> Self {
+        Self {
+            basis: None,
+            is_new: false,
+            reports,
+        }
+    }
+}
+
+/// The snapshot that exists. If only the TrainJob's status says that its JobSet has run, the snapshot is marked: the counts of the next
+/// JobSet take the place of what the status says.
+fn of_found(
+    o: &Observed,
+    job: &JobFacts,
+    snapshot: &SnapshotFacts,
+    never_run: bool,
+) -> Decided<Chosen> {
+    if job.has_run() {
+        mark_started(o)?;
+    }
+    let current = current(o).unwrap_or(snapshot);
+    if current.recreate {
+        let at = current.at.clone();
+        let mark = Mark::RECREATED;
+        let marked = o.act(Action::MarkSnapshot { mark, at });
+        return marked.because(Reason::JobSetRecreated);
+    }
+    // Of a JobSet older than plans and digests are, nobody knows whether it has run.
+    let is_new = !snapshot.was_started && !job.has_run() && (snapshot.has_plan || never_run);
+    Ok(Chosen {
+        basis: Some(Source::Snapshot.basis(snapshot.was_started || job.has_run())),
+        is_new,
+        reports: Reports::new(),
+    })
+}
+
+/// The runtime as it is now, for a JobSet that has never run.
+fn fresh(o: &Observed, reports: Reports) -> Decided<Chosen> {
+    o.known(&o.asked.runtime, || Observe::Runtime)?;
+    Ok(Chosen {
+        basis: Some(Source::Runtime.basis(false)),
+        is_new: true,
+        reports,
+    })
+}
+
+/// The snapshot of a suspended JobSet that may have run, created again from the runtime as it is now.
+fn again(o: &Observed) -> Decided<Chosen> {
+    let basis = Source::Runtime.started();
+    match rendered_now(o, basis)? {
+        Ok(rendered) => {
+            if !rendered.saved {
+                let created = o.act(Action::CreateSnapshot(basis));
+                return created.because(Reason::SnapshotOutdated);
+            }
+            Ok(Chosen {
+                basis: Some(basis),
+                is_new: false,
+                reports: Reports::new(),
+            })
+        }
+        Err(failure) if failure.is_of_input() => {
+            Ok(Chosen::nothing(vec![Report::Failure(failure)]))
+        }
+        Err(failure) => Err(Pending::Failed(failure)),
+    }
+}
+
+/// The rendering from the runtime as it is now.
+fn rendered_now(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, Failure>> {
+    match o.tried(&o.asked.runtime, || Observe::Runtime)? {
+        Ok(()) => rendering(o, basis),
+        Err(failure) => Ok(Err(failure)),
+    }
+}
+
+/// What a rendering came to.
+pub(super) fn rendering(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, Failure>> {
+    match o.asked.rendering(basis) {
+        Some(Rendering::Rendered(rendered)) => Ok(Ok(rendered)),
+        Some(Rendering::Needs) => o.failed(Step::Observe(Observe::Lookups(basis))).map(Err),
+        Some(Rendering::LookedUp) | None => {
+            o.failed(Step::Observe(Observe::Rendering(basis))).map(Err)
+        }
+    }
+}
+
+/// Has the snapshot be the one that the rendering was made from.
+pub(super) fn save(o: &Observed, basis: Basis, rendered: &RenderedFacts) -> Decided<()> {
+    if rendered.saved {
+        return Ok(());
+    }
+    let at = current(o).map(|snapshot| &snapshot.at);
+    let marks = o.asked.snapshot_marks.as_ref().and_then(Option::as_ref);
+    let at = at.or_else(|| marks.map(|marks| &marks.at)).cloned();
+    let action = match at {
+        Some(at) => Action::ReplaceSnapshot { basis, at },
+        None => Action::CreateSnapshot(basis),
+    };
+    o.act(action).because(Reason::SnapshotOutdated)
+}
+
+/// The snapshot as it is in the cluster now.
+fn current(o: &Observed) -> Option<&SnapshotFacts> {
+    let found = o.asked.snapshot.as_ref().and_then(Option::as_ref);
+    o.done.saved.as_ref().or(found)
+}
+
+/// Has the snapshot say that the JobSet has run.
+pub(super) fn mark_started(o: &Observed) -> Decided<()> {
+    // One that can't be used is marked all the same.
+    let marks = o.asked.snapshot_marks.as_ref().and_then(Option::as_ref);
+    let marks = marks.filter(|marks| marks.foreign.is_none());
+    let current = current(o).map(|it| (it.started, &it.at));
+    match current.or(marks.map(|it| (it.started, &it.at))) {
+        Some((false, at)) => o.act(Action::MarkSnapshot {
+            mark: Mark::STARTED,
+            at: at.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the snapshot says that there is no JobSet in the place of one that was deleted.
+pub(super) fn is_to_recreate(o: &Observed) -> bool {
+    current(o).is_some_and(|snapshot| snapshot.recreate)
+}
+
+/// The objects that the snapshot lists.
+pub(super) fn listed(o: &Observed) -> &[ObjectRef] {
+    current(o).map_or(&[], |snapshot| &snapshot.objects)
+}
+
+/// Notes what a controller that starts can't see any more: that a JobSet has run which goes by itself when it has ended, and that there is
+/// another in the place of one that was deleted.
+pub(super) fn note_applied(o: &Observed, job: &JobFacts, rendered: &RenderedFacts) -> Decided<()> {
+    let Some(snapshot) = current(o) else {
+        return Ok(());
+    };
+    // One that was deleted since is created again, also by a controller that starts before that.
+    if snapshot.recreate && o.current.has_any_job_set() {
+        let (mark, at) = (Mark::RECREATED, snapshot.at.clone());
+        let marked = o.act(Action::MarkSnapshot { mark, at });
+        return marked.because(Reason::JobSetRecreated);
+    }
+    if rendered.expires && !job.wishes.suspend {
+        mark_started(o)?;
+    }
+    Ok(())
+}

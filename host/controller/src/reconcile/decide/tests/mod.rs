@@ -1,0 +1,93 @@
+//! Decisions, without a cluster: a table of all cases, and a simulated cluster in which reconciles run.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod each_case_has_one_decision;
+mod objects_change_as_their_modes_let;
+mod reconciles_end_where_they_should;
+mod world;
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
+
+use crate::reconcile::failure::{Class, ErrorId, Failure};
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{
+    Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet,
+};
+use crate::watch::{JobCounts, JobSetState, TrainJobStatus, Wishes};
+
+/// When all reconciles take place.
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000).unwrap()
+}
+
+/// A TrainJob that is to run and has no status yet.
+fn job() -> JobFacts {
+    JobFacts {
+        uid: "job".into(),
+        created: Timestamp::UNIX_EPOCH,
+        deleting: false,
+        wishes: Wishes {
+            suspend: false,
+            deadline: None,
+            managed_by_us: true,
+            not_supported: None,
+        },
+        status: TrainJobStatus::default(),
+        fingerprint: 1,
+    }
+}
+
+/// The counts of a replicated job with so many active Jobs.
+fn counts(active: i64) -> Box<[JobCounts]> {
+    let counts = JobCounts {
+        name: "node".to_owned(),
+        active,
+        ..JobCounts::default()
+    };
+    [counts].into()
+}
+
+/// The TrainJob's JobSet.
+fn job_set(suspended: bool) -> JobSetState {
+    let mut job_set = JobSetState::for_tests(None, Box::default());
+    job_set.owner = Some("job".into());
+    job_set.suspended = suspended;
+    job_set
+}
+
+/// What is known of a TrainJob when a reconcile begins.
+fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
+    let found = found.map(|found| StoredJobSet::Ours(Arc::new(found)));
+    let cached = Cached {
+        job_set: found.unwrap_or(StoredJobSet::Missing),
+        departed: None,
+    };
+    Observed {
+        job: StoredJob::Found(Arc::new(job)),
+        unreadable_job_set: None,
+        initial: cached.clone(),
+        current: cached,
+        last: None,
+        outdated: false,
+        asked: Asked::default(),
+        done: Done::default(),
+        failures: Vec::new(),
+    }
+}
+
+/// An object beside the JobSet.
+fn object(name: &str, apply: ApplyMode) -> ObjectRef {
+    ObjectRef {
+        kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
+        name: ObjectName::new("a", format!("a-{name}")).unwrap(),
+        apply,
+    }
+}
+
+fn failure(class: Class) -> Failure {
+    let error = ErrorId(0);
+    Failure::Met { error, class }
+}

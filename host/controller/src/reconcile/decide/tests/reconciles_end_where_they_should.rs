@@ -1,0 +1,238 @@
+//! Whatever happens to a TrainJob in a simulated cluster, its reconciles ask for nothing twice, come to an end, never do what must not be
+//! done ([`World`] checks that), and bring the TrainJob to where it should be once nothing happens any more.
+
+use proptest::prelude::*;
+use trainyard_model::object::ApplyMode;
+
+use super::world::{Ended, SimObject, World, is_write};
+use super::{job, object};
+use crate::reconcile::failure::Class;
+use crate::reconcile::observed::OldJob;
+use crate::reconcile::status;
+
+/// What happens to a TrainJob between reconciles.
+#[derive(Clone, Debug)]
+enum Event {
+    /// The user suspends or unsuspends it.
+    Suspend(bool),
+    /// The user changes something that it is rendered from.
+    Edit,
+    /// The user, or an admission, changes where its pods are placed.
+    Place(u8),
+    /// Its pods run, as JobSet says; they had that placement before.
+    PodsRun,
+    /// JobSet says that it has ended.
+    Completes,
+    /// Someone deletes the JobSet.
+    JobSetIsDeleted,
+    /// Someone unsuspends the JobSet.
+    JobSetIsUnsuspended,
+    /// Someone deletes the snapshot, breaks it, or takes it over.
+    SnapshotIsDeleted,
+    SnapshotBreaks,
+    SnapshotIsTaken,
+    /// An object is deleted, or another owner has it.
+    ObjectIsDeleted(usize),
+    ObjectIsTaken(usize),
+    /// The controller starts anew.
+    Restart,
+    /// Something that was looked up changed.
+    Outdated,
+    /// The store is behind.
+    Stale,
+    /// JobSet does not let the next change pass.
+    Immutable,
+    /// A step of the next reconcile fails.
+    Fault(usize, Class),
+    /// Rendering fails from now on, or no more.
+    Rendering(Option<Class>),
+    /// The runtime comes or goes.
+    Runtime(bool),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let class = prop_oneof![
+        Just(Class::Conflict),
+        Just(Class::Refused),
+        Just(Class::Invalid),
+        Just(Class::Other),
+    ];
+    let rendering = prop_oneof![
+        Just(None),
+        Just(Some(Class::Input)),
+        Just(Some(Class::Plugins)),
+        Just(Some(Class::PlanIsPinned)),
+        Just(Some(Class::Other)),
+    ];
+    prop_oneof![
+        4 => any::<bool>().prop_map(Event::Suspend),
+        2 => Just(Event::Edit),
+        2 => (0..3_u8).prop_map(Event::Place),
+        3 => Just(Event::PodsRun),
+        1 => Just(Event::Completes),
+        1 => Just(Event::JobSetIsDeleted),
+        1 => Just(Event::JobSetIsUnsuspended),
+        1 => Just(Event::SnapshotIsDeleted),
+        1 => Just(Event::SnapshotBreaks),
+        1 => Just(Event::SnapshotIsTaken),
+        1 => (0..4_usize).prop_map(Event::ObjectIsDeleted),
+        1 => (0..4_usize).prop_map(Event::ObjectIsTaken),
+        1 => Just(Event::Restart),
+        1 => Just(Event::Outdated),
+        1 => Just(Event::Stale),
+        1 => Just(Event::Immutable),
+        3 => (0..16_usize, class).prop_map(|(at, class)| Event::Fault(at, class)),
+        1 => rendering.prop_map(Event::Rendering),
+        1 => any::<bool>().prop_map(Event::Runtime),
+    ]
+}
+
+fn modes() -> impl Strategy<Value = Vec<ApplyMode>> {
+    proptest::sample::subsequence(ApplyMode::ALL.to_vec(), 0..=4)
+}
+
+fn world(modes: &[ApplyMode], needs: usize, suspend: bool) -> World {
+    let mut job = job();
+    job.wishes.suspend = suspend;
+    let mut world = World::new(job);
+    world.needs = needs;
+    let objects = modes.iter().map(|mode| object(mode.name(), *mode));
+    world.rendered = objects.collect();
+    world
+}
+
+fn happens(world: &mut World, event: &Event) {
+    let next = world.next_version();
+    match event {
+        Event::Suspend(suspend) => world.job.wishes.suspend = *suspend,
+        Event::Edit => world.job.fingerprint += 1,
+        Event::Place(placement) => {
+            world.placement = *placement;
+            world.job.fingerprint += 1;
+        }
+        Event::PodsRun => {
+            if let Some(found) = world.job_set.as_mut().filter(|it| it.ours && !it.suspended) {
+                (found.active, found.has_run, found.version) = (true, true, next);
+                let name = "node-0".into();
+                let uid = Some("uid".into());
+                world.jobs = vec![OldJob {
+                    name,
+                    uid,
+                    deleting: false,
+                }];
+            }
+        }
+        Event::Completes => {
+            if let Some(found) = world.job_set.as_mut().filter(|it| it.active) {
+                (found.active, found.completed, found.version) = (false, true, next);
+            }
+        }
+        Event::JobSetIsDeleted => world.delete_job_set(true),
+        Event::JobSetIsUnsuspended => {
+            if let Some(found) = world.job_set.as_mut().filter(|it| it.ours) {
+                (found.suspended, found.has_run, found.version) = (false, true, next);
+            }
+        }
+        Event::SnapshotIsDeleted => world.snapshot = None,
+        Event::SnapshotBreaks | Event::SnapshotIsTaken => {
+            if let Some(snapshot) = &mut world.snapshot {
+                snapshot.version = next;
+                snapshot.broken |= matches!(event, Event::SnapshotBreaks);
+                snapshot.ours &= matches!(event, Event::SnapshotBreaks);
+            }
+        }
+        Event::ObjectIsDeleted(at) | Event::ObjectIsTaken(at) => {
+            let Some(object) = world.rendered.get(*at).cloned() else {
+                return;
+            };
+            world.objects.remove(&object);
+            if matches!(event, Event::ObjectIsTaken(_)) {
+                let (ours, version) = (false, next);
+                world.objects.insert(object, SimObject { ours, version });
+            }
+        }
+        Event::Restart => {
+            (world.last, world.departed) = (None, None);
+            // Nothing says any more that it ended.
+            world.has_ended &= status::has_run(&world.job.status);
+        }
+        Event::Outdated => world.outdated = true,
+        Event::Stale => world.stale = true,
+        Event::Immutable => world.mutable = false,
+        Event::Fault(at, class) => drop(world.faults.insert(*at, *class)),
+        Event::Rendering(class) => world.rendering = *class,
+        Event::Runtime(exists) => world.runtime = *exists,
+    }
+}
+
+/// Reconciles until nothing is written any more and nothing fails that passes.
+fn quiet(world: &mut World) -> Ended {
+    for _ in 0..12 {
+        // Jobs that were deleted are created again, with the placement of their template; pods end once they are suspended.
+        if let Some(found) = world.job_set.as_mut().filter(|it| it.suspended) {
+            found.active = false;
+        }
+        let ended = world.reconcile();
+        if ended.writes.is_empty() {
+            return ended;
+        }
+        assert!(ended.writes.iter().all(is_write));
+    }
+    panic!("there is no end of writes: {world:#?}");
+}
+
+/// Takes back what keeps a TrainJob from where it should be.
+fn mend(world: &mut World) {
+    world.faults.clear();
+    (world.rendering, world.runtime, world.stale) = (None, true, false);
+    world.objects.retain(|_, it| it.ours);
+    if world
+        .snapshot
+        .as_ref()
+        .is_some_and(|it| !it.ours || it.broken)
+    {
+        world.snapshot = None;
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_train_job_gets_to_where_it_should_be(
+        modes in modes(),
+        needs in 0..3_usize,
+        suspend in any::<bool>(),
+        events in prop::collection::vec((event(), any::<bool>()), 0..24),
+    ) {
+        let mut world = world(&modes, needs, suspend);
+        for (event, reconciled) in events {
+            happens(&mut world, &event);
+            if reconciled {
+                world.reconcile();
+            }
+        }
+        mend(&mut world);
+        let ended = quiet(&mut world);
+        if status::end(&world.job.status).is_some() {
+            return Ok(());
+        }
+        if let Some(failure) = ended.end.failure {
+            // What was made of a running TrainJob can't be made again without its snapshot.
+            let snapshot = world.snapshot.is_none();
+            prop_assert!(snapshot, "{failure:?} in {world:#?}");
+            return Ok(());
+        }
+        let found = world.job_set.as_ref();
+        let has = found.map(|found| found.suspended);
+        prop_assert_eq!(has, Some(world.job.wishes.suspend), "{:#?}", world);
+    }
+}
+
+#[test]
+fn a_train_job_that_comes_gets_its_objects_in_a_safe_order_and_then_nothing() {
+    let mut world = world(&ApplyMode::ALL, 2, false);
+    let ended = quiet(&mut world);
+    assert_eq!(ended.end.failure, None);
+    let found = world.job_set.as_ref().unwrap();
+    assert!(found.has_run && found.started);
+    assert_eq!(world.objects.len(), 4);
+}

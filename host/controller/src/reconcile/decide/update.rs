@@ -1,0 +1,156 @@
+//! A suspended JobSet: one that has never run becomes what the TrainJob wants, any other is resumed.
+
+use std::sync::Arc;
+
+use super::create::remember;
+use super::objects::{self, Stage};
+use super::snapshot::{self, Chosen, of_suspended};
+use super::{Because as _, Decided, Pending, Report, Reports, placement, resume};
+use crate::reconcile::failure::Class;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{AppliedObject, JobFacts, LiveJobSet, Observed};
+use crate::reconcile::step::{Action, Basis, Observe, Reason, Wanted};
+use crate::watch::JobSetState;
+
+/// Brings a suspended JobSet to where it should be.
+pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
+    // Of a JobSet that has never run it is known what it was rendered from.
+    let never_run = !job.has_run() && found.inputs.is_some();
+    let reason = if never_run {
+        Reason::NeverRun
+    } else {
+        Reason::HasRun
+    };
+    // One that should run is unsuspended, whoever suspended it.
+    if job.wishes.suspend && !o.done.begun && is_as_wanted(o, job, found).because(reason)? {
+        return Ok(Reports::new());
+    }
+    change(o, job, found, never_run).because(reason)
+}
+
+/// Whether a suspended JobSet is as its TrainJob wants it: so the last reconcile left it, or it says so itself.
+fn is_as_wanted(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bool> {
+    if o.outdated {
+        return Ok(false);
+    }
+    if let Some(last) = &o.last {
+        return Ok(last.fingerprint == job.fingerprint);
+    }
+    let Some(noted) = found.inputs.as_deref().filter(|_| !found.recreated) else {
+        // The snapshot of one that was created again may not say so yet.
+        return Ok(false);
+    };
+    let inputs = o.known(&o.asked.inputs, || Observe::Inputs)?;
+    if !inputs.are_all_of(Some(noted)) {
+        return Ok(false);
+    }
+    remember(o, job, None)?;
+    Ok(true)
+}
+
+fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) -> Decided<Reports> {
+    o.begin()?;
+    o.known(&o.asked.train_job, || Observe::TrainJob)?;
+    let Chosen {
+        basis,
+        is_new,
+        mut reports,
+    } = of_suspended(o, job, never_run)?;
+    if let Some(basis) = basis.filter(|_| is_new) {
+        let live = live(o, found)?;
+        if !live.started {
+            reports.splice(0..0, renew(o, job, basis, live)?);
+            return Ok(reports);
+        }
+        // Someone else suspended it, and nobody noted that it ran.
+        if live.inputs.is_some() {
+            reports.push(Report::BothMarks);
+        }
+        snapshot::mark_started(o)?;
+        let basis = Some(basis.source.started());
+        reports.splice(0..0, resume::resume(o, job, live, basis)?);
+        return Ok(reports);
+    }
+    let follows = |object: &ObjectRef| Stage::Suspended.lets_change(object.apply);
+    let listed = listed(o, basis);
+    if job.wishes.suspend && !listed.iter().any(follows) {
+        remember(o, job, Some(AppliedObject::unknown(listed)))?;
+        return Ok(reports);
+    }
+    let live = live(o, found)?;
+    reports.splice(0..0, resume::resume(o, job, live, basis)?);
+    Ok(reports)
+}
+
+/// The objects that the snapshot lists which the JobSet goes on with.
+pub(super) fn listed(o: &Observed, basis: Option<Basis>) -> &[ObjectRef] {
+    basis.map_or(&[], |_| snapshot::listed(o))
+}
+
+/// The JobSet as the API server has it, if it is still suspended: the store may be behind, and what a JobSet runs with stays as it is.
+fn live<'o>(o: &'o Observed, found: &JobSetState) -> Decided<&'o LiveJobSet> {
+    let uid = || found.uid.clone();
+    o.known(&o.asked.live, || Observe::LiveJobSet { uid: uid() })
+}
+
+/// Brings a JobSet that has never run to where it should be.
+fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decided<Reports> {
+    let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
+    snapshot::save(o, basis, rendered)?;
+    let mut reports = vec![Report::Rendering];
+    if job.wishes.suspend && live.inputs.as_deref() == Some(&*rendered.inputs) {
+        let objects = rendered.objects.iter().map(|it| it.object.clone());
+        let objects: Vec<_> = objects.collect();
+        remember(o, job, Some(AppliedObject::unknown(&objects)))?;
+        return Ok(reports);
+    }
+    let objects = objects::write_all(o, &rendered.objects, Stage::Fresh)?;
+    if !o.done.relocated {
+        let wanted = || Observe::Placement(Wanted::Applied);
+        if o.known(&o.asked.placement, wanted)?.loses && !replace(o, live, true)? {
+            return deleted(o, job, objects, reports);
+        }
+    } else {
+        reports.extend(placement::without_old_jobs(o, live)?);
+    }
+    if !replace(o, live, false)? {
+        return deleted(o, job, objects, reports);
+    }
+    snapshot::note_applied(o, job, rendered)?;
+    remember(o, job, Some(objects))?;
+    Ok(reports)
+}
+
+/// The JobSet gave way to another, whose absence wakes the TrainJob again.
+fn deleted(
+    o: &Observed,
+    job: &JobFacts,
+    objects: Arc<[AppliedObject]>,
+    reports: Reports,
+) -> Decided<Reports> {
+    remember(o, job, Some(objects))?;
+    Ok(reports)
+}
+
+/// Applies a JobSet over the suspended one. If that is refused because fields can't change, the one that exists is deleted, provided that
+/// another could be created. Says whether it still exists.
+fn replace(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
+    if o.done.job_set_deleted {
+        return Ok(false);
+    }
+    if o.done.job_set_written {
+        return Ok(true);
+    }
+    let failure = o.attempted(Action::ApplyJobSet {
+        over: Some(live.at.clone()),
+        held,
+        recreated: snapshot::is_to_recreate(o),
+    })?;
+    if !failure.is(Class::Immutable) || live.active {
+        return Err(Pending::Failed(failure));
+    }
+    let creatable = o.known(&o.asked.creatable, || Observe::Creatable { held });
+    creatable.because(Reason::Immutable)?;
+    o.act(Action::DeleteJobSet(live.at.clone()))
+        .because(Reason::Immutable)
+}

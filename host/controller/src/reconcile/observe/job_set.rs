@@ -1,0 +1,92 @@
+//! The JobSet of a TrainJob's name, as the API server has it.
+
+use std::sync::Arc;
+
+use kube::Resource as _;
+use kube::api::{GetParams, PostParams};
+use kube::core::response::{Status, reason};
+use trainyard_api::names;
+
+use crate::kubernetes::unless_gone;
+use crate::reconcile::act::job_set::wanted;
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::{Context, creating};
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::job_set::Suspended;
+use crate::reconcile::observed::{Fact, Owner};
+use crate::reconcile::owner as owners;
+use crate::watch::{JobSetObject, objects};
+
+/// Asks who owns the JobSet.
+pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let name = &cx.key.name;
+    let found: Option<JobSetObject> = cx.read(name).await?;
+    let uid = &cx.job()?.uid;
+    Ok(Fact::Owner(match found {
+        Some(found) if !owners::is_of(uid, found.meta()) => {
+            let foreign = owners::foreign(name, names::JOB_SET, name, found.meta());
+            Owner::Foreign(bodies.failure(foreign))
+        }
+        _ => Owner::OursOrGone,
+    }))
+}
+
+/// Asks for the JobSet of that UID.
+///
+/// # Errors
+/// It is gone or not suspended any more: the store is behind.
+pub(super) async fn live(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    uid: &str,
+) -> Result<Fact, ReconcileError> {
+    let what = || format!("JobSet `{}`", cx.key.name);
+    let job_sets = objects::<JobSetObject>(&cx.key.namespace);
+    let request = job_sets.get(&cx.key.name, &GetParams::default());
+    let text = unless_gone(cx.text(request).await);
+    let text = text.map_err(|error| ReconcileError::api(format!("reading {}", what()), error))?;
+    let uid: Box<str> = uid.into();
+    let live = cx.on_thread(move |_, _| Suspended::read(&text?, &uid));
+    let live = live.await?;
+    let live = live.ok_or_else(|| ReconcileError::Conflict { what: what() })?;
+    let facts = live.facts();
+    bodies.large().live = Some(Arc::new(live));
+    Ok(Fact::JobSet(facts))
+}
+
+/// Asks, without writing anything, whether a JobSet could be created in the place of the one that exists.
+///
+/// # Errors
+/// It could not.
+pub(super) async fn creatable(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    held: bool,
+) -> Result<Fact, ReconcileError> {
+    let failed = |error| {
+        let name = &cx.key.name;
+        let what = format!("creating JobSet `{name}` anew, as it can't change");
+        ReconcileError::api(what, error)
+    };
+    let job_set = wanted(bodies, held, false)?;
+    let object = serde_json::to_vec(&job_set);
+    let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
+    let params = PostParams {
+        dry_run: true,
+        ..creating()
+    };
+    let job_sets = objects::<JobSetObject>(&cx.key.namespace);
+    match cx.text(job_sets.create(&params, object)).await {
+        Ok(_) => Ok(Fact::Holds),
+        // That is looked at last, when all who may refuse it have agreed.
+        Err(kube::Error::Api(status)) if status.reason == reason::ALREADY_EXISTS => Ok(Fact::Holds),
+        // It takes the room of the one that goes.
+        Err(kube::Error::Api(status)) if is_over_quota(&status) => Ok(Fact::Holds),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether a ResourceQuota is used up.
+fn is_over_quota(status: &Status) -> bool {
+    status.reason == reason::FORBIDDEN && status.message.contains("exceeded quota")
+}

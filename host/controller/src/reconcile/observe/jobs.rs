@@ -1,0 +1,154 @@
+//! The Jobs of a suspended JobSet that have what was removed from the placement of its pods.
+
+use kube::Resource as _;
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::kubernetes::kind_of;
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::Context;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observed::{Fact, OldJob};
+use crate::reconcile::owner;
+use crate::reconcile::placement::{self, Index};
+use crate::watch::{Feed, FeedError};
+use crate::wire::{self, without_managed_fields};
+
+/// The label of a Job with the name of its JobSet.
+const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
+/// The label of a Job with the name of its replicated job.
+const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+
+/// Lists the Jobs of the JobSet that have not ended, and have what was removed from the placement of its pods.
+pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let name = &cx.key.name;
+    let live = bodies.live()?;
+    let (uid, Some(removed)) = (live.uid.clone(), live.missing.clone()) else {
+        return Ok(Fact::Jobs(Vec::new()));
+    };
+    let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
+    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
+    let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
+    // Decided where they are decoded: there may be many, and large ones.
+    let read = move |text: &str| {
+        let job = Job::read(text)?;
+        let is_old = owner::is_of(&uid, &job.metadata) && !job.has_ended && job.has(&removed);
+        is_old.then_some(job.metadata)
+    };
+    let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
+    let found = feed.all().await.map_err(FeedError::into_call);
+    let found = found.map_err(|error| {
+        ReconcileError::api(format!("listing the Jobs of JobSet `{name}`"), error)
+    })?;
+    let jobs = found.into_iter().flatten().map(|job| OldJob {
+        name: job.name.unwrap_or_default().into(),
+        uid: job.uid.map(Into::into),
+        deleting: job.deletion_timestamp.is_some(),
+    });
+    Ok(Fact::Jobs(jobs.collect()))
+}
+
+/// A Job, as far as it says how its pods are placed.
+#[derive(Debug)]
+struct Job {
+    metadata: ObjectMeta,
+    /// What places the pods in its template.
+    pods: Value,
+    has_ended: bool,
+}
+
+/// A Job as it is sent.
+#[derive(Deserialize)]
+struct Sent {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    template: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Status {
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+impl Job {
+    /// That of the text. One that can't be decoded is none that JobSet made: the JobSet could not be decoded either.
+    fn read(text: &str) -> Option<Self> {
+        let sent: Sent = wire::decode(&without_managed_fields(text))
+            .inspect_err(|why| tracing::warn!(%why, "a Job is left as it is"))
+            .ok()?;
+        let mut conditions = sent.status.conditions.iter();
+        Some(Self {
+            pods: placement::of(&sent.spec.template),
+            has_ended: conditions.any(|condition| {
+                matches!(condition.r#type.as_str(), "Complete" | "Failed")
+                    && condition.status == "True"
+            }),
+            metadata: sent.metadata,
+        })
+    }
+
+    /// Whether its pod template has one of the entries.
+    fn has(&self, removed: &Index) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        let name = labels.and_then(|labels| labels.get(REPLICATED_JOB_NAME));
+        name.is_some_and(|name| removed.has_any_of(name, &self.pods))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::reconcile::placement::Entries;
+
+    #[test]
+    fn a_job_that_has_ended_or_has_nothing_of_an_earlier_placement_stays() {
+        let job = |selector: &str, end: Option<&str>| {
+            let condition = end.map(|kind| json!({"type": kind, "status": "True"}));
+            let job = json!({
+                "metadata": {
+                    "name": "a-node-0", "labels": {REPLICATED_JOB_NAME: "node"},
+                    "managedFields": [{"time": "9999-12-31T23:59:59Z"}],
+                },
+                "spec": {"template": {"spec": {"nodeSelector": {selector: "a"}, "containers": [{"name": "node"}]}}},
+                "status": {"conditions": condition.into_iter().collect::<Vec<_>>()},
+            });
+            Job::read(&job.to_string()).unwrap()
+        };
+        let removed = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
+        let removed = Entries::parse(&removed.to_string()).unwrap().index();
+        assert!(job("zone", None).has(&removed) && !job("rack", None).has(&removed));
+        assert_eq!(
+            job("zone", None).pods,
+            json!({"spec": {"nodeSelector": {"zone": "a"}}})
+        );
+        assert!(!job("zone", None).has_ended && !job("zone", Some("Suspended")).has_ended);
+        let ends = ["Complete", "Failed"];
+        assert!(ends.iter().all(|end| job("zone", Some(end)).has_ended));
+        let deep = format!(
+            "{{\"metadata\": {{}}, \"spec\": {{\"template\": {}{}}}}}",
+            "[".repeat(300),
+            "]".repeat(300)
+        );
+        assert!(Job::read(&deep).is_none());
+    }
+}

@@ -1,0 +1,48 @@
+//! The objects that plugins ask for while a TrainJob is rendered.
+
+use std::sync::Arc;
+
+use trainyard_model::lookup::Asker;
+
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::Context;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observed::{Fact, Rendering};
+use crate::reconcile::step::Basis;
+
+/// Looks up what plugins asked for when the TrainJob was rendered last.
+pub(super) async fn get(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    basis: Basis,
+) -> Result<Fact, ReconcileError> {
+    let job = bodies.job()?.clone();
+    let asker = Asker {
+        name: &cx.key.name,
+        uid: job.metadata.uid.as_deref(),
+    };
+    let large = bodies.large();
+    let problems = std::mem::take(&mut large.problems);
+    let mut lookups = match large.lookups.take() {
+        Some((of, lookups)) if of == basis => lookups,
+        _ => return Err(ReconcileError::out_of_order("the lookups")),
+    };
+    let interests = &cx.reconciler.interests;
+    for key in problems.iter().filter_map(|problem| problem.missing()) {
+        interests.asks(cx.key, key);
+        let fetched = cx.reconciler.fetcher.fetch(&cx.key.namespace, asker, key);
+        let fetched = cx.worker.lend_if_slow(fetched).await?;
+        interests.found(cx.key, key, fetched.seen);
+        let Some(answer) = fetched.answer else {
+            let key = key.clone();
+            let mut problems = problems.into_iter();
+            let problem = problems.find(|problem| problem.missing() == Some(&key));
+            return Err(problem.map_or(ReconcileError::Abandoned, |problem| {
+                ReconcileError::NoObject(Box::new(problem))
+            }));
+        };
+        Arc::make_mut(&mut lookups).insert(key.clone(), answer);
+    }
+    bodies.large().lookups = Some((basis, lookups));
+    Ok(Fact::Rendering(Rendering::LookedUp))
+}

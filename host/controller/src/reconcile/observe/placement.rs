@@ -1,0 +1,80 @@
+//! What a suspended JobSet would have to change for its pods to be placed as wanted.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_model::deadline::{Deadline, Overdue};
+
+use crate::reconcile::bodies::{Bodies, PlacementChanges};
+use crate::reconcile::context::Context;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::job_set::Suspended;
+use crate::reconcile::observed::{Fact, Placement};
+use crate::reconcile::placement;
+use crate::reconcile::step::Wanted;
+
+/// Compares the JobSet with the wanted one.
+pub(super) async fn get(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    wanted: Wanted,
+) -> Result<Fact, ReconcileError> {
+    let live = bodies.live()?.clone();
+    let job_set = job_set(cx, bodies, wanted).await?;
+    bodies.large().wanted = Some((wanted, job_set.clone()));
+    let compared = cx.on_thread(move |_, deadline| compare(&live, &job_set, wanted, deadline));
+    let (facts, changes) = compared.await?.map_err(ReconcileError::placing)?;
+    bodies.large().changes = Some(changes);
+    Ok(Fact::Placement(facts))
+}
+
+/// A JobSet whose pods are placed as wanted. It stays the same for the whole reconcile.
+async fn job_set(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    wanted: Wanted,
+) -> Result<Arc<Value>, ReconcileError> {
+    if let Some((of, known)) = &bodies.large().wanted
+        && *of == wanted
+    {
+        return Ok(known.clone());
+    }
+    if matches!(wanted, Wanted::Applied | Wanted::Rendered) {
+        return Ok(bodies.rendered()?.job_set.clone());
+    }
+    // By what is noted, or else as they are, and by the TrainJob's own patches.
+    let (job, live) = (bodies.job()?.clone(), bodies.live()?.clone());
+    let snapshot = bodies.large().snapshot.clone();
+    let snapshot = snapshot.filter(|_| wanted == Wanted::Noted);
+    let placed = cx.on_thread(move |_, deadline| {
+        let noted = snapshot.map(|snapshot| snapshot.placed(&job, deadline));
+        match noted.transpose()?.flatten() {
+            Some(noted) => Ok(noted),
+            None => placement::patched(&job, &live.spec, deadline),
+        }
+    });
+    let spec = placed.await?.map_err(ReconcileError::placing)?;
+    Ok(Arc::new(json!({"spec": spec})))
+}
+
+fn compare(
+    live: &Suspended,
+    job_set: &Value,
+    wanted: Wanted,
+    deadline: &Deadline,
+) -> Result<(Placement, PlacementChanges), Overdue> {
+    let spec = job_set.get("spec").unwrap_or(&Value::Null);
+    let removed = live.removed_by(spec);
+    let jobs = if wanted == Wanted::Applied {
+        None
+    } else {
+        deadline.check()?;
+        placement::placed(&live.spec, spec)
+    };
+    let facts = Placement {
+        loses: !removed.is_empty(),
+        moves: jobs.is_some(),
+        noted: removed == live.removed,
+    };
+    Ok((facts, PlacementChanges { jobs, removed }))
+}

@@ -1,0 +1,200 @@
+//! What a TrainJob becomes, on its snapshot or on the runtime as it is now.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde_json::Value;
+use trainyard_api::TrainJob;
+use trainyard_model::deadline::Deadline;
+use trainyard_model::lookup::Lookups;
+use trainyard_model::object::ApplyMode;
+use trainyard_model::plan::{Plan, Planned};
+use trainyard_render::{ClusterFacts, Problem, RenderedObject, Renderer, Warning};
+
+use super::runtime::make_room;
+use crate::reconcile::bodies::{Bodies, RenderedPlan};
+use crate::reconcile::context::Context;
+use crate::reconcile::defaults;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::inputs::Inputs;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{Fact, RenderedFacts, RenderedObjectFacts, Rendering};
+use crate::reconcile::snapshot::Snapshot;
+use crate::reconcile::step::{Basis, Source};
+
+/// Renders the TrainJob.
+///
+/// Of a started TrainJob plan and lookups are pinned, and another result is an error; a plan that nobody knows, of a snapshot that the
+/// reference made, pins nothing. For any other TrainJob all is asked for anew.
+pub(super) async fn get(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    basis: Basis,
+) -> Result<Fact, ReconcileError> {
+    let snapshot = bodies.snapshot(basis)?;
+    let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
+    if let Some(plan) = &pinned {
+        still_loaded(cx, plan)?;
+    }
+    let lookups = match &bodies.large().lookups {
+        Some((of, lookups)) if *of == basis => lookups.clone(),
+        _ if snapshot.started => snapshot.lookups.clone(),
+        _ => Arc::new(Lookups::default()),
+    };
+    make_room(cx, bodies, values(&snapshot.runtime.template.spec)).await;
+    let run = Run {
+        job: bodies.job()?.clone(),
+        inputs: bodies.inputs()?.clone(),
+        namespace: cx.key.namespace.clone(),
+        snapshot: snapshot.clone(),
+        pinned: pinned.clone(),
+        lookups: lookups.clone(),
+        write_defaults: cx.reconciler.write_defaults,
+        source: basis.source,
+    };
+    let run = cx.on_thread(move |renderer, deadline| run.render(renderer, deadline));
+    match run.await? {
+        // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too large for a
+        // snapshot only a digest is: it is looked up again, and has to be what it was.
+        Err(ReconcileError::Render(refused))
+            if refused.problems.iter().any(|it| it.missing().is_some())
+                && (pinned.is_none() || asks_for_digests(&refused.problems, &snapshot.lookups)) =>
+        {
+            let large = bodies.large();
+            (large.problems, large.lookups) = (refused.problems, Some((basis, lookups)));
+            Ok(Fact::Rendering(Rendering::Needs))
+        }
+        Ok((rendered, warnings, facts)) => {
+            bodies.warnings = warnings;
+            bodies.large().rendered = Some(rendered);
+            Ok(Fact::Rendering(Rendering::Rendered(facts)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started TrainJob.
+fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
+    let renderer = &cx.reconciler.plugins.renderer;
+    let generation = renderer.generation();
+    let loaded = |planned: &Planned| {
+        let plugin = generation.plugin(&planned.name)?;
+        Some(Planned::of(plugin, &planned.config))
+    };
+    let now = Plan::new(
+        plan.plugins.iter().filter_map(loaded).collect(),
+        &renderer.facts().facts,
+    );
+    if plan.is_kept_by(&now) {
+        Ok(())
+    } else {
+        Err(ReconcileError::pinned(plan, &now))
+    }
+}
+
+/// One rendering, with all that it needs.
+struct Run {
+    job: Arc<TrainJob>,
+    inputs: Inputs,
+    namespace: Arc<str>,
+    snapshot: Snapshot,
+    /// The plan that must be its own.
+    pinned: Option<Plan>,
+    lookups: Arc<Lookups>,
+    write_defaults: bool,
+    source: Source,
+}
+
+impl Run {
+    fn render(
+        self,
+        renderer: &Renderer,
+        deadline: &Deadline,
+    ) -> Result<(RenderedPlan, Vec<Warning>, RenderedFacts), ReconcileError> {
+        let Self {
+            mut snapshot,
+            pinned,
+            lookups,
+            ..
+        } = self;
+        let runtime = snapshot.runtime.clone();
+        let mut rendered = renderer
+            .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
+            .map_err(|problems| ReconcileError::render(&self.job, problems))?;
+        let plan = rendered.whole_plan();
+        let facts = ClusterFacts {
+            facts: rendered.read_facts(),
+            ..renderer.facts().clone()
+        };
+        let read = rendered.read_lookups();
+        // What is pinned was read by the very same calls, so that there is nothing to renew.
+        let lookups = match pinned {
+            Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
+            _ => Arc::new(read),
+        };
+        let same = snapshot.renew(plan.clone(), lookups, &facts);
+        if let (Some(pinned), false) = (&pinned, same) {
+            return Err(ReconcileError::pinned(pinned, &plan));
+        }
+        let same = match &pinned {
+            Some(_) => same,
+            None => {
+                let placed = snapshot.place(&rendered);
+                snapshot.list(&rendered.objects) && placed && same
+            }
+        };
+        if self.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
+        let facts = RenderedFacts {
+            saved: self.source == Source::Snapshot && (same || snapshot.started),
+            inputs: self.inputs.annotation(&snapshot.lookups).into(),
+            expires: ttl.is_some_and(|seconds| !seconds.is_null()),
+            objects: rendered.objects.iter().map(facts_of).collect(),
+        };
+        let plan = RenderedPlan {
+            objects: rendered.objects,
+            job_set: Arc::new(rendered.job_set),
+            snapshot,
+        };
+        Ok((plan, rendered.warnings, facts))
+    }
+}
+
+fn facts_of(object: &RenderedObject) -> RenderedObjectFacts {
+    let is_compared = object.apply == ApplyMode::Live;
+    RenderedObjectFacts {
+        object: ObjectRef::of(object),
+        content: if is_compared {
+            content(&object.value)
+        } else {
+            0
+        },
+        has_keys: !object.material.is_empty(),
+        look: None,
+        written: None,
+    }
+}
+
+fn content(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many values there are in JSON, lists and objects among them.
+fn values(json: &Value) -> usize {
+    let below = match json {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    };
+    below + 1
+}
+
+/// Whether plugins ask for nothing but what a snapshot holds digests of.
+fn asks_for_digests(problems: &[Problem], lookups: &Lookups) -> bool {
+    let is_known = |problem: &Problem| problem.missing().is_some_and(|key| lookups.is_digest(key));
+    problems.iter().all(is_known)
+}

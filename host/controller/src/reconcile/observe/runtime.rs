@@ -1,0 +1,70 @@
+//! The runtime that a TrainJob names, as it is now.
+
+use std::sync::Arc;
+
+use trainyard_api::runtime::RuntimeKind;
+
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::Context;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observed::Fact;
+use crate::reconcile::snapshot::Snapshot;
+use crate::watch::{ReadRuntime, RuntimeKey, RuntimeState};
+
+/// Reads the runtime. If it is missing or wrong, its change wakes the TrainJob.
+pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let reference = &bodies.job()?.runtime_ref;
+    let stores = &cx.reconciler.stores;
+    let (runtimes, namespace) = match reference.kind {
+        RuntimeKind::Cluster => (&stores.cluster_runtimes, None),
+        RuntimeKind::Namespaced => (&stores.runtimes, Some(cx.key.namespace.clone())),
+    };
+    let runtime = RuntimeKey {
+        namespace,
+        name: reference.name.as_str().into(),
+    };
+    let (kind, name) = (reference.kind.to_string(), reference.name.clone());
+    let mut found = read(cx, runtimes.get(&runtime)).await?;
+    if !matches!(found, Some(Ok(_))) {
+        // Noted before it is looked at again, so that one which comes in between is not missed.
+        cx.reconciler.interests.waits_for(cx.key, &runtime);
+        found = read(cx, runtimes.get(&runtime)).await?;
+    }
+    match found {
+        Some(Ok(read)) => {
+            bodies.large().fresh = Some(Snapshot::of(read));
+            Ok(Fact::Holds)
+        }
+        None => Err(ReconcileError::NoRuntime { kind, name }),
+        Some(Err(problem)) => Err(ReconcileError::Runtime {
+            kind,
+            name,
+            problem,
+        }),
+    }
+}
+
+/// A runtime, which is read once for all TrainJobs.
+async fn read(
+    cx: &Context<'_>,
+    runtime: Option<Arc<RuntimeState>>,
+) -> Result<Option<Result<ReadRuntime, String>>, ReconcileError> {
+    let Some(runtime) = runtime else {
+        return Ok(None);
+    };
+    let read = match runtime.known() {
+        Some(known) => known,
+        None => cx.on_thread(move |_, _| runtime.read()).await?,
+    };
+    Ok(Some(read))
+}
+
+/// Waits until there is room in memory for a runtime of so many values. Once for the reconcile: one that has room never waits for more of
+/// it.
+pub(super) async fn make_room(cx: &Context<'_>, bodies: &mut Bodies, values: usize) {
+    let room = &cx.reconciler.runtime_room;
+    let held = &mut bodies.large().runtime_room;
+    if room.is_for(values) && held.is_none() {
+        *held = Some(room.of(values, cx.worker).await);
+    }
+}

@@ -1,0 +1,78 @@
+//! The snapshot of a TrainJob in the cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use trainyard_model::deadline::Deadline;
+use trainyard_render::Renderer;
+
+use super::runtime::make_room;
+use crate::reconcile::bodies::Bodies;
+use crate::reconcile::context::Context;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observed::{AppliedObject, Fact, SnapshotMarks, Version};
+use crate::reconcile::owner;
+use crate::reconcile::snapshot::{Snapshot, is_started, is_to_recreate};
+
+/// Reads the snapshot.
+pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let name = Snapshot::name(&cx.key.name);
+    let Some(map) = cx.read::<ConfigMap>(&name).await? else {
+        return Ok(Fact::Snapshot(None));
+    };
+    let job = bodies.job()?.clone();
+    if !owner::owns(&job, &map.metadata) {
+        return Err(owner::foreign(
+            &cx.key.name,
+            "ConfigMap",
+            &name,
+            &map.metadata,
+        ));
+    }
+    let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
+    // A value takes four bytes or more, but for empty lists.
+    make_room(cx, bodies, texts.sum::<usize>() / 4).await;
+    let read = move |renderer: &Renderer, _: &Deadline| {
+        let snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects());
+        snapshot.map(|snapshot| (snapshot, Version::of(&map.metadata)))
+    };
+    let (snapshot, at) = cx.on_thread(read).await??;
+    let facts = snapshot.facts_at(at);
+    bodies.large().snapshot = Some(snapshot);
+    Ok(Fact::Snapshot(Some(facts)))
+}
+
+/// Reads the marks of the snapshot, and nothing else of it.
+pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+    let name = Snapshot::name(&cx.key.name);
+    let found = cx.config_maps().get_metadata_opt(&name).await;
+    let found =
+        found.map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
+    let uid = &cx.job()?.uid;
+    Ok(Fact::SnapshotMarks(found.map(|found| {
+        let metadata = found.metadata;
+        let foreign = (!owner::is_of(uid, &metadata)).then(|| {
+            let foreign = owner::foreign(&cx.key.name, "ConfigMap", &name, &metadata);
+            bodies.failure(foreign)
+        });
+        SnapshotMarks {
+            at: Version::of(&metadata),
+            foreign,
+            started: is_started(&metadata),
+            recreate: is_to_recreate(&metadata),
+        }
+    })))
+}
+
+/// Reads the list of objects in the TrainJob's snapshot, and nothing else of it.
+pub(super) async fn listed(cx: &Context<'_>) -> Result<Fact, ReconcileError> {
+    let name = &cx.key.name;
+    let found: Option<ConfigMap> = cx.read(&Snapshot::name(name)).await?;
+    let most = cx.reconciler.plugins.renderer.most_objects();
+    let uid = &cx.job()?.uid;
+    let listed = match found.filter(|map| owner::is_of(uid, &map.metadata)) {
+        Some(map) => Snapshot::listed(&map, name, most)?,
+        None => Vec::new(),
+    };
+    Ok(Fact::Listed(AppliedObject::unknown(&listed)))
+}

@@ -1,0 +1,138 @@
+//! The reconciler: what all reconciles share, and what is kept from one to the next.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::Client;
+
+use super::departed::Departed;
+use super::fetch::Fetcher;
+use super::inputs::Common;
+use super::observed::LastReconcile;
+use super::status;
+use crate::plugins::Plugins;
+use crate::queue::Key;
+use crate::rbac::{Emitted, Reach};
+use crate::watch::{
+    Gone, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store, TrainJobState,
+};
+use crate::workers::Room;
+
+/// What the controller knows of the cluster.
+#[derive(Debug, Default)]
+pub struct Stores {
+    /// TrainJobs.
+    pub jobs: Store<Key, TrainJobState>,
+    /// JobSets.
+    pub job_sets: Store<Key, JobSetState>,
+    /// Runtimes of namespaces.
+    pub runtimes: Store<RuntimeKey, RuntimeState>,
+    /// Runtimes of the cluster.
+    pub cluster_runtimes: Store<RuntimeKey, RuntimeState>,
+}
+
+impl Stores {
+    /// Waits until every store is whole.
+    pub(crate) async fn synced(&self) {
+        self.jobs.synced().await;
+        self.job_sets.synced().await;
+        self.runtimes.synced().await;
+        self.cluster_runtimes.synced().await;
+    }
+}
+
+/// Brings TrainJobs to where they should be.
+pub struct Reconciler {
+    pub(super) client: Client,
+    pub(super) stores: Arc<Stores>,
+    pub(super) plugins: Plugins,
+    pub(super) fetcher: Fetcher,
+    pub(crate) kinds: Arc<Kinds>,
+    /// The lists that plugins look up.
+    pub(crate) lists: Arc<Lists>,
+    /// What the TrainJobs that have not started were made of, or wait for.
+    pub(crate) interests: Arc<Interests>,
+    pub(super) write_defaults: bool,
+    /// The kinds of objects that the plugins may emit.
+    pub(super) emitted: Emitted,
+    /// What all TrainJobs are rendered from.
+    pub(super) common: Common,
+    /// The room in memory for large TrainJobs, and for those of large runtimes.
+    pub(super) room: Room,
+    pub(super) runtime_room: Room,
+    /// What the last reconcile of each TrainJob left, if all was as the TrainJob wants it.
+    last: Mutex<HashMap<Key, LastReconcile>>,
+    /// JobSets that are gone. One that ended would be created and run again if its TrainJob does not say so yet.
+    pub(super) departed: Departed,
+}
+
+impl Reconciler {
+    /// A reconciler that writes with this client. With `write_defaults`, JobSets carry the defaults that JobSet's own webhooks
+    /// would set, for clusters that run without them.
+    pub fn new(
+        client: Client,
+        stores: Arc<Stores>,
+        plugins: Plugins,
+        write_defaults: bool,
+    ) -> Self {
+        let kinds = Arc::new(Kinds::new(client.clone()));
+        let lists = Arc::new(Lists::default());
+        let loaded = plugins.renderer.generation().plugins();
+        let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
+        let (reach, emitted) = (Reach::of(claims.clone()), Emitted::of(claims));
+        Self {
+            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone()),
+            kinds,
+            lists,
+            interests: Arc::new(Interests::new(reach)),
+            emitted,
+            common: Common::new(&plugins, write_defaults),
+            room: Room::of_texts(),
+            runtime_room: Room::of_runtimes(),
+            client,
+            stores,
+            plugins,
+            write_defaults,
+            last: Mutex::default(),
+            departed: Departed::default(),
+        }
+    }
+
+    /// Renders nothing any more, as the process ends. What was rendered is still written.
+    pub(crate) fn end(&self) {
+        self.plugins.threads.end();
+    }
+
+    /// Keeps what is known of a JobSet that is gone, until its TrainJob says its end.
+    pub(crate) fn departed(&self, key: &Key, gone: Gone<JobSetState>) {
+        let jobs = &self.stores.jobs;
+        let says_end = match jobs.get(key) {
+            Some(job) => status::end(&job.status).is_some(),
+            // It may come with the first list, or in another version that can be read.
+            None => jobs.is_synced() && jobs.unreadable(key).is_none(),
+        };
+        if !says_end {
+            self.departed.note(key, gone.last, gone.was_seen);
+        }
+    }
+
+    /// Forgets how a JobSet went once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
+    /// would keep all of them.
+    pub(crate) fn job_changed(&self, key: &Key) {
+        let Stores { jobs, .. } = &*self.stores;
+        let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
+        let is_needed = || jobs.get(key).is_some_and(waits) || jobs.unreadable(key).is_some();
+        if !is_needed() {
+            self.departed.forget(key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count_ends(&self) -> usize {
+        self.departed.len()
+    }
+
+    pub(super) fn last(&self) -> MutexGuard<'_, HashMap<Key, LastReconcile>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,232 @@
+//! One reconcile of one TrainJob: decisions, and the steps that they lead to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use trainyard_api::names;
+use trainyard_render::{About, Warning};
+
+use super::act::act;
+use super::bodies::Bodies;
+use super::context::Context;
+use super::decide::{Decision, End, Report, decide};
+use super::error::ReconcileError;
+use super::failure::{Cause, Failure, Finding};
+use super::observe::observe;
+use super::observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet};
+use super::reconciler::Reconciler;
+use super::step::{Reason, Step};
+use crate::annotations::{INPUTS, STARTED};
+use crate::queue::Key;
+use crate::watch::{TrainJobState, Unreadable};
+use crate::workers::Worker;
+
+/// What a reconcile leaves.
+#[derive(Debug)]
+pub struct Reconciled {
+    /// After how long the TrainJob has to be looked at again, if time alone changes it.
+    pub again: Option<Duration>,
+    /// What its author should know of what was done just now.
+    pub warnings: Vec<Warning>,
+    /// What kept it from where it should be.
+    pub result: Result<(), ReconcileError>,
+}
+
+impl Reconciler {
+    /// Brings a TrainJob to where it should be.
+    pub(crate) async fn reconcile(&self, key: &Key, worker: &Worker) -> Reconciled {
+        let mut walk = Walk::begin(self, key, worker, Timestamp::now());
+        let mut steps = 0;
+        loop {
+            match decide(&walk.observed, walk.context.now) {
+                Decision::Done(end) => return walk.end(end),
+                Decision::Next(..) if steps > walk.observed.most_steps() => {
+                    return walk.endless(steps);
+                }
+                Decision::Next(step, reason) => walk.take(&step, reason).await,
+            }
+            steps += 1;
+        }
+    }
+
+    /// What is known without asking of what became of a TrainJob.
+    fn cached(&self, key: &Key, uid: &str) -> Cached {
+        // In this order: a JobSet that goes is noted as departed before it is missing, and one that can't be decoded since is not
+        // taken for a missing one.
+        let found = self.stores.job_sets.get(key);
+        let job_set = match found {
+            _ if self.stores.job_sets.unreadable(key).is_some() => StoredJobSet::Unreadable,
+            None => StoredJobSet::Missing,
+            Some(found) if found.owner.as_deref() == Some(uid) => StoredJobSet::Ours(found),
+            Some(_) => StoredJobSet::Foreign,
+        };
+        let departed = self.departed.of(key, uid);
+        Cached { job_set, departed }
+    }
+}
+
+/// A reconcile on its way.
+struct Walk<'a> {
+    context: Context<'a>,
+    bodies: Bodies,
+    observed: Observed,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(reconciler: &'a Reconciler, key: &'a Key, worker: &'a Worker, now: Timestamp) -> Self {
+        let stores = &reconciler.stores;
+        let mut bodies = Bodies::default();
+        let unreadable = stores.jobs.unreadable(key);
+        let job = match unreadable {
+            Some(_) => None,
+            None => stores.jobs.get(key),
+        };
+        let stored = match (&unreadable, &job) {
+            (Some(job), _) => {
+                let error = unreadable_error(names::TRAIN_JOB, key, job);
+                StoredJob::Unreadable(bodies.failure(error))
+            }
+            (None, None) => StoredJob::Missing,
+            (None, Some(job)) => StoredJob::Found(Arc::new(JobFacts::of(job))),
+        };
+        let uid = job.as_ref().map_or("", |job| &job.uid);
+        let initial = reconciler.cached(key, uid);
+        let job_set = stores.job_sets.unreadable(key);
+        let unreadable_job_set =
+            job_set.map(|job_set| bodies.failure(unreadable_error(names::JOB_SET, key, &job_set)));
+        let last = reconciler.last().get(key).cloned();
+        let is_missing = matches!(initial.job_set, StoredJobSet::Missing);
+        Self {
+            observed: Observed {
+                job: stored,
+                unreadable_job_set,
+                current: initial.clone(),
+                initial,
+                last: last.filter(|last| *last.uid == *uid),
+                outdated: reconciler.interests.is_outdated(key),
+                asked: Asked::default(),
+                done: Done::default(),
+                failures: Vec::new(),
+            },
+            context: Context {
+                reconciler,
+                key,
+                worker,
+                now,
+                departed: reconciler.departed.last(key).filter(|_| is_missing),
+                job,
+            },
+            bodies,
+        }
+    }
+
+    /// Takes a step, and learns from it.
+    async fn take(&mut self, step: &Step, reason: Reason) {
+        let Self {
+            context,
+            bodies,
+            observed,
+        } = self;
+        tracing::debug!(?step, %reason, "next");
+        match step {
+            Step::Observe(what) => {
+                let found = observe(context, bodies, what).await;
+                let found = found.map_err(|error| bodies.failure(error));
+                observed.learn_fact(what, found);
+            }
+            Step::Act(action) => {
+                let left = act(context, bodies, action).await;
+                let left = left.map_err(|error| bodies.failure(error));
+                observed.learn_effect(action, left);
+            }
+        }
+        if let Some(TrainJobState { uid, .. }) = context.job.as_deref() {
+            observed.current = context.reconciler.cached(context.key, uid);
+        }
+    }
+
+    /// Ends a reconcile that would go on for ever.
+    fn endless(self, steps: usize) -> Reconciled {
+        let failures = self.observed.failures.len();
+        let why = format!("it does not end, after {steps} steps of which {failures} failed");
+        Reconciled {
+            again: None,
+            warnings: Vec::new(),
+            result: Err(ReconcileError::Internal(why)),
+        }
+    }
+
+    fn end(mut self, end: End) -> Reconciled {
+        let mut warnings = Vec::new();
+        for report in end.reports {
+            match report {
+                Report::Rendering => warnings.append(&mut self.bodies.warnings),
+                Report::Failure(failure) => warnings.push(warning(self.error(failure).to_string())),
+                Report::NotFollowed(failure) => {
+                    let error = self.error(failure);
+                    tracing::info!(%error, "live objects are left unchanged");
+                }
+                Report::BothMarks => warnings.push(warning(format!(
+                    "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",
+                    self.context.key.name
+                ))),
+            }
+        }
+        let failure = end.failure.map(|failure| self.error(failure));
+        Reconciled {
+            again: end.again,
+            warnings,
+            result: failure.map_or(Ok(()), Err),
+        }
+    }
+
+    /// The error that a failure stands for.
+    fn error(&mut self, failure: Failure) -> ReconcileError {
+        let name = self.context.key.name.to_string();
+        let finding = match failure {
+            Failure::Met { error, .. } => {
+                let taken = ReconcileError::out_of_order("an error");
+                return self.bodies.take_error(error).unwrap_or(taken);
+            }
+            Failure::Found(finding) => finding,
+        };
+        match finding {
+            Finding::StaleJobSet => ReconcileError::Stale {
+                kind: names::JOB_SET.to_owned(),
+                name,
+            },
+            Finding::EndIsUnknown => ReconcileError::EndIsUnknown { name },
+            Finding::JobsHaveOldPlacement => ReconcileError::JobsHaveOldPlacement { name },
+            Finding::KeysLost(secret) => ReconcileError::KeysLost {
+                name: secret.name.to_string(),
+            },
+            Finding::Lost(object, cause) => ReconcileError::Lost {
+                kind: object.kind.to_string(),
+                name: object.name.to_string(),
+                why: match cause {
+                    Cause::NoSnapshot => "so is the snapshot that says how it was made",
+                    Cause::NotRendered => "the TrainJob as it is now does not lead to it",
+                },
+            },
+        }
+    }
+}
+
+/// What the author of a TrainJob that goes on all the same should know.
+fn warning(message: String) -> Warning {
+    Warning {
+        about: About::TrainJob,
+        field: None,
+        message,
+        plugin: None,
+    }
+}
+
+fn unreadable_error(kind: &'static str, key: &Key, object: &Unreadable) -> ReconcileError {
+    ReconcileError::Unreadable {
+        kind,
+        name: key.name.to_string(),
+        why: object.why.to_string(),
+    }
+}
