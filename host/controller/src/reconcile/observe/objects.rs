@@ -1,5 +1,8 @@
 //! An object beside a JobSet: whether it exists, and whose it is.
 
+use kube::api::ObjectMeta;
+use trainyard_model::text::clean;
+
 use crate::reconcile::bodies::Bodies;
 use crate::reconcile::context::Context;
 use crate::reconcile::error::ReconcileError;
@@ -16,27 +19,60 @@ pub(super) async fn listed(
     if !cx.reconciler.emitted.has(&object.kind) {
         return Ok(Fact::Object(Look::NotEmitted));
     }
-    get(cx, bodies, object).await
+    let found = metadata(cx, object).await?;
+    look(cx, bodies, object, found).map(Fact::Object)
 }
 
-/// Asks for the metadata of an object.
+/// Asks for an object that is to be written. One that is being deleted can't be used: the pods would wait for it.
 pub(super) async fn get(
     cx: &Context<'_>,
     bodies: &mut Bodies,
     object: &ObjectRef,
 ) -> Result<Fact, ReconcileError> {
-    let ObjectRef { kind, name, .. } = object;
-    let found = cx.emitted(kind).get_metadata_opt(name.as_str()).await;
-    let found = found.map_err(|error| ReconcileError::api(format!("reading {object}"), error))?;
+    let found = metadata(cx, object).await?;
+    let deleting = found.as_ref().filter(|it| it.deletion_timestamp.is_some());
+    let finalizers = deleting.map(|it| it.finalizers.clone().unwrap_or_default());
+    let look = look(cx, bodies, object, found)?;
+    Ok(Fact::Object(match (look, finalizers) {
+        (Look::Ours(_), Some(finalizers)) => {
+            Look::Unusable(bodies.failure(ReconcileError::Deleting {
+                kind: object.kind.to_string(),
+                name: object.name.to_string(),
+                finalizers: clean(&finalizers.join(", ")),
+            }))
+        }
+        (look, _) => look,
+    }))
+}
+
+async fn metadata(
+    cx: &Context<'_>,
+    object: &ObjectRef,
+) -> Result<Option<ObjectMeta>, ReconcileError> {
+    let objects = cx.emitted(&object.kind);
+    let found = objects.get_metadata_opt(object.name.as_str()).await;
+    let failed = |error| ReconcileError::api(format!("reading {object}"), error);
+    found
+        .map(|found| found.map(|it| it.metadata))
+        .map_err(failed)
+}
+
+fn look(
+    cx: &Context<'_>,
+    bodies: &mut Bodies,
+    object: &ObjectRef,
+    found: Option<ObjectMeta>,
+) -> Result<Look, ReconcileError> {
     let uid = &cx.job()?.uid;
-    Ok(Fact::Object(match found.map(|found| found.metadata) {
+    Ok(match found {
         None => Look::Missing,
         Some(found) if owner::is_of(uid, &found) => {
             Look::Ours(found.resource_version.map(Into::into))
         }
         Some(found) => {
-            let foreign = owner::foreign(&cx.key.name, kind.kind(), name.as_str(), &found);
-            Look::Foreign(bodies.failure(foreign))
+            let (kind, name) = (object.kind.kind(), object.name.as_str());
+            let foreign = owner::foreign(&cx.key.name, kind, name, &found);
+            Look::Unusable(bodies.failure(foreign))
         }
-    }))
+    })
 }

@@ -81,6 +81,7 @@ fn rendered(objects: &[ObjectRef]) -> RenderedFacts {
     let objects = objects.iter().map(|object| RenderedObjectFacts {
         object: object.clone(),
         content: 1,
+        has_keys: false,
         look: None,
         written: None,
     });
@@ -348,11 +349,11 @@ fn without_a_job_set() {
             Act(create(false), because),
         ),
         (
-            "an object is made once",
+            "it has an object",
             with(comes(|o| o.asked.runtime = Some(())), |o| {
                 renders(o, FRESH, rendered(std::slice::from_ref(&once)));
             }),
-            Act(Action::CreateObject(once.clone()), because),
+            Asks(Observe::Object(once.clone()), because),
         ),
         (
             "its JobSet has run",
@@ -448,6 +449,7 @@ fn objects_beside_a_new_job_set() {
         held: false,
         recreated: false,
     };
+    let missing = || Some(Look::Missing);
     for (name, object, look, failures, expected) in [
         (
             "not looked at",
@@ -456,18 +458,12 @@ fn objects_beside_a_new_job_set() {
             vec![],
             Asks(looks(&plain), because),
         ),
-        (
-            "missing",
-            &plain,
-            Some(Look::Missing),
-            vec![],
-            apply(&plain, false),
-        ),
+        ("missing", &plain, missing(), vec![], apply(&plain, false)),
         ("ours", &live, ours(), vec![], apply(&live, true)),
         (
             "another owner's",
             &live,
-            Some(Look::Foreign(failure(Class::Foreign))),
+            Some(Look::Unusable(failure(Class::Foreign))),
             vec![],
             fails(Class::Foreign),
         ),
@@ -476,7 +472,21 @@ fn objects_beside_a_new_job_set() {
             &once,
             None,
             vec![],
+            Asks(looks(&once), because),
+        ),
+        (
+            "made once, and missing",
+            &once,
+            missing(),
+            vec![],
             Act(create(&once), because),
+        ),
+        (
+            "made once, and ours",
+            &once,
+            ours(),
+            vec![],
+            Act(apply_job_set.clone(), because),
         ),
         (
             "exists already",
@@ -495,9 +505,16 @@ fn objects_beside_a_new_job_set() {
         (
             "came and went",
             &once,
-            Some(Look::Missing),
+            missing(),
             vec![contested(&once)],
             fails(Class::Conflict),
+        ),
+        (
+            "refused for good",
+            &once,
+            missing(),
+            vec![(Step::Act(create(&once)), failure(Class::Invalid))],
+            fails(Class::Invalid),
         ),
     ] {
         let o = with(begun(job(), None), |o| {
@@ -970,6 +987,16 @@ fn a_job_set_that_runs() {
             Act(Action::CreateObject(kept.clone()), because),
         ),
         (
+            "keys are missing",
+            with(missing(), |o| {
+                o.asked.snapshot = Some(Some(started_snapshot()));
+                let mut facts = rendered(std::slice::from_ref(&kept));
+                facts.objects[0].has_keys = true;
+                renders(o, PINNED, facts);
+            }),
+            Fails(Failure::Found(Finding::KeysLost(kept.clone()))),
+        ),
+        (
             "a live object may have to change",
             with(changed(std::slice::from_ref(&follows)), |o| {
                 looks(o, &follows, Look::Ours(None));
@@ -979,7 +1006,7 @@ fn a_job_set_that_runs() {
         (
             "another owner has an object",
             with(changed(std::slice::from_ref(&kept)), |o| {
-                looks(o, &kept, Look::Foreign(failure(Class::Foreign)));
+                looks(o, &kept, Look::Unusable(failure(Class::Foreign)));
             }),
             Fails(failure(Class::Foreign)),
         ),

@@ -92,13 +92,8 @@ pub(super) struct SimSnapshot {
 pub(super) struct SimObject {
     pub(super) ours: bool,
     pub(super) version: u64,
-}
-
-/// What came of a reconcile.
-pub(super) struct Ended {
-    pub(super) end: End,
-    /// What was written to the cluster.
-    pub(super) writes: Vec<Action>,
+    /// The fingerprint of the TrainJob that it was made from.
+    pub(super) content: u64,
 }
 
 impl World {
@@ -125,6 +120,11 @@ impl World {
             has_ended: false,
             version: 1,
         }
+    }
+
+    /// The version of the last change.
+    pub(super) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(super) fn next_version(&mut self) -> u64 {
@@ -175,7 +175,7 @@ impl World {
     }
 
     /// Reconciles once.
-    pub(super) fn reconcile(&mut self) -> Ended {
+    pub(super) fn reconcile(&mut self) -> End {
         let initial = self.cached();
         let mut o = Observed {
             job: StoredJob::Found(Arc::new(self.job.clone())),
@@ -188,12 +188,12 @@ impl World {
             done: Done::default(),
             failures: Vec::new(),
         };
-        let (mut taken, mut writes) = (0, Vec::new());
+        let mut taken = 0;
         loop {
             let (step, _) = match decide(&o, now()) {
                 Decision::Done(end) => {
                     self.faults.clear();
-                    return Ended { end, writes };
+                    return end;
                 }
                 Decision::Next(step, reason) => (step, reason),
             };
@@ -216,9 +216,6 @@ impl World {
                         Some(class) => Err(failure(class)),
                         None => self.act(action, &o),
                     };
-                    if left.is_ok() && is_write(action) {
-                        writes.push(action.clone());
-                    }
                     o.learn_effect(action, left);
                 }
             }
@@ -268,7 +265,7 @@ impl World {
                 Ok(Fact::Object(match self.objects.get(object) {
                     None => Look::Missing,
                     Some(it) if it.ours => Look::Ours(Some(it.version.to_string().into())),
-                    Some(_) => Look::Foreign(failure(Class::Foreign)),
+                    Some(_) => Look::Unusable(failure(Class::Foreign)),
                 }))
             }
             Observe::JobSetOwner => Ok(Fact::Owner(match &self.job_set {
@@ -327,6 +324,7 @@ impl World {
         let objects = self.rendered.iter().map(|object| RenderedObjectFacts {
             object: object.clone(),
             content: self.job.fingerprint,
+            has_keys: object.apply == ApplyMode::Once,
             look: None,
             written: None,
         });
@@ -360,9 +358,12 @@ impl World {
                 if self.objects.contains_key(object) {
                     return Err(failure(Class::Conflict));
                 }
-                let (ours, version) = (true, self.next_version());
-                self.objects
-                    .insert(object.clone(), SimObject { ours, version });
+                let it = SimObject {
+                    ours: true,
+                    version: self.next_version(),
+                    content: self.job.fingerprint,
+                };
+                self.objects.insert(object.clone(), it);
             }
             Action::ApplyJobSet {
                 over,
@@ -478,10 +479,16 @@ impl World {
                 "changed beside running pods"
             );
         }
-        let (ours, next) = (true, self.next_version());
+        let content = self.job.fingerprint;
+        let known = self.objects.get(object);
+        let same = known
+            .filter(|it| it.content == content)
+            .map(|it| it.version);
+        let next = same.unwrap_or_else(|| self.next_version());
         let it = SimObject {
-            ours,
+            ours: true,
             version: next,
+            content,
         };
         self.objects.insert(object.clone(), it);
         Ok(Effect::At(version("object", next)))
@@ -594,7 +601,7 @@ fn may_fail(step: &Step) -> bool {
 }
 
 /// Whether an action writes to the cluster.
-pub(super) fn is_write(action: &Action) -> bool {
+fn is_write(action: &Action) -> bool {
     !matches!(
         action,
         Action::Begin
