@@ -209,10 +209,10 @@ impl Work {
         }
         if error.is_passing() && again < PASSING {
             tracing::debug!(%error, ?again, "tried again");
-        } else if error.is_of_all() && !failing.passes(PERSISTS) {
+        } else if error.is_cluster_wide() && !failing.passes(PERSISTS) {
             // It is wrong for all TrainJobs at once: an Event for each, at each try, would be one more burden for the API server.
             tracing::warn!(%error, ?again, "the API server does not answer as it should");
-        } else if error.is_of_all() {
+        } else if error.is_cluster_wide() {
             let minutes = failing.now.as_secs() / 60;
             tracing::warn!(%error, ?again, minutes, "the API server still does not answer as it should");
             let note = format!(

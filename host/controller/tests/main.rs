@@ -1,6 +1,7 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
 mod a_deleted_job_set_is_made_again;
+mod a_reconcile_may_stop_at_any_call;
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_read_strictly;
 mod events_are_counted_and_limited;

@@ -60,6 +60,8 @@ pub(super) struct Large {
 pub(super) struct RenderedPlan {
     pub(super) objects: Vec<RenderedObject>,
     pub(super) job_set: Arc<Value>,
+    /// What the JobSet says that it was rendered from, if it waits.
+    pub(super) inputs: Box<str>,
     pub(super) snapshot: Snapshot,
 }
 

@@ -261,8 +261,8 @@ impl ReconcileError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the API server is away, or too busy, for all. An answer of 500 is also a webhook's of one kind or namespace.
-    pub(crate) fn is_of_all(&self) -> bool {
+    /// Whether the API server is away, or too busy, for all TrainJobs. An answer of 500 is also a webhook's of one kind or namespace.
+    pub(crate) fn is_cluster_wide(&self) -> bool {
         self.is_outage() && self.status() != Some(500)
     }
 

@@ -52,8 +52,7 @@ pub(in crate::reconcile) fn wanted(
     if held {
         job_set::hold(&mut wanted, &bodies.changes()?.removed);
     } else if job.suspend {
-        let inputs = bodies.inputs()?.annotation(&rendered.snapshot.lookups);
-        job_set::annotate(&mut wanted, INPUTS, inputs);
+        job_set::annotate(&mut wanted, INPUTS, rendered.inputs.to_string());
     } else {
         job_set::mark_started(&mut wanted);
     }

@@ -147,15 +147,22 @@ impl Run {
             defaults::fill(&mut rendered.job_set);
         }
         let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
+        // Of a JobSet that is to run nothing is noted.
+        let inputs = if self.job.suspend {
+            self.inputs.annotation(&snapshot.lookups)
+        } else {
+            String::new()
+        };
         let facts = RenderedFacts {
             saved: self.source == Source::Snapshot && (same || snapshot.started),
-            inputs: self.inputs.annotation(&snapshot.lookups).into(),
+            inputs: inputs.into(),
             expires: ttl.is_some_and(|seconds| !seconds.is_null()),
             objects: rendered.objects.iter().map(facts_of).collect(),
         };
         let plan = RenderedPlan {
             objects: rendered.objects,
             job_set: Arc::new(rendered.job_set),
+            inputs: facts.inputs.clone(),
             snapshot,
         };
         Ok((plan, rendered.warnings, facts))

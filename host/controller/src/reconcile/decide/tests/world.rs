@@ -169,6 +169,7 @@ impl World {
         let Some(last) = self.state() else {
             return;
         };
+        self.next_version();
         self.has_ended = last.end.is_some();
         self.departed = (seen || last.end.is_some() && seen).then(|| Arc::new(last));
         self.job_set = None;

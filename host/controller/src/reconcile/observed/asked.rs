@@ -1,0 +1,207 @@
+//! What was asked for and what was done in a reconcile.
+
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+
+use super::{Applied, AppliedObject};
+use crate::reconcile::failure::Failure;
+use crate::reconcile::inputs::Inputs;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::step::Basis;
+
+/// What was asked for in this reconcile; `None` if it was not yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Asked {
+    /// The digest of what the TrainJob is rendered from.
+    pub(crate) inputs: Option<Inputs>,
+    /// The TrainJob was read and is valid.
+    pub(crate) train_job: Option<()>,
+    /// The TrainJob is still what the store has.
+    pub(crate) live_train_job: Option<()>,
+    /// The TrainJob is still what the store has, and has no JobSet.
+    pub(crate) absence: Option<()>,
+    /// The snapshot; `Some(None)` if there is none.
+    pub(crate) snapshot: Option<Option<SnapshotFacts>>,
+    /// The marks of the snapshot, without what it holds.
+    pub(crate) snapshot_marks: Option<Option<SnapshotMarks>>,
+    /// The runtime as it is now was read.
+    pub(crate) runtime: Option<()>,
+    /// What the renderings came to.
+    pub(crate) renderings: Vec<(Basis, Rendering)>,
+    /// How often something was looked up for them; plugins may ask for a bounded number of objects.
+    pub(crate) rounds: usize,
+    /// The objects that the snapshot lists.
+    pub(crate) listed: Option<Arc<[AppliedObject]>>,
+    /// What was found of them.
+    pub(crate) listed_objects: Vec<(ObjectRef, Look)>,
+    /// Who owns the JobSet of the TrainJob's name.
+    pub(crate) owner: Option<Owner>,
+    /// The suspended JobSet as the API server has it.
+    pub(crate) live: Option<LiveJobSet>,
+    /// What the JobSet would have to change for its pods to be placed as wanted.
+    pub(crate) placement: Option<Placement>,
+    /// The Jobs of the JobSet that have what was removed from the placement of their pods.
+    pub(crate) jobs: Option<Vec<OldJob>>,
+    /// Another JobSet could be created in the place of the one that exists.
+    pub(crate) creatable: Option<()>,
+}
+
+/// What was done in this reconcile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Done {
+    /// What changes from then on makes the rendering outdated.
+    pub(crate) begun: bool,
+    /// The snapshot that was written in the place of a missing or unusable one.
+    pub(crate) saved: Option<SnapshotFacts>,
+    /// The JobSet was changed so that its Jobs lose what was removed from the placement of their pods.
+    pub(crate) relocated: bool,
+    /// The JobSet was applied, suspended or unsuspended.
+    pub(crate) job_set_written: bool,
+    /// The JobSet was deleted.
+    pub(crate) job_set_deleted: bool,
+    /// It was noted that the JobSet ended unseen.
+    pub(crate) end_noted: bool,
+    /// What was left is known to the next reconcile.
+    pub(crate) remembered: bool,
+    /// What is kept of the TrainJob in memory is up to date.
+    pub(crate) settled: bool,
+    /// The status was written.
+    pub(crate) status_written: bool,
+}
+
+/// What decisions need of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SnapshotFacts {
+    pub(crate) at: Version,
+    /// Whether it said that its JobSet has run when it was read.
+    pub(crate) was_started: bool,
+    /// Whether it says so now.
+    pub(crate) started: bool,
+    /// Whether it says that its JobSet was deleted and is to be created again.
+    pub(crate) recreate: bool,
+    /// Whether it has a plan: one that the reference created has none.
+    pub(crate) has_plan: bool,
+    /// The objects beside the JobSet.
+    pub(crate) objects: Arc<[ObjectRef]>,
+}
+
+/// The marks of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SnapshotMarks {
+    pub(crate) at: Version,
+    /// Why it is not the TrainJob's, if it is not.
+    pub(crate) foreign: Option<Failure>,
+    pub(crate) started: bool,
+    pub(crate) recreate: bool,
+}
+
+/// Which version of which object something was decided for: a write that is preconditioned on it fails if the object has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) uid: Option<Box<str>>,
+    pub(crate) version: Option<Box<str>>,
+}
+
+impl Version {
+    /// That of an object.
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.as_deref().map(Into::into),
+            version: metadata.resource_version.as_deref().map(Into::into),
+        }
+    }
+}
+
+/// What a rendering came to. One that failed is among the failures.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Rendering {
+    /// Plugins ask for objects of the cluster.
+    Needs,
+    /// Those were looked up: it is rendered again.
+    LookedUp,
+    /// It has a result.
+    Rendered(RenderedFacts),
+}
+
+/// What decisions need of a rendering.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RenderedFacts {
+    /// Whether the snapshot in the cluster is the one that it was rendered from.
+    pub(crate) saved: bool,
+    /// What a JobSet says that waits and was rendered from the same; empty for one that is to run.
+    pub(crate) inputs: Box<str>,
+    /// Whether the JobSet is deleted by itself when it has ended.
+    pub(crate) expires: bool,
+    /// The objects beside the JobSet, in their order.
+    pub(crate) objects: Vec<RenderedObjectFacts>,
+}
+
+/// What decisions need of an object beside the JobSet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RenderedObjectFacts {
+    pub(crate) object: ObjectRef,
+    /// A number that differs if the content does.
+    pub(crate) content: u64,
+    /// Whether it holds keys that are made when it is created.
+    pub(crate) has_keys: bool,
+    /// What was found of it.
+    pub(crate) look: Option<Look>,
+    /// Whether it was written in this reconcile, and what is known of it then.
+    pub(crate) written: Option<Option<Applied>>,
+}
+
+/// What was found of an object in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Look {
+    /// It does not exist.
+    Missing,
+    /// It is the TrainJob's, at this version.
+    Ours(Option<Box<str>>),
+    /// It is not the TrainJob's, or is being deleted.
+    Unusable(Failure),
+    /// No loaded plugin emits objects of its kind, so it was not asked for.
+    NotEmitted,
+}
+
+/// Who owns the JobSet of a TrainJob's name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    /// The TrainJob, or nobody, since it is gone.
+    OursOrGone,
+    /// Another owner.
+    Foreign(Failure),
+}
+
+/// What decisions need of a suspended JobSet, as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LiveJobSet {
+    pub(crate) at: Version,
+    /// Whether it says that it was unsuspended before.
+    pub(crate) started: bool,
+    /// Whether pods of it run or are about to end.
+    pub(crate) active: bool,
+    /// What it was rendered from, if it says so.
+    pub(crate) inputs: Option<Box<str>>,
+    /// Whether entries were removed from the placement of its pods which its Jobs may still have.
+    pub(crate) removed: bool,
+}
+
+/// What a JobSet would have to change for its pods to be placed as wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Placement {
+    /// Whether its Jobs may have entries that are not wanted.
+    pub(crate) loses: bool,
+    /// Whether its pod templates change.
+    pub(crate) moves: bool,
+    /// Whether the JobSet notes already what its Jobs have to lose.
+    pub(crate) noted: bool,
+}
+
+/// A Job that has what was removed from the placement of its pods.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct OldJob {
+    pub(crate) name: Box<str>,
+    pub(crate) uid: Option<Box<str>>,
+    pub(crate) deleting: bool,
+}

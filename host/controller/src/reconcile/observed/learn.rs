@@ -1,0 +1,226 @@
+//! How what is known grows with each step: the same in the controller and in a simulated cluster.
+
+use std::sync::Arc;
+
+use super::{
+    Applied, AppliedObject, Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
+    RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, Version,
+};
+use crate::reconcile::failure::Failure;
+use crate::reconcile::inputs::Inputs;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::step::{Action, Basis, Mark, Observe, Step};
+
+/// What an observation found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fact {
+    /// What was asked is so.
+    Holds,
+    Inputs(Inputs),
+    Snapshot(Option<SnapshotFacts>),
+    SnapshotMarks(Option<SnapshotMarks>),
+    Rendering(Rendering),
+    Listed(Arc<[AppliedObject]>),
+    Object(Look),
+    Owner(Owner),
+    JobSet(LiveJobSet),
+    Placement(Placement),
+    Jobs(Vec<OldJob>),
+}
+
+/// What an action left.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Effect {
+    /// It was done.
+    Done,
+    /// The snapshot was written.
+    Snapshot(SnapshotFacts),
+    /// The object has this version now.
+    At(Version),
+}
+
+/// The most steps of a reconcile without objects and Jobs, and for each of them.
+const MOST_STEPS: usize = 64;
+const STEPS_FOR_EACH: usize = 4;
+
+impl Observed {
+    /// The most steps that a reconcile takes which knows this.
+    pub(crate) fn most_steps(&self) -> usize {
+        let Asked {
+            renderings,
+            listed_objects,
+            jobs,
+            rounds,
+            ..
+        } = &self.asked;
+        let rendered = renderings.iter().map(|(_, rendering)| match rendering {
+            Rendering::Rendered(rendered) => rendered.objects.len(),
+            Rendering::Needs | Rendering::LookedUp => 0,
+        });
+        let jobs = jobs.as_ref().map_or(0, Vec::len);
+        let each = rendered.sum::<usize>() + listed_objects.len() + jobs;
+        MOST_STEPS + STEPS_FOR_EACH * each + 2 * rounds
+    }
+
+    /// Takes what a step found out or left. Nothing else changes what is known, but the stores.
+    pub(crate) fn learn_fact(&mut self, what: &Observe, found: Result<Fact, Failure>) {
+        match found {
+            Ok(fact) => self.asked.learn(what, fact),
+            Err(failure) => self.failures.push((Step::Observe(what.clone()), failure)),
+        }
+    }
+
+    /// Takes what an action left.
+    pub(crate) fn learn_effect(&mut self, action: &Action, left: Result<Effect, Failure>) {
+        match left {
+            Ok(effect) => self.succeeded(action, effect),
+            Err(failure) => {
+                // Something changed in between: it is looked at again before the next decision.
+                match action {
+                    Action::CreateSnapshot(_) if failure.is_conflict() => {
+                        self.asked.snapshot = None;
+                    }
+                    Action::CreateObject(object) if failure.may_exist() => {
+                        self.asked.object(object, |object| object.look = None);
+                    }
+                    _ => {}
+                }
+                self.failures.push((Step::Act(action.clone()), failure));
+            }
+        }
+    }
+
+    fn succeeded(&mut self, action: &Action, effect: Effect) {
+        let Self { asked, done, .. } = self;
+        match (action, effect) {
+            (Action::Begin, _) => done.begun = true,
+            (Action::CreateSnapshot(basis), Effect::Snapshot(saved)) => {
+                asked.saved(*basis);
+                done.saved = Some(saved);
+            }
+            (Action::ReplaceSnapshot { basis, .. }, Effect::Snapshot(saved)) => {
+                asked.saved(*basis);
+                // What else it is marked with stays.
+                let replaced = asked.snapshot.as_ref().and_then(Option::as_ref);
+                let recreate = replaced.is_some_and(|replaced| replaced.recreate);
+                done.saved = Some(SnapshotFacts { recreate, ..saved });
+            }
+            (Action::MarkSnapshot { mark, .. }, Effect::At(at)) => {
+                let snapshots = asked.snapshot.iter_mut().flatten().chain(&mut done.saved);
+                for snapshot in snapshots {
+                    snapshot.at = at.clone();
+                    mark.set(&mut snapshot.started, &mut snapshot.recreate);
+                }
+                for marks in asked.snapshot_marks.iter_mut().flatten() {
+                    marks.at = at.clone();
+                    mark.set(&mut marks.started, &mut marks.recreate);
+                }
+            }
+            (Action::ApplyObject { object, .. }, Effect::At(at)) => asked.object(object, |it| {
+                it.written = Some(Some(Applied {
+                    content: it.content,
+                    version: at.version.clone(),
+                }));
+            }),
+            (Action::CreateObject(object), _) => {
+                asked.object(object, |it| it.written = Some(None));
+            }
+            (Action::ApplyJobSet { held: true, .. } | Action::Relocate(_), _) => {
+                done.relocated = true;
+                (asked.live, asked.placement, asked.jobs) = (None, None, None);
+            }
+            (Action::ApplyJobSet { .. } | Action::Suspend { .. } | Action::Resume(_), _) => {
+                done.job_set_written = true;
+            }
+            (Action::DeleteJobSet(_), _) => done.job_set_deleted = true,
+            (Action::DeleteJob { name, .. }, _) => {
+                let jobs = asked.jobs.iter_mut().flatten();
+                jobs.filter(|job| job.name == *name)
+                    .for_each(|job| job.deleting = true);
+            }
+            (Action::NoteUnseenEnd, _) => done.end_noted = true,
+            (Action::Remember(_), _) => done.remembered = true,
+            (Action::Settle(_), _) => done.settled = true,
+            (Action::WriteStatus(_), _) => done.status_written = true,
+            (Action::ForgetDeparted, _) => self.current.departed = None,
+            // No action of those leaves anything else.
+            (
+                Action::CreateSnapshot(_)
+                | Action::ReplaceSnapshot { .. }
+                | Action::MarkSnapshot { .. }
+                | Action::ApplyObject { .. },
+                _,
+            ) => {}
+        }
+    }
+}
+
+impl Asked {
+    fn learn(&mut self, what: &Observe, fact: Fact) {
+        match (what, fact) {
+            (Observe::Inputs, Fact::Inputs(inputs)) => self.inputs = Some(inputs),
+            (Observe::TrainJob, _) => self.train_job = Some(()),
+            (Observe::LiveTrainJob, _) => self.live_train_job = Some(()),
+            (Observe::Absence, _) => self.absence = Some(()),
+            (Observe::Snapshot, Fact::Snapshot(found)) => self.snapshot = Some(found),
+            (Observe::SnapshotMarks, Fact::SnapshotMarks(found)) => {
+                self.snapshot_marks = Some(found);
+            }
+            (Observe::Runtime, _) => self.runtime = Some(()),
+            (Observe::Rendering(basis) | Observe::Lookups(basis), Fact::Rendering(rendering)) => {
+                self.rounds += usize::from(rendering == Rendering::LookedUp);
+                self.renderings.retain(|(of, _)| of != basis);
+                self.renderings.push((*basis, rendering));
+            }
+            (Observe::ListedObjects, Fact::Listed(listed)) => self.listed = Some(listed),
+            (Observe::ListedObject(object), Fact::Object(look)) => {
+                self.listed_objects.push((object.clone(), look));
+            }
+            (Observe::Object(object), Fact::Object(look)) => {
+                self.object(object, |it| it.look = Some(look));
+            }
+            (Observe::JobSetOwner, Fact::Owner(owner)) => self.owner = Some(owner),
+            (Observe::LiveJobSet { .. }, Fact::JobSet(live)) => {
+                (self.live, self.placement) = (Some(live), None);
+            }
+            (Observe::Placement(_), Fact::Placement(placement)) => {
+                self.placement = Some(placement);
+            }
+            (Observe::Jobs, Fact::Jobs(jobs)) => self.jobs = Some(jobs),
+            (Observe::Creatable { .. }, _) => self.creatable = Some(()),
+            // Each observation finds its own fact.
+            _ => {}
+        }
+    }
+
+    /// The rendering on that basis.
+    pub(crate) fn rendering(&self, basis: Basis) -> Option<&Rendering> {
+        let mut renderings = self.renderings.iter();
+        renderings.find_map(|(of, rendering)| (*of == basis).then_some(rendering))
+    }
+
+    fn saved(&mut self, basis: Basis) {
+        for (of, rendering) in &mut self.renderings {
+            if let (true, Rendering::Rendered(rendered)) = (*of == basis, rendering) {
+                rendered.saved = true;
+            }
+        }
+    }
+
+    /// Changes what is known of an object of the latest rendering: the one that is written.
+    fn object(&mut self, object: &ObjectRef, change: impl FnOnce(&mut RenderedObjectFacts)) {
+        if let Some((_, Rendering::Rendered(rendered))) = self.renderings.last_mut() {
+            let mut objects = rendered.objects.iter_mut();
+            if let Some(found) = objects.find(|it| it.object == *object) {
+                change(found);
+            }
+        }
+    }
+}
+
+impl Mark {
+    fn set(self, started: &mut bool, recreate: &mut bool) {
+        *started |= self.started;
+        *recreate = self.recreate.unwrap_or(*recreate);
+    }
+}

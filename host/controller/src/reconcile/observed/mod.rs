@@ -1,0 +1,207 @@
+//! What is known of one TrainJob in the course of a reconcile. Plain facts: they can be copied, compared and hashed.
+//!
+//! A fact that was not asked for yet is `None`. Large values (the TrainJob, the snapshot, the rendered JobSet) are not in here: see
+//! [`Bodies`](super::bodies::Bodies).
+
+mod asked;
+mod learn;
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::failure::Failure;
+use super::object_ref::ObjectRef;
+use super::status;
+use super::step::Step;
+use crate::watch::{JobSetState, TrainJobState, TrainJobStatus, Wishes};
+
+pub(crate) use asked::{
+    Asked, Done, LiveJobSet, Look, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
+    Rendering, SnapshotFacts, SnapshotMarks, Version,
+};
+pub(crate) use learn::{Effect, Fact};
+
+/// What is known of one TrainJob.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Observed {
+    /// The TrainJob when the reconcile began.
+    pub(crate) job: StoredJob,
+    /// Why the JobSet could not be decoded when the reconcile began.
+    pub(crate) unreadable_job_set: Option<Failure>,
+    /// What became of the TrainJob, as known when the reconcile began: it decides which way the reconcile takes.
+    pub(crate) initial: Cached,
+    /// The same as known now: the status says it, and marks that it makes untrue are removed.
+    pub(crate) current: Cached,
+    /// What the last reconcile left, if it was of the same TrainJob.
+    pub(crate) last: Option<LastReconcile>,
+    /// Whether something that the JobSet was rendered from has changed since.
+    pub(crate) outdated: bool,
+    /// What was asked for in this reconcile.
+    pub(crate) asked: Asked,
+    /// What was done in this reconcile.
+    pub(crate) done: Done,
+    /// What was tried in this reconcile and failed.
+    pub(crate) failures: Vec<(Step, Failure)>,
+}
+
+/// A TrainJob as the store has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StoredJob {
+    /// It does not exist.
+    Missing,
+    /// It can't be decoded.
+    Unreadable(Failure),
+    /// What it says of itself.
+    Found(Arc<JobFacts>),
+}
+
+/// What a TrainJob says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct JobFacts {
+    pub(crate) uid: Box<str>,
+    pub(crate) created: Timestamp,
+    pub(crate) deleting: bool,
+    pub(crate) wishes: Wishes,
+    pub(crate) status: TrainJobStatus,
+    /// A number that differs if what the TrainJob is rendered from differs.
+    pub(crate) fingerprint: u64,
+}
+
+impl JobFacts {
+    /// The facts of a TrainJob as the store has it.
+    pub(super) fn of(job: &TrainJobState) -> Self {
+        Self {
+            uid: job.uid.clone(),
+            created: job.created,
+            deleting: job.deleting,
+            wishes: job.wishes.clone(),
+            status: job.status.clone(),
+            fingerprint: job.fingerprint(),
+        }
+    }
+
+    /// Whether the status says that a JobSet of it has run.
+    pub(crate) fn has_run(&self) -> bool {
+        status::has_run(&self.status)
+    }
+
+    /// Whether the status says that it had a JobSet.
+    pub(crate) fn had_job_set(&self) -> bool {
+        !self.status.jobs_status.is_empty()
+    }
+
+    /// Whether the status says that it is suspended: then its JobSet has not ended.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.status.is_true(status::SUSPENDED).is_some()
+    }
+}
+
+/// What is known without asking of what became of a TrainJob.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cached {
+    /// The JobSet of its name.
+    pub(crate) job_set: StoredJobSet,
+    /// The last JobSet of the TrainJob that is gone, if it is known how it went.
+    pub(crate) departed: Option<Arc<JobSetState>>,
+}
+
+impl Cached {
+    /// The JobSet, if it is the TrainJob's own.
+    pub(crate) fn job_set(&self) -> Option<&JobSetState> {
+        match &self.job_set {
+            StoredJobSet::Ours(job_set) => Some(job_set),
+            _ => None,
+        }
+    }
+
+    /// Whether there is a JobSet of its name, whoever owns it.
+    pub(crate) fn has_any_job_set(&self) -> bool {
+        !matches!(self.job_set, StoredJobSet::Missing)
+    }
+
+    /// Whether pods of its JobSet may run.
+    pub(crate) fn may_run(&self) -> bool {
+        let runs = |job_set: &JobSetState| !job_set.suspended && job_set.end.is_none();
+        self.job_set().is_some_and(runs)
+    }
+
+    /// The JobSet that the status is written from: one that is gone counts if it ended.
+    pub(crate) fn reported(&self) -> Option<&JobSetState> {
+        let ended = self.departed.as_deref().filter(|last| last.end.is_some());
+        self.job_set().or(ended)
+    }
+
+    /// Whether the JobSet was seen to be deleted before it ended.
+    pub(crate) fn was_deleted(&self) -> bool {
+        self.departed
+            .as_ref()
+            .is_some_and(|last| last.end.is_none())
+    }
+}
+
+/// A JobSet as the store has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StoredJobSet {
+    /// There is none of the TrainJob's name.
+    Missing,
+    /// It can't be decoded.
+    Unreadable,
+    /// It is not the TrainJob's.
+    Foreign,
+    /// It is the TrainJob's.
+    Ours(Arc<JobSetState>),
+}
+
+/// What a reconcile left when all was as the TrainJob wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LastReconcile {
+    /// The TrainJob's UID.
+    pub(crate) uid: Box<str>,
+    /// The TrainJob's fingerprint.
+    pub(crate) fingerprint: u64,
+    /// The version of its JobSet.
+    pub(crate) job_set: Option<u64>,
+    /// The objects beside the JobSet; `None` if they were not looked at since the start.
+    pub(crate) objects: Option<Arc<[AppliedObject]>>,
+}
+
+/// An object beside a JobSet, with what was applied last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AppliedObject {
+    pub(crate) object: ObjectRef,
+    /// `None` if that is not known, or nothing was applied.
+    pub(crate) applied: Option<Applied>,
+}
+
+impl AppliedObject {
+    /// Objects of which only the references are known.
+    pub(crate) fn unknown(objects: &[ObjectRef]) -> Arc<[Self]> {
+        let unknown = |object: &ObjectRef| Self {
+            object: object.clone(),
+            applied: None,
+        };
+        objects.iter().map(unknown).collect()
+    }
+
+    /// Whether the object was applied last at that version.
+    pub(crate) fn is_at(&self, version: Option<&str>) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.version.as_deref() == version)
+    }
+
+    /// Whether this content was applied last.
+    pub(crate) fn has(&self, content: u64) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.content == content)
+    }
+}
+
+/// What was applied of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Applied {
+    /// A number that differs if the content does.
+    pub(crate) content: u64,
+    /// The version that the object had then.
+    pub(crate) version: Option<Box<str>>,
+}
