@@ -44,6 +44,11 @@ pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
     controller(object).is_some_and(|owner| is_train_job(owner) && owner.uid == uid)
 }
 
+/// Whether the object of that UID, of whatever kind, is the object's controller.
+pub(crate) fn is_controlled_by(uid: &str, object: &ObjectMeta) -> bool {
+    controller(object).is_some_and(|owner| owner.uid == uid)
+}
+
 /// Whether the owner is a TrainJob, of any version. A reference to another kind with a TrainJob's UID is forged, and the policy in
 /// `deploy/` does not look at it.
 fn is_train_job(owner: &OwnerReference) -> bool {
@@ -111,6 +116,7 @@ mod tests {
         ] {
             let owned = owned(api_version, kind, uid);
             assert_eq!(is_of("uid", &owned), is_its, "{api_version} {kind} {uid}");
+            assert_eq!(is_controlled_by("uid", &owned), uid == "uid");
         }
     }
 

@@ -68,14 +68,21 @@ async fn create_with_keys(
         name: rendered.name.to_string(),
         problem,
     })?;
-    Ok(match objects.create(&creating(), Vec::new()) {
-        Ok(request) => {
-            let request = request.map(|_| Body::from(filled.json));
-            let created = client::created(&cx.reconciler.client, request).await;
-            created.map_err(|error| client::without(error, |it| filled.texts.are_quoted_in(it)))
+    let request = match objects.create(&creating(), Vec::new()) {
+        Ok(request) => request.map(|_| Body::from(filled.json)),
+        Err(error) => return Ok(Err(kube::Error::BuildRequest(error))),
+    };
+    match client::created(&cx.reconciler.client, request).await {
+        Err(kube::Error::Api(refusal)) => {
+            let texts = filled.texts;
+            let shown = move |_: &_, _: &_| match texts.are_quoted_in(&refusal.message) {
+                true => client::refusal(refusal.code, "the answer quotes a key, and is not shown"),
+                false => kube::Error::Api(refusal),
+            };
+            Ok(Err(cx.on_thread(shown).await?))
         }
-        Err(error) => Err(kube::Error::BuildRequest(error)),
-    })
+        created => Ok(created),
+    }
 }
 
 /// The object with its owner.

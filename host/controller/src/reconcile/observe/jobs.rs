@@ -33,7 +33,8 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     // Decided where they are decoded: there may be many, and large ones.
     let read = move |text: &str| {
         let job = Job::read(text)?;
-        let is_old = owner::is_of(&uid, &job.metadata) && !job.has_ended && job.has(&removed);
+        let is_its = owner::is_controlled_by(&uid, &job.metadata);
+        let is_old = is_its && !job.has_ended && job.has(&removed);
         is_old.then_some(job.metadata)
     };
     let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
