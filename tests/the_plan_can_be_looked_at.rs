@@ -419,3 +419,17 @@ fn what_an_error_says_to_add_to_the_policy_file_makes_a_plan() {
     let output = plan(folder.path(), &args);
     assert!(output.status.success(), "{grants}: {}", said(&output));
 }
+
+#[test]
+fn a_misspelled_name_in_a_manifests_order_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let order = json!({"after": ["flux", "torhc"], "before": ["another-vendors"]});
+    plugin(folder.path(), "last", order);
+    let output = plan(folder.path(), &["--plugin", "last.wasm"]);
+    let warnings = said(&output);
+    assert!(output.status.success(), "{warnings}");
+    assert_eq!(warnings.lines().count(), 1, "{warnings}");
+    let problem =
+        "`after[1]` in the manifest names `torhc`, which is not loaded; did you mean `torch`?";
+    assert!(warnings.contains(problem), "{warnings}");
+}

@@ -18,7 +18,7 @@ use trainyard_model::{
     limits::Limits,
     plugin::Settings,
     record::Accelerators,
-    text::clean,
+    text::{clean, nearest},
 };
 use trainyard_render::ClusterFacts;
 
@@ -214,7 +214,7 @@ impl PolicyFile {
 /// That no plugin has the name, with the one that was probably meant.
 fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
     let name = clean(name);
-    let advice = match trainyard_schema::structural::nearest(&name, known.iter().copied()) {
+    let advice = match nearest(&name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => {
             let loaded: Vec<_> = known.iter().copied().collect();

@@ -238,6 +238,10 @@ fn render_run<T: Send>(
 /// The problem with its place in the input, and what helps without a cluster.
 pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
     let mut located = job.locate(problem);
+    if problem.is_plugin_not_given() {
+        let advice = "; use `--plugin FILE.wasm` to load one that is not built in";
+        located.message.push_str(advice);
+    }
     if problem.missing().is_some() {
         located.message.push_str(": give a file that holds it");
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use cargo_metadata::Message;
+use trainyard_model::manifest::{Manifest, PartsError};
 
 use crate::cargo::Cargo;
 use crate::component::{Component, ComponentError, componentize};
@@ -81,6 +82,15 @@ pub enum BuildError {
         /// The package.
         package: String,
     },
+    /// Its manifest.json is wrong.
+    #[error("{}: {error}", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: PartsError,
+    },
     /// No Rust to build it with.
     #[error(transparent)]
     Toolchain(#[from] toolchain::NotFound),
@@ -147,6 +157,7 @@ pub fn target_dir_of_environment() -> Option<PathBuf> {
 ///
 /// No toolchain, no plugin crate, what cargo says, or what is wrong with the plugin's manifest.
 pub fn build(crate_dir: &Path, options: &Options) -> Result<Built, BuildError> {
+    check_manifest(crate_dir)?;
     let toolchain = toolchain::find()?;
     let cargo = Cargo::on(crate_dir, &toolchain, options)?;
     let sources = Sources::of(&cargo)?;
@@ -161,6 +172,18 @@ pub fn build(crate_dir: &Path, options: &Options) -> Result<Built, BuildError> {
         sources: sources.watched(),
         toolchain,
     })
+}
+
+/// Checks the crate's `manifest.json` before cargo takes its time. Cargo itself names the file if it is missing.
+fn check_manifest(crate_dir: &Path) -> Result<(), BuildError> {
+    let path = crate_dir.join("manifest.json");
+    match std::fs::read(&path) {
+        Ok(file) => {
+            Manifest::check_file(&file).map_err(|error| BuildError::Manifest { path, error })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(BuildError::Read { path, error }),
+    }
 }
 
 /// The path of the module that cargo builds.

@@ -31,6 +31,21 @@ const CODE: &str = r#"
     }
 "#;
 
+/// What is wrong with it is said before cargo runs, which would fail on this crate.
+#[test]
+fn a_wrong_manifest_is_refused_before_anything_is_compiled() {
+    let broken = Crate::new("", "this does not compile");
+    broken.write("manifest.json", r#"{"activeWhen": "always", "clams": {}}"#);
+    let error = build::build(&broken.dir(), &Options::default()).unwrap_err();
+    assert!(matches!(error, BuildError::Manifest { .. }), "{error}");
+    let error = error.to_string();
+    assert!(
+        error.contains("manifest.json: ")
+            && error.ends_with("unknown field `clams`; did you mean `claims`?"),
+        "{error}"
+    );
+}
+
 struct Crate(TempDir);
 
 impl Crate {

@@ -521,11 +521,11 @@ fn another_plugins_container_is_in_sight_of_a_claim_only() {
 #[test]
 fn devices_are_counted_on_the_container_that_the_plugin_may_see() {
     let asker = [
-        ("reads", "pod-sets[*].containers[node].mounts[*]"),
+        ("reads", "pod-sets[*].devices[*]"),
         ("reads", "pod-sets[*].containers[node].requests[*]"),
         ("reads", "pod-sets[*].containers[node].limits[*]"),
     ];
-    let blind = [("reads", "pod-sets[*].containers[node].mounts[*]")];
+    let blind = [("reads", "pod-sets[*].devices[*]")];
     let with_node = |list: Field, home: Owner| {
         let mut record = Record::new("llama", "llama", "cluster.local");
         record.pod_sets.push(PodSet::new("empty"));

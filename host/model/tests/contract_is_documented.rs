@@ -7,6 +7,8 @@
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 
+use serde_json::Value;
+
 use crate::common::methods::METHODS;
 use crate::common::{call, container, manifest, plugin, pod_set};
 use crate::common::{
@@ -17,6 +19,7 @@ use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, Key, PodSets, Scope},
     contract::{handle, interface},
+    manifest::Manifest,
     policy::Phase,
 };
 
@@ -42,6 +45,38 @@ fn the_manual_is_written_from_the_contract() {
 #[test]
 fn the_manifests_schema_is_written_from_its_type() {
     check_file("manifest.schema.json", &manual::manifest_schema());
+}
+
+/// The schema is that of `manifest.json`, in which the SDK's macro leaves some keys to the crate.
+#[test]
+fn the_manifests_schema_accepts_what_authors_write() {
+    let read = |path: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        fs::read_to_string(root.join(path)).unwrap()
+    };
+    let schema: Value = serde_json::from_str(&read("docs/manifest.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let guide = read("docs/write-a-plugin.md");
+    let mut written: Vec<String> = guide
+        .split("manifest.json -->\n```json\n")
+        .skip(1)
+        .map(|rest| rest.split_once("```").unwrap().0.to_owned())
+        .collect();
+    assert!(!written.is_empty());
+    let plugins = ["torch", "mpi", "flux", "dra"];
+    written.extend(plugins.map(|name| read(&format!("plugins/{name}/manifest.json"))));
+    for text in written {
+        let mut manifest: Value = serde_json::from_str(&text).unwrap();
+        manifest["$schema"] = "https://example.com/manifest.schema.json".into();
+        let errors: Vec<_> = validator
+            .iter_errors(&manifest)
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(errors, [""; 0], "{text}");
+        Manifest::check_file(manifest.to_string().as_bytes()).unwrap();
+        manifest["clams"] = Value::Null;
+        assert!(!validator.is_valid(&manifest));
+    }
 }
 
 #[test]

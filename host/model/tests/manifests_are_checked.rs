@@ -47,7 +47,22 @@ fn a_whole_manifest_reads_back_as_it_is_written() {
 #[test]
 fn what_is_wrong_is_said_by_its_field() {
     let table = [
-        (json!({"nmae": "x"}), "unknown field `nmae`"),
+        (
+            json!({"nmae": "x", "claims": {"write": []}}),
+            "unknown field `nmae`; did you mean `name`?",
+        ),
+        (
+            json!({"secret": "x"}),
+            "unknown field `secret`; there are name, version, ",
+        ),
+        (
+            json!({"nmae": "x", "reservedEnv": [{"names": [], "wen": "/x"}]}),
+            "`reservedEnv[0]`: unknown field `wen`; did you mean `when`?",
+        ),
+        (
+            json!({"nodeSets": [{"podSet": "a", "when": 1}]}),
+            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)",
+        ),
         (json!({"name": "Torch"}), "`name` must be a DNS label"),
         (json!({"name": ""}), "`name` must be a DNS label"),
         (
@@ -94,7 +109,7 @@ fn what_is_wrong_is_said_by_its_field() {
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": {"at": "/kind", "is": "x"}}]}),
-            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)",
+            "`nodeSets[0].when`: unknown field `is`; did you mean `in`?",
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": "on"}]}),
@@ -125,9 +140,20 @@ fn what_is_wrong_is_said_by_its_field() {
         (json!({"after": ["q"], "before": ["q"]}), "both name `q`"),
         (
             json!({"claims": {"writes": ["nodes[x]"]}}),
-            "`nodes` is no field here",
+            "`nodes` is no field here; there are ",
         ),
-        (json!({"claims": {"write": []}}), "unknown field `write`"),
+        (
+            json!({"claims": {"writes": ["pod-set[x].labels[a]", "pod-sets[x].container[a].env[A]"]}}),
+            "`pod-set` is no field here; did you mean `pod-sets`?",
+        ),
+        (
+            json!({"claims": {"writes": ["pod-sets[x].container[a].env[A]"]}}),
+            "`container` is no field here; did you mean `containers`?",
+        ),
+        (
+            json!({"claims": {"write": []}}),
+            "`claims`: unknown field `write`; did you mean `writes`?",
+        ),
         (
             json!({"nodeSets": [{"podSet": "a", "if": "/x"}]}),
             "unknown field `if`",
@@ -391,6 +417,11 @@ fn a_claim_that_can_match_nothing_is_refused_with_its_place() {
         ("reads", "lookups[v1/Secret/x]", "Secrets are never given"),
         ("reads", "lookups[v1/Secret/*]", "Secrets are never given"),
         ("reads", "lookups[v1/SECRET/x*]", "Secrets are never given"),
+        (
+            "writes",
+            "pod-sets[@trainr].containers[node].env[A]",
+            "no ancestor is `@trainr`; did you mean `@trainer`?",
+        ),
         (
             "reads",
             "lookups[v1/ConfigMap/a-runtime-snapshot]",

@@ -45,6 +45,8 @@ pub enum Problem {
         path: FieldPath,
         /// What is missing, and why it was left out or else what is loaded.
         message: String,
+        /// Whether no plugin was left out that could be it.
+        is_unknown: bool,
     },
     /// A plugin that would be active without being named was left out.
     #[error("{0}")]
@@ -160,6 +162,18 @@ impl Problem {
             Self::Missing { key, .. } => Some(key),
             _ => None,
         }
+    }
+
+    /// Whether a plugin is missing that was not given.
+    #[must_use]
+    pub const fn is_plugin_not_given(&self) -> bool {
+        matches!(
+            self,
+            Self::NotLoaded {
+                is_unknown: true,
+                ..
+            }
+        )
     }
 
     /// Fails if the time is up once a step is done.

@@ -10,6 +10,7 @@ use trainyard_model::{
     plan::{Generation, Plan, Planned},
     plugin::Plugin,
     record::{Field, PlaceScope, PodSet, Record},
+    text::nearest,
 };
 
 use crate::{
@@ -236,7 +237,16 @@ impl Selection<'_> {
                 self.problems.push(Problem::runtime(path.clone(), message));
             }
             None => {
-                let message = format!("no loaded plugin has the name `{name}`");
+                let names = self
+                    .generation
+                    .plugins()
+                    .filter(|p| p.manifest.active_when == *when);
+                let message = match nearest(name, names.map(|plugin| &*plugin.id.name)) {
+                    Some(near) => {
+                        format!("no loaded plugin has the name `{name}`; did you mean `{near}`?")
+                    }
+                    None => format!("no loaded plugin has the name `{name}`"),
+                };
                 let is_it = |declared: &Declared| declared.name == name;
                 self.not_loaded(About::Runtime, path.clone(), &message, is_it, |plugin| {
                     plugin.manifest.active_when == *when
@@ -253,8 +263,10 @@ impl Selection<'_> {
         is_it: impl Fn(&Declared) -> bool,
         fits: impl Fn(&Plugin) -> bool,
     ) {
+        let why = why(self.left_out, is_it);
+        let is_unknown = matches!(why, Why::Unknown);
         // Why it is left out comes first: an Event has no room for more than that.
-        let message = match why(self.left_out, is_it) {
+        let message = match why {
             Why::These(reasons) => format!("{message}: {reasons}"),
             Why::MayBe(reasons) => {
                 let loaded = self.loaded(fits);
@@ -266,6 +278,7 @@ impl Selection<'_> {
             about,
             path,
             message,
+            is_unknown,
         });
     }
 

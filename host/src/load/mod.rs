@@ -15,6 +15,7 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::{PluginError, PluginId, Settings},
     policy::Policy,
+    text::nearest,
 };
 use trainyard_render::{Declared, LeftOut, Renderer};
 use trainyard_sandbox::{
@@ -28,7 +29,7 @@ use crate::{
     cli::{CacheArgs, LoadArgs},
     plugin::compiler,
     policy_file::{PolicyFile, PolicyFileError},
-    report::Failure,
+    report::{self, Failure},
 };
 pub(crate) use beside::Beside;
 pub(crate) use fitting::Fitting;
@@ -104,6 +105,7 @@ impl Loaded {
             (policy.plugin().id.name.clone(), origin.clone())
         };
         let origins = plugins.policies.iter().map(named).collect();
+        plugins.misspelled_orders().iter().for_each(report::warn);
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
         let renderer = Renderer::new(policies, policy.facts()).map_err(Failure::from_iter)?;
         Ok(Self {
@@ -176,6 +178,36 @@ impl Read {
     fn disabled_names(&self) -> Vec<String> {
         let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
         names.into_iter().collect()
+    }
+
+    /// What may be misspelled in the `after` and `before` of manifests. These may name plugins that are not loaded, so that only a name
+    /// that is almost one that is loaded says so.
+    fn misspelled_orders(&self) -> Vec<String> {
+        let policies = || self.policies.iter().map(|(policy, _)| policy.plugin());
+        let loaded = policies().map(|plugin| &*plugin.id.name);
+        let known: BTreeSet<&str> = loaded
+            .chain(self.disabled.iter().map(|one| &*one.name))
+            .collect();
+        let mut found = Vec::new();
+        for plugin in policies() {
+            let manifest = &plugin.manifest;
+            for (list, names) in [("after", &manifest.after), ("before", &manifest.before)] {
+                for (at, name) in names.iter().enumerate() {
+                    let unknown = (!known.contains(&**name)).then_some(&**name);
+                    let others = known
+                        .iter()
+                        .copied()
+                        .filter(|other| *other != manifest.name);
+                    if let Some(near) = unknown.and_then(|name| nearest(name, others)) {
+                        found.push(format!(
+                            "plugin {}: `{list}[{at}]` in the manifest names `{name}`, which is not loaded; did you mean `{near}`?",
+                            plugin.id
+                        ));
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// The plugins that the policy file names and that nobody gave. A plugin that is refused was given; if its name could not

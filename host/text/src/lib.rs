@@ -88,6 +88,24 @@ pub fn clean_to(text: &str, most: usize) -> String {
     out
 }
 
+/// Returns the known name that is nearest to an unknown one, if one is near: what an error asks whether it was meant.
+#[must_use]
+pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = unknown.to_lowercase();
+    let allowed = (unknown.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&name.to_lowercase(), &wanted),
+                name,
+            )
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
 /// Returns JSON text with hidden characters as JSON's own escapes. Line breaks and tabs, which stand between values, stay.
 #[must_use]
 pub fn json_escaped(json: &str) -> Cow<'_, str> {

@@ -3,14 +3,13 @@
 #![allow(unreachable_pub, missing_docs)]
 
 use serde_json::{Value, json};
-use trainyard_model::plugin::Settings;
 use trainyard_sdk::mock::{MockJob, MockPodSet};
 
 pub const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
 
 /// A TrainJob for the plugin as it ships: with all that it claims.
 pub fn mock() -> MockJob {
-    MockJob::new("llama").settings(Settings::built_in())
+    MockJob::new("llama").all_granted()
 }
 
 /// A TrainJob `llama` with a trainer of two nodes.

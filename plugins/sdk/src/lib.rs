@@ -44,6 +44,7 @@ pub mod native;
 mod parts;
 pub mod paths;
 mod shares;
+mod trainer;
 mod values;
 
 #[doc(hidden)]
@@ -54,6 +55,7 @@ pub use self::{
     config::{Config, Setting, read_list, read_map},
     contract::*,
     parts::{PluginParts, plugin_name},
+    trainer::{NODE, PROCESSES, TRAINER},
 };
 
 /// Changes the record.

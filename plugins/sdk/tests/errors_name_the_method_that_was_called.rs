@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use trainyard_model::{plugin::Settings, policy::Ended};
+use trainyard_model::policy::Ended;
 use trainyard_sdk::{
     Build, Container, Context, Failure, KeyFile, PluginParts, PodSet, Port, Transform,
     mock::{MockError, MockJob},
@@ -66,13 +66,15 @@ fn node(ctx: &Context) -> Container {
 }
 
 /// How a call of one phase ends over a small job.
-fn ended(phase: &str, act: fn(&Context), settings: Settings) -> Ended {
+fn ended(phase: &str, act: fn(&Context)) -> Ended {
+    ended_of(MockJob::new("llama").all_granted(), phase, act)
+}
+
+fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> Ended {
     NEXT.set(act);
-    let job = MockJob::new("llama")
-        .settings(settings)
-        .pod_set("node", |set| {
-            set.ancestor("trainer").container("node", |c| c.image("i"))
-        });
+    let job = job.pod_set("node", |set| {
+        set.ancestor("trainer").container("node", |c| c.image("i"))
+    });
     match job.all_phases(&parts(phase)).unwrap_err() {
         MockError::Call(error) => error.cause,
         other => panic!("{other}"),
@@ -80,7 +82,7 @@ fn ended(phase: &str, act: fn(&Context), settings: Settings) -> Ended {
 }
 
 fn broke(phase: &str, (method, act): Wrong) {
-    let ended = ended(phase, act, Settings::built_in());
+    let ended = ended(phase, act);
     let said = ended.to_string();
     let Ended::Broke(faulted) = ended else {
         panic!("{method}: {ended:?}");
@@ -194,13 +196,15 @@ fn a_missing_claim_a_wrong_phase_and_the_base_record_name_the_method() {
 
 #[test]
 fn a_limit_names_the_method_in_which_it_ran_out() {
-    let mut settings = Settings::built_in();
-    settings.limits.writes = 1;
     let twice = |c: &Context| {
         node(c).put_env("A", "");
         node(c).remove_env("A");
     };
-    let ended = ended("transform", twice, settings);
+    let ended = ended_of(
+        MockJob::new("llama").all_granted().limit("writes", 1),
+        "transform",
+        twice,
+    );
     assert_eq!(ended.kind(), "limit");
     assert_eq!(
         ended.to_string(),
@@ -213,7 +217,7 @@ fn an_object_that_is_not_at_hand_is_no_fault() {
     let ask = |c: &Context| {
         c.lookups().get("v1", "ConfigMap", "absent");
     };
-    let ended = ended("transform", ask, Settings::built_in());
+    let ended = ended("transform", ask);
     assert!(matches!(ended, Ended::Missing(_)), "{ended:?}");
     assert_eq!((ended.kind(), ended.is_made_again()), ("missing", true));
 }

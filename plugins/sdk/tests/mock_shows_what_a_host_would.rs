@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
-use trainyard_model::plugin::Settings;
 use trainyard_sdk::{
     Build, Check, Context, Failure, KeyFile, Mount, PluginParts, Port, Transform,
     mock::{MockJob, Outcome},
@@ -194,11 +193,57 @@ fn a_claim_beyond_the_default_grants_needs_the_operator() {
     );
     // Granted, it comes as far as its first touch without a claim.
     let error = job()
-        .settings(Settings::built_in())
+        .all_granted()
         .transform(&plugin(manifest))
         .unwrap_err()
         .to_string();
     assert!(error.contains("lookups[v1/ConfigMap/topology]"), "{error}");
+}
+
+struct Pinned;
+
+impl Transform for Pinned {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        for pod_set in ctx.info().with_ancestor("trainer") {
+            pod_set.put_node_selector("example.com/pool", "training");
+            ctx.info().set_label("pinned", "true");
+        }
+        Ok(())
+    }
+}
+
+const PINNED: PluginParts = PluginParts {
+    manifest: r#"{"name":"pinned","activeWhen":"plugins",
+        "claims":{"writes":["pod-sets[@trainer].node-selector[example.com/pool]","labels[pinned]"]}}"#,
+    parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform"]}"#,
+    phases: Phases {
+        transform: Some(Pinned::transform),
+        ..Phases::NONE
+    },
+};
+
+#[test]
+fn grants_and_limits_are_those_of_a_policy_file() {
+    let grant = "pod-sets[@trainer].node-selector[example.com/pool]";
+    let error = job().transform(&PINNED).unwrap_err().to_string();
+    assert!(error.contains(&format!("grants: [\"{grant}\"]")), "{error}");
+    let outcome = job().grants(&[grant]).transform(&PINNED).unwrap();
+    let selected = outcome.value("pod-sets[node].node-selector[example.com/pool]");
+    assert_eq!(selected, Some(json!("training")));
+    let granted = || job().grants(&[grant]);
+    for (job, problem) in [
+        (granted().limit("writes", 1), "used up its 1 writes"),
+        (
+            granted().limit("write", 1),
+            "the limits are refused: unknown field `write`",
+        ),
+        (job().grants(&["pod-sets["]), "the grant `pod-sets[`: "),
+    ] {
+        let error = job.transform(&PINNED).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+        // What `unwrap` prints.
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
 }
 
 struct Gang;
@@ -246,7 +291,7 @@ fn gangs_facts_and_kept_texts() {
         "overhead": {"podFixed": {"cpu": "250m"}},
     });
     let outcome = MockJob::new("bert")
-        .settings(Settings::built_in())
+        .all_granted()
         .fact("site/region", "north")
         .object(range)
         .object(class)

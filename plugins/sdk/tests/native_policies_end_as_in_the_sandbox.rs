@@ -101,7 +101,7 @@ fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
     assert!(matches!(faulted.fault, Fault::NotClaimed { .. }));
     let said = faulted.to_string();
     assert!(
-        said.contains("`labels[other]` in `claims.writes`"),
+        said.ends_with(r#"add `"labels[other]"` to `claims.writes` in the manifest"#),
         "{said}"
     );
     assert_eq!(labels, 0);

@@ -3,14 +3,10 @@
 
 mod config;
 
-use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform, paths::REPLICATED_JOBS};
+use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform};
 
 use self::config::{EnvInjection, Processes, TorchConfig};
 
-/// The container that trains.
-const NODE: &str = "node";
-/// The ancestor label of its pod set.
-const TRAINER: &str = "trainer";
 /// Where the nodes meet.
 const PORT: u16 = 29500;
 /// The pod's index in its Job, which is the rank of its node.
@@ -24,12 +20,7 @@ trainyard_sdk::plugin!(Torch: transform; config = TorchConfig);
 impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let config = ctx.job().config_as::<TorchConfig>()?;
-        let Some((pod_set, node)) = trainer(ctx) else {
-            return Err(Failure::from(
-                "torch needs a container `node` in a replicated job with the trainer label",
-            )
-            .at(REPLICATED_JOBS));
-        };
+        let (pod_set, node) = ctx.trainer("torch")?;
         refuse_torchtune(&pod_set, &node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set(ctx, &node);
@@ -40,13 +31,6 @@ impl Transform for Torch {
         }
         Ok(())
     }
-}
-
-/// The trainer's pod set and its node container.
-fn trainer(ctx: &Context) -> Option<(PodSet, Container)> {
-    let pod_set = ctx.info().with_ancestor(TRAINER).into_iter().next()?;
-    let node = pod_set.container(NODE)?;
-    Some((pod_set, node))
 }
 
 /// torchtune's recipes and their arguments are a policy of their own.

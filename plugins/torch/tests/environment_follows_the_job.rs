@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use trainyard_model::plugin::Settings;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};
 
@@ -11,7 +10,7 @@ const NODE: &str = "pod-sets[node].containers[node]";
 
 fn job(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
     MockJob::new("bert")
-        .settings(Settings::built_in())
+        .all_granted()
         .nodes(4)
         .pod_set("node", |set| {
             set.ancestor("trainer")
@@ -66,13 +65,11 @@ fn processes() {
 
 /// Nodes of 8 CPUs whose container uses devices of a claim.
 fn claimed(count: Option<u32>) -> MockJob {
-    MockJob::new("dra")
-        .settings(Settings::built_in())
-        .pod_set("node", |set| {
-            set.ancestor("trainer")
-                .container("node", |c| c.request("cpu", "8"))
-                .claimed_devices("gpu", count)
-        })
+    MockJob::new("dra").all_granted().pod_set("node", |set| {
+        set.ancestor("trainer")
+            .container("node", |c| c.request("cpu", "8"))
+            .claimed_devices("gpu", count)
+    })
 }
 
 /// Devices that are there and are no accelerators are not told as a node without any.

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use trainyard_model::plugin::Settings;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockJob, Outcome};
 
@@ -18,7 +17,7 @@ const VARIABLES: [&str; 5] = [
 
 fn job(targets: Value) -> MockJob {
     MockJob::new("bert")
-        .settings(Settings::built_in())
+        .all_granted()
         .nodes(2)
         .subdomain("ring")
         .config(json!({"envInjection": {"targets": targets}}))

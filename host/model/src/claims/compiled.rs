@@ -161,15 +161,20 @@ impl Compiled {
     }
 }
 
-/// How far the grants allow a claim.
-fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
-    let permission = match touch {
+/// What the operator has to allow for a claim.
+#[must_use]
+pub fn permission(touch: Touch, path: &ClaimPath) -> Permission {
+    match touch {
         Touch::Read => permission_to_read(path),
         Touch::Write if path.field == Field::Objects => permission_to_emit(path),
         Touch::Write if is_security_annotation(path) => Permission::Grant,
         Touch::Create | Touch::Write => path.field.permission(),
-    };
-    match permission {
+    }
+}
+
+/// How far the grants allow a claim.
+fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
+    match permission(touch, path) {
         _ if grants.allow(path) => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
         Permission::OwnOnly => Ok(Grant::OwnOnly),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
-    compiled::{ClaimError, Compiled, Grant, Grants, MAX_CLAIMS},
+    compiled::{ClaimError, Compiled, Grant, Grants, MAX_CLAIMS, permission},
     path::{ClaimPath, Key, MAX_PATH, PathError, PodSets, Scope, Variable},
 };
 

@@ -8,7 +8,11 @@ use crate::{
     object::{ObjectKind, ObjectKindError},
     record::{Field, Permission},
     reserved::reserved,
+    text::nearest,
 };
+
+/// The steps of a TrainJob that an ancestor label names.
+const STEPS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
 
 /// Whether any plugin could have the claim.
 pub(super) fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
@@ -63,8 +67,15 @@ fn scope_problem(scope: &Scope) -> Option<String> {
 fn pod_sets_problem(pod_sets: &PodSets) -> Option<String> {
     match pod_sets {
         PodSets::Named(key) => Names::POD_SET.problem(key),
-        PodSets::Ancestor(label) => (!is_label_value(label))
-            .then(|| format!("no ancestor is `{label}`, which is not the value of a label")),
+        PodSets::Ancestor(label) if !is_label_value(label) => Some(format!(
+            "no ancestor is `{label}`, which is not the value of a label"
+        )),
+        PodSets::Ancestor(label) => {
+            let meant = nearest(label, STEPS).filter(|step| step != &&**label)?;
+            Some(format!(
+                "no ancestor is `@{label}`; did you mean `@{meant}`?"
+            ))
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 mod active_when;
 mod check;
 mod parts;
+mod unknown;
 mod when;
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,20 +16,24 @@ use thiserror::Error;
 pub use self::{
     active_when::ActiveWhen,
     check::FieldProblem,
-    parts::{FILE_SECTION, Origin, PARTS_SECTION, PartsError},
+    parts::{FILE_SECTION, FROM_CODE, Origin, PARTS_SECTION, PartsError},
+    unknown::UnknownKey,
     when::{ReservedEnv, ReservedNames, TextAt, When},
 };
 use crate::{
-    claims::{ClaimPath, Claims, Key, PodSets, Scope},
+    claims::{ClaimPath, Claims, Key, PodSets, Scope, permission},
     contract::{self, Age, VERSION},
     policy::Phase,
-    record::Field,
+    record::{Field, Permission},
     schema::Schema,
     text::{clean, join},
 };
 
 /// The custom section, at the top level of the component, that holds the manifest.
 pub const SECTION: &str = "trainyard:manifest";
+
+/// The key by which a manifest may name its JSON Schema. It is ignored.
+pub const SCHEMA_KEY: &str = "$schema";
 
 /// The longest manifest, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;
@@ -117,9 +122,12 @@ pub enum ManifestError {
     /// Longer than [`MAX_BYTES`].
     #[error("the manifest has {0} bytes; {MAX_BYTES} are allowed")]
     TooLong(usize),
-    /// No JSON.
-    #[error("the manifest is no JSON: {0}")]
+    /// Not JSON.
+    #[error("the manifest is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// It has keys that mean nothing: all of them.
+    #[error("the manifest is not valid: {}", join(.0, "; "))]
+    UnknownKeys(Vec<UnknownKey>),
     /// Not of the manifest's form.
     #[error("the manifest is not valid: {}{}", at(path), clean(&error.to_string()))]
     Form {
@@ -178,7 +186,7 @@ impl Manifest {
         if bytes.len() > MAX_BYTES {
             return Err(ManifestError::TooLong(bytes.len()));
         }
-        let json: Value = serde_json::from_slice(bytes)?;
+        let mut json: Value = serde_json::from_slice(bytes)?;
         if let Some(theirs) = json.get("contract").and_then(Value::as_str) {
             let age = contract::age(theirs, ours);
             let (theirs, ours) = (clean(theirs), ours.to_owned());
@@ -188,7 +196,15 @@ impl Manifest {
                 Age::Unknown => return Err(ManifestError::Contract { theirs, ours }),
             }
         }
-        let manifest: Self = serde_path_to_error::deserialize(json).map_err(|error| {
+        // It names the schema for the author's editor.
+        if let Some(members) = json.as_object_mut() {
+            members.remove(SCHEMA_KEY);
+        }
+        let manifest: Self = serde_path_to_error::deserialize(&json).map_err(|error| {
+            let unknown = unknown::unknown_keys(&json);
+            if !unknown.is_empty() {
+                return ManifestError::UnknownKeys(unknown);
+            }
             let path = error.path().to_string();
             ManifestError::Form {
                 path: path.trim_start_matches('.').to_owned(),
@@ -199,6 +215,15 @@ impl Manifest {
             problems if problems.is_empty() => Ok(manifest),
             problems => Err(ManifestError::Fields(problems)),
         }
+    }
+
+    /// Returns the paths that the operator has to grant before the plugin is loaded.
+    #[must_use]
+    pub fn needed_grants(&self) -> BTreeSet<ClaimPath> {
+        let claims = self.claims.iter();
+        let claims = claims.filter(|(touch, path)| permission(*touch, path) == Permission::Grant);
+        let counts = self.node_sets.iter().map(NodeSet::count);
+        claims.map(|(_, path)| path.clone()).chain(counts).collect()
     }
 
     /// Whether it has the phase.

@@ -2,9 +2,14 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Manifest, ManifestError};
+use crate::{
+    claims::{ClaimError, Compiled, Grants},
+    contract::VERSION,
+    text::join,
+};
 
 /// The custom section of the core module that holds the crate's `manifest.json` as it stands.
 pub const FILE_SECTION: &str = "trainyard:manifest-json";
@@ -13,11 +18,15 @@ pub const FILE_SECTION: &str = "trainyard:manifest-json";
 /// crate's name as the plugin's unless `manifest.json` has one.
 pub const PARTS_SECTION: &str = "trainyard:manifest-parts";
 
+/// The keys of a manifest that [`PARTS_SECTION`] always has, so that `manifest.json` needs none of them. Of these, it may have `name`
+/// alone.
+pub const FROM_CODE: [&str; 4] = ["name", "version", "contract", "phases"];
+
 /// Why two parts make no manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum PartsError {
-    /// A part is no JSON object.
-    #[error("{origin} is no JSON object: {error}")]
+    /// A part is not a JSON object.
+    #[error("{origin} is not a JSON object: {error}")]
     Json {
         /// Which of the two.
         origin: Origin,
@@ -41,6 +50,9 @@ pub enum PartsError {
         "the plugin's manifest is wrong (manifest.json and what `trainyard_sdk::plugin!` adds): {0}"
     )]
     Manifest(#[from] ManifestError),
+    /// Claims that no plugin can have: all of them.
+    #[error("manifest.json: {}", join(.0, "; "))]
+    Claims(Vec<ClaimError>),
 }
 
 /// Where a part of the manifest comes from.
@@ -78,7 +90,22 @@ impl Manifest {
             }
         }
         let merged = Value::Object(merged).to_string();
-        Ok(Self::parse(merged.as_bytes())?)
+        let manifest = Self::parse(merged.as_bytes())?;
+        // Whatever is granted: what is wrong then can't be mended by an operator.
+        Compiled::new(&manifest.claims, &Grants::AsClaimed).map_err(PartsError::Claims)?;
+        Ok(manifest)
+    }
+
+    /// Checks a `manifest.json` without the code beside it, so that its author need not wait for a compiler.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::from_parts`].
+    pub fn check_file(file: &[u8]) -> Result<(), PartsError> {
+        let stand_in = json!({
+            "name": "plugin", "version": "0.0.0", "contract": VERSION, "phases": ["transform"],
+        });
+        Self::from_parts(file, stand_in.to_string().as_bytes()).map(drop)
     }
 }
 
@@ -173,6 +200,25 @@ mod tests {
         assert!(matches!(error, PartsError::Manifest(_)), "{error}");
         let error = merge(br#"{"activeWhen": "always", "claim": {}}"#, PARTS).unwrap_err();
         assert!(error.to_string().contains("claim"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_checked_before_there_is_code() {
+        for (file, problem) in [
+            (&br#"{"activeWhen": "always", "claims": {"write": []}}"#[..],
+                "`claims`: unknown field `write`; did you mean `writes`?"),
+            (br#"{"activeWhen": "always", "claims": {"writes": ["pod-sets[@trainr].volumes[x]"]}}"#,
+                "manifest.json: the claim `pod-sets[@trainr].volumes[x]` in `claims.writes`: no ancestor is `@trainr`; did you mean `@trainer`?"),
+            (br#"{"activeWhen": "always", "version": "1.0.0"}"#, "manifest.json has `version`, which comes from the code"),
+            (b"{\n  \"activeWhen\": always\n}", "manifest.json is not a JSON object: expected value at line 2 column 17"),
+        ] {
+            let error = Manifest::check_file(file).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+        Manifest::check_file(FILE).unwrap();
+        let named = br#"{"$schema": "../manifest.schema.json", "activeWhen": "always"}"#;
+        Manifest::check_file(named).unwrap();
+        assert!(merge(named, PARTS).is_ok());
     }
 
     #[test]

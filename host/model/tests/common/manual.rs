@@ -10,11 +10,11 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_model::{
     contract::VERSION,
     limits::Limits,
-    manifest::{Manifest, SECTION},
+    manifest::{FROM_CODE, Manifest, SCHEMA_KEY, SECTION},
     record::{Field, Level, Permission},
     reserved::RESERVED,
 };
@@ -67,8 +67,16 @@ pub fn contract(contract: &Contract) -> String {
 
 /// `docs/manifest.schema.json`.
 pub fn manifest_schema() -> String {
-    let schema = serde_json::to_string_pretty(&schemars::schema_for!(Manifest)).unwrap();
-    schema + "\n"
+    let mut schema = serde_json::to_value(schemars::schema_for!(Manifest)).unwrap();
+    schema["description"] = json!(
+        "A plugin's `manifest.json`. The SDK adds `name`, `version`, `contract`, `phases` and `configSchema` from the crate; the manifest of a \
+         plugin that is built without the SDK needs the first four."
+    );
+    schema["properties"][SCHEMA_KEY] =
+        json!({"description": "This schema, for an editor.", "type": "string"});
+    let required = schema["required"].as_array_mut().unwrap();
+    required.retain(|key| !FROM_CODE.contains(&key.as_str().unwrap()));
+    serde_json::to_string_pretty(&schema).unwrap() + "\n"
 }
 
 fn is_phase(contract: &Contract, interface: &Interface) -> bool {

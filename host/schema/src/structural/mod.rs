@@ -42,7 +42,7 @@ mod violation;
 pub(crate) use compile::{Definitions, REFERENCE};
 pub use error::CompileError;
 pub use options::{Options, Scope};
-pub use unknown::{Unknown, nearest};
+pub use unknown::Unknown;
 pub use violation::{Violation, ViolationKind};
 
 use at::At;

@@ -2,7 +2,7 @@
 
 use super::at::At;
 use super::node::{Child, Node};
-use super::unknown::{Unknown, nearest};
+use super::unknown::Unknown;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 
@@ -172,5 +172,5 @@ fn is_whole(node: Option<&Node>) -> bool {
 
 fn suggest(key: &str, node: Option<&Node>) -> Option<String> {
     let known = node?.properties.keys().map(String::as_str);
-    nearest(key, known).map(str::to_owned)
+    trainyard_text::nearest(key, known).map(str::to_owned)
 }

@@ -21,21 +21,3 @@ impl fmt::Display for Unknown {
         }
     }
 }
-
-/// The known name that is nearest to an unknown one, if one is near.
-#[must_use]
-pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = unknown.to_lowercase();
-    let allowed = (unknown.chars().count() / 3).max(1);
-    known
-        .into_iter()
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&name.to_lowercase(), &wanted),
-                name,
-            )
-        })
-        .filter(|(distance, _)| *distance <= allowed)
-        .min()
-        .map(|(_, name)| name)
-}

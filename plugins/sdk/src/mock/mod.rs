@@ -31,10 +31,11 @@ mod lookups;
 mod outcome;
 mod pods;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainyard_model::{
+    claims::{Grants, PathError},
     job::Job,
     plugin::Settings,
     policy::{Phase, Policy},
@@ -60,11 +61,15 @@ pub struct MockJob {
     record: Record,
     config: Value,
     settings: Settings,
+    grants: Vec<String>,
+    limits: Map<String, Value>,
     cluster: Cluster,
 }
 
 /// Why a call counts for nothing: the host's own error, or a plugin that no host would load.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints it as `Display` does, so that `unwrap` in a test shows the sentence.
+#[derive(thiserror::Error)]
 pub enum MockError {
     /// How the call ended.
     #[error(transparent)]
@@ -75,6 +80,18 @@ pub enum MockError {
     /// Its configuration fails its schema.
     #[error("the configuration is refused: {0}")]
     Config(String),
+    /// A grant is not a path.
+    #[error("the grant {0}")]
+    Grant(#[from] PathError),
+    /// There is no such limit, or it can't have that value.
+    #[error("the limits are refused: {0}")]
+    Limits(#[from] serde_json::Error),
+}
+
+impl fmt::Debug for MockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl MockJob {
@@ -94,6 +111,8 @@ impl MockJob {
             record: Record::new(name, name, "cluster.local"),
             config: json!({}),
             settings: Settings::default(),
+            grants: Vec::new(),
+            limits: Map::new(),
             cluster: Cluster::default(),
         }
     }
@@ -209,11 +228,33 @@ impl MockJob {
         self
     }
 
-    /// All that the operator sets: grants, limits, configuration. Without it the plugin has the grants of any foreign
-    /// plugin; [`Settings::built_in`] grants all that it claims.
+    /// What the operator grants the plugin beyond the default, as in the policy file's `grants`.
+    #[must_use]
+    pub fn grants(mut self, grants: &[&str]) -> Self {
+        self.grants
+            .extend(grants.iter().copied().map(str::to_owned));
+        self
+    }
+
+    /// Grants all that the plugin claims, as for the plugins that are built in.
+    #[must_use]
+    pub fn all_granted(mut self) -> Self {
+        self.settings.grants = Grants::AsClaimed;
+        self
+    }
+
+    /// All that the operator sets, as the host's own type: for the tests of the built-in plugins.
+    #[doc(hidden)]
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// A limit of one call, as in the policy file's `limits`. Fuel, memory and time are not measured here.
+    #[must_use]
+    pub fn limit(mut self, name: &str, limit: u64) -> Self {
+        self.limits.insert(name.to_owned(), limit.into());
         self
     }
 
@@ -269,7 +310,22 @@ impl MockJob {
         self.run(plugin, &Phase::ALL)
     }
 
-    fn run(self, plugin: &PluginParts, phases: &[Phase]) -> Result<Outcome, MockError> {
+    /// Adds what was written as in a policy file to the operator's settings.
+    fn read_settings(&mut self) -> Result<(), MockError> {
+        if let Grants::Paths(paths) = &mut self.settings.grants {
+            for grant in &self.grants {
+                paths.push(grant.parse()?);
+            }
+        }
+        if !self.limits.is_empty() {
+            let limits = Value::Object(std::mem::take(&mut self.limits));
+            self.settings.limits = serde_json::from_value(limits)?;
+        }
+        Ok(())
+    }
+
+    fn run(mut self, plugin: &PluginParts, phases: &[Phase]) -> Result<Outcome, MockError> {
+        self.read_settings()?;
         let policy = NativePolicy::new(plugin, self.settings)?;
         let config = policy.plugin().config(self.config).map_err(|errors| {
             MockError::Config(

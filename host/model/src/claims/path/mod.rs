@@ -11,7 +11,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::record::Field;
+use crate::{record::Field, text::nearest};
 
 /// The longest path, in bytes.
 pub const MAX_PATH: usize = 512;
@@ -84,14 +84,14 @@ pub struct ClaimPath {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PathError {
     /// No such field there.
-    #[error("`{path}`: `{name}` is no field here; there are {known}")]
+    #[error("`{path}`: `{name}` is no field here; {}", meant(name, known))]
     UnknownField {
         /// The whole text.
         path: String,
         /// What stands in its place.
         name: String,
         /// The fields that do exist there.
-        known: String,
+        known: Vec<&'static str>,
     },
     /// The field needs a key.
     #[error(
@@ -125,6 +125,14 @@ pub enum PathError {
         /// What is wrong.
         problem: &'static str,
     },
+}
+
+/// The field that was probably meant, or those that there are.
+fn meant(name: &str, known: &[&'static str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("there are {}", known.join(", ")),
+    }
 }
 
 /// Writes a literal key so that it reads back as one.

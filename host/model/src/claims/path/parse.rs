@@ -102,7 +102,7 @@ fn named(level: Level, name: &str, path: &str) -> Result<Field, PathError> {
         PathError::UnknownField {
             path: path.to_owned(),
             name: name.to_owned(),
-            known: known.join(", "),
+            known,
         }
     })
 }

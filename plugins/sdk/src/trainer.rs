@@ -1,0 +1,45 @@
+//! Where a TrainJob's command runs, and what it says of it: what policies of frameworks have in common.
+
+use crate::{
+    Failure,
+    contract::{Container, Context, Job, PodSet},
+    paths::REPLICATED_JOBS,
+};
+
+/// The value of the ancestor label that pods with a TrainJob's command have.
+pub const TRAINER: &str = "trainer";
+
+/// The container in which the command runs.
+pub const NODE: &str = "node";
+
+/// Where a TrainJob gives the number of processes on each node.
+pub const PROCESSES: &str = "spec.trainer.numProcPerNode";
+
+impl Context {
+    /// Returns the container that trains, with its pod set: the container `node` of the first pod set with the trainer label.
+    ///
+    /// # Errors
+    /// The runtime has none, which `policy` needs.
+    pub fn trainer(&self, policy: &str) -> Result<(PodSet, Container), Failure> {
+        let pod_set = self.info().with_ancestor(TRAINER).into_iter().next();
+        let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));
+        found.ok_or_else(|| {
+            let message = format!(
+                "{policy} needs a container `{NODE}` in a replicated job with the trainer label"
+            );
+            Failure::from(message).at(REPLICATED_JOBS)
+        })
+    }
+}
+
+impl Job {
+    /// Returns where the number of [`Self::processes_per_node`] is set: in the TrainJob, or in the runtime's block of `policy`. Reads
+    /// `job[/trainer/numProcPerNode]`.
+    #[must_use]
+    pub fn processes_path(&self, policy: &str) -> String {
+        match self.spec().kind("/trainer/numProcPerNode") {
+            Some(_) => PROCESSES.to_owned(),
+            None => format!("spec.mlPolicy.{policy}.numProcPerNode"),
+        }
+    }
+}
