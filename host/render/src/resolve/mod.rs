@@ -4,12 +4,10 @@ mod names;
 mod nodes;
 mod overrides;
 mod patches;
+mod reserved;
 mod template;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
@@ -17,7 +15,6 @@ use trainyard_model::{
     deadline::Deadline,
     facts::Facts,
     job::{Job, RuntimeRef},
-    manifest::ReservedEnv,
     names::short_hash,
     plugin::PluginId,
     record::{Accelerators, Change, Record},
@@ -195,7 +192,9 @@ pub(crate) fn resolve(
     let node_sets = overrides.node_sets(active);
     if let Some(trainer) = &job.trainer {
         overrides.trainer(trainer, &node_sets);
-        overrides.problems.extend(reserved_env(trainer, active));
+        overrides
+            .problems
+            .extend(reserved::of_trainer(trainer, active));
     }
     let nodes = overrides.nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
@@ -203,6 +202,7 @@ pub(crate) fn resolve(
     warnings.extend(nodes.warning);
     let (changes, of_overrides) = (overrides.changes, overrides.problems);
     problems.extend(of_overrides);
+    problems.extend(reserved::of_patches(&record, &patched.patches, active));
     problems.extend(names::check(&record));
     let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
@@ -285,32 +285,6 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
         .as_u64()
         .and_then(|n| u32::try_from(n).ok())
         .filter(|n| *n >= least)
-}
-
-/// Env vars that a plugin keeps for itself.
-fn reserved_env(trainer: &trainyard_api::trainjob::Trainer, active: &[Active]) -> Vec<Problem> {
-    let path = FieldPath::of(["spec", "trainer", "env"]);
-    let mut owners = BTreeMap::new();
-    for Active { plugin, config } in active {
-        let reserved = plugin.manifest.reserved_env.iter();
-        for name in reserved
-            .filter(|some| some.applies(config))
-            .flat_map(ReservedEnv::names)
-        {
-            owners.entry(name.as_str()).or_insert(plugin);
-        }
-    }
-    let named = trainer.env.iter().enumerate();
-    named
-        .filter_map(|(at, var)| {
-            let plugin = owners.get(var.name.as_str())?;
-            let message = format!(
-                "{} is set by the plugin {} and can't be given here",
-                var.name, plugin.id
-            );
-            Some(Problem::job(path.index(at).field("name"), message))
-        })
-        .collect()
 }
 
 /// What stands for a UID where there is no cluster: derived from namespace and name.

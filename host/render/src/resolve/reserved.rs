@@ -1,0 +1,82 @@
+//! Env vars that plugins keep for themselves (`reservedEnv`), where a TrainJob or a runtime sets one.
+//!
+//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is a
+//! warning: the author of the TrainJob can't mend it, and the reference runs such TrainJobs without a word.
+
+use std::collections::BTreeMap;
+
+use trainyard_api::{FieldPath, trainjob::Trainer};
+use trainyard_model::{
+    claims::{Access, Touch, Variables},
+    manifest::ReservedEnv,
+    plugin::PluginId,
+    record::{Change, Field, Record},
+};
+
+use super::PatchChanges;
+use crate::{problem::Problem, select::Active};
+
+/// Those among the TrainJob's own env vars.
+pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
+    let path = FieldPath::of(["spec", "trainer", "env"]);
+    let mut owners = BTreeMap::new();
+    for Active { plugin, config } in active {
+        let reserved = plugin.manifest.reserved_env.iter();
+        for name in reserved
+            .filter(|some| some.applies(config))
+            .flat_map(ReservedEnv::names)
+        {
+            owners.entry(name.as_str()).or_insert(plugin);
+        }
+    }
+    let named = trainer.env.iter().enumerate();
+    named
+        .filter_map(|(at, var)| {
+            let plugin = owners.get(var.name.as_str())?;
+            let path = path.index(at).field("name");
+            Some(refused(path, &var.name, &plugin.id))
+        })
+        .collect()
+}
+
+/// Those that the TrainJob's patches set in containers where a plugin sets them.
+pub(crate) fn of_patches(
+    record: &Record,
+    patches: &[PatchChanges],
+    active: &[Active],
+) -> Vec<Problem> {
+    let changes = patches.iter().flat_map(|patch| &patch.changes);
+    let set: Vec<&Change> = changes
+        .filter(|change| change.place.field == Field::Env && change.new.is_some())
+        .collect();
+    let mut problems = Vec::new();
+    for Active { plugin, config } in active {
+        let reserved = set
+            .iter()
+            .filter(|change| plugin.reserves(&change.place.key, config));
+        let mut reserved = reserved.peekable();
+        if reserved.peek().is_none() {
+            continue;
+        }
+        let variables = Variables {
+            job: record.job_name.clone(),
+            config: config.clone(),
+        };
+        let mut access = Access::new(plugin.claims.clone(), variables, record);
+        for change in reserved {
+            let (scope, name) = (change.place.scope, &change.place.key);
+            let is_written = access.find(record, Touch::Write, scope, Field::Env, Some(&**name));
+            let path = change.reason.as_deref();
+            let path = path.and_then(|path| path.parse::<FieldPath>().ok());
+            if let Some(path) = path.filter(|_| is_written.is_some()) {
+                problems.push(refused(path.field("name"), name, &plugin.id));
+            }
+        }
+    }
+    problems
+}
+
+fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
+    let message = format!("{name} is set by the plugin {plugin} and can't be given here");
+    Problem::job(path, message)
+}
