@@ -16,15 +16,26 @@ pub(super) fn is_scripts(object: &Value) -> bool {
 pub(super) fn facts(data: &Value) -> Value {
     let file = |name: &str| data[name].as_str().unwrap_or_default();
     if data["settings.sh"].is_string() {
-        ours(file("settings.sh"), file("broker.toml"))
+        let mut facts = ours(file("settings.sh"), file("broker.toml"));
+        facts["cpuAffinity"] = cpu_affinity(file("entrypoint.sh"));
+        facts
     } else {
-        theirs(file("entrypoint.sh"), file("init.sh"))
+        let mut facts = theirs(file("entrypoint.sh"), file("init.sh"));
+        facts["cpuAffinity"] = cpu_affinity(file("entrypoint.sh"));
+        facts
     }
 }
 
 /// What stands between two texts, the first time that they do.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
+}
+
+/// Whether Flux binds tasks to the cores that it hands out, as it does unless it is asked not to.
+fn cpu_affinity(entrypoint: &str) -> Value {
+    between(entrypoint, "cpu-affinity=", " ")
+        .unwrap_or("on")
+        .into()
 }
 
 /// The facts of the configuration of brokers, which is TOML for both.
@@ -56,7 +67,7 @@ fn count(ids: &str) -> u64 {
 
 fn ours(settings: &str, broker: &str) -> Value {
     let setting = |name: &str| {
-        let value = between(settings, &format!("\n{name}="), "\n").unwrap_or_default();
+        let value = between(settings, &format!("\ntrainyard_{name}="), "\n").unwrap_or_default();
         value.trim_matches('\'').to_owned()
     };
     let number = |name: &str| setting(name).parse::<u64>().unwrap_or(0);

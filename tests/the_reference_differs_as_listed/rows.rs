@@ -83,6 +83,7 @@ pub(super) const ROWS: &[Row] = &[
     row("flux-args", flux::args),
     row("flux-tasks", flux::tasks),
     row("flux-cores", flux::cores),
+    row("flux-binding", flux::binding),
     row("flux-gpus", flux::gpus),
     row("flux-devices", flux::devices),
     row("flux-address", flux::address),
@@ -96,5 +97,6 @@ pub(super) const ROWS: &[Row] = &[
     row("flux-too-many-tasks", flux::too_many_tasks),
     row("flux-settings", flux::settings),
     row("flux-unfit", flux::unfit),
+    row("flux-failure", flux::failure),
     row("not-supported-yet", forms::not_supported_yet),
 ];

@@ -600,6 +600,7 @@ fn names_and_groups_of_pods_are_what_kubernetes_takes() {
         ("writes", "pod-sets[*].dns-searches[*]"),
         ("reads", "pod-sets[*].dns-searches[#]"),
         ("writes", "pod-sets[*].fs-group"),
+        ("writes", "pod-sets[*].backoff-limit"),
     ];
     let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
     let set = pod_set(&mut call, "node");
@@ -621,6 +622,11 @@ fn names_and_groups_of_pods_are_what_kubernetes_takes() {
     assert_eq!(call.pod_set_fs_group(set), Ok(None));
     call.pod_set_set_fs_group(set, 0).unwrap();
     assert_eq!(call.pod_set_fs_group(set), Ok(Some(0)));
+    let problem = argument_problem(call.pod_set_set_backoff_limit(set, 2_147_483_648));
+    assert!(problem.contains("2147483647"), "{problem}");
+    assert_eq!(call.pod_set_backoff_limit(set), Ok(None));
+    call.pod_set_set_backoff_limit(set, 0).unwrap();
+    assert_eq!(call.pod_set_backoff_limit(set), Ok(Some(0)));
 }
 
 #[test]

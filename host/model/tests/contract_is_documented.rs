@@ -182,11 +182,13 @@ free! {
     "info.gang-members" Transform [] |c| c.info_gang_members(handle::Info(0), &["node".to_owned()]).map(drop);
     "info.subdomain" Transform [] |c| c.info_subdomain(handle::Info(0)).map(drop);
     "info.cluster-domain" Transform [] |c| c.info_cluster_domain(handle::Info(0)).map(drop);
+    "info.has-host-names" Transform [] |c| c.info_has_host_names(handle::Info(0)).map(drop);
     "pod-set.name" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_name(s).map(drop) };
     "pod-set.ancestor" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_ancestor(s).map(drop) };
     "pod-set.depends-on" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_depends_on(s).map(drop) };
     "pod-set.count" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_count(s).map(drop) };
     "pod-set.replicas" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_replicas(s).map(drop) };
+    "pod-set.is-indexed" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_is_indexed(s).map(drop) };
     "pod-set.address-count" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_address_count(s).map(drop) };
     "pod-set.address" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_address(s, 0, 3).map(drop) };
     "pod-set.addresses" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_addresses(s, 0, 9).map(drop) };

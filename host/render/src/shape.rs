@@ -16,7 +16,7 @@ pub(crate) enum Shape {
     Additions,
     /// Members of the object itself, whose keys are their names: `securityContext/runAsUser` is one level down.
     Members,
-    /// One value of the replicated job itself: the host writes it by rules of its own.
+    /// One value of the replicated job itself, above its pod template: it is read and written by rules of its own.
     Job,
     /// No part of a JobSet.
     Elsewhere,
@@ -73,6 +73,7 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
         Field::ResourceClaimUses => (&["resources", "claims"], List(By("name"))),
         Field::Count => (&["template", "spec", "parallelism"], Job),
         Field::Replicas => (&["replicas"], Job),
+        Field::BackoffLimit => (&["template", "spec", "backoffLimit"], Job),
         Field::Objects | Field::JobSpec | Field::Lookups | Field::Devices | Field::Placement => {
             (&[], Elsewhere)
         }

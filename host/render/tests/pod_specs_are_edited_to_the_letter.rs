@@ -13,7 +13,8 @@ use trainyard_render::{Rendered, Setter};
 
 use crate::common::{Scripted, container, pod_set, pod_spec, render_edited, texts};
 
-const CLAIMS: [(&str, &str); 6] = [
+const CLAIMS: [(&str, &str); 7] = [
+    ("writes", "pod-sets[*].backoff-limit"),
     ("writes", "pod-sets[*].tolerations[*]"),
     ("writes", "pod-sets[*].affinity-terms[*]"),
     ("writes", "pod-sets[*].scheduling-gates[*]"),
@@ -492,4 +493,70 @@ fn what_kubernetes_refuses_of_a_whole_pod_refuses_the_train_job() {
     // What the runtime's author alone wrote is the API server's affair.
     let alone = json!({"schedulingGates": [{"name": "a"}], "nodeName": "n1"});
     render(&[plugin("p", |_, _| Ok(()))], &alone).unwrap();
+}
+
+/// The TrainJob of the tests with members of its job's spec and of the JobSet's.
+fn render_job(act: Scripted, job: &str, job_set: &str) -> Rendered {
+    let edit = |input: String| {
+        let spec = "          spec:\n            template:\n";
+        let jobs = "      replicatedJobs:\n";
+        assert!(input.contains(spec) && input.contains(jobs), "{input}");
+        input
+            .replacen(spec, &spec.replacen('\n', &format!("\n{job}"), 1), 1)
+            .replacen(jobs, &format!("{job_set}{jobs}"), 1)
+    };
+    render_edited(&[act], edit).unwrap_or_else(|problems| panic!("{:?}", texts(&problems)))
+}
+
+#[test]
+fn a_number_of_pods_that_may_fail_is_replaced_in_its_place() {
+    let with = |limit: u32| {
+        plugin("p", move |call, set| {
+            call.pod_set_set_backoff_limit(set, limit)
+        })
+    };
+    let job = |rendered: &Rendered| {
+        rendered.job_set["spec"]["replicatedJobs"][0]["template"]["spec"].clone()
+    };
+    for (old, from) in [
+        ("", None),
+        ("            backoffLimit: 3\n", Some(json!(3))),
+    ] {
+        let rendered = render_job(with(0), old, "");
+        assert_eq!(job(&rendered)["backoffLimit"], json!(0));
+        let path = "spec.replicatedJobs[node].template.spec.backoffLimit";
+        let rows = rendered.explain(&path.parse().unwrap()).unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].path, "pod-sets[node].backoff-limit");
+        assert_eq!(
+            (&rows[0].steps[0].from, &rows[0].steps[0].to),
+            (&from, &Some(json!(0)))
+        );
+    }
+    let untouched = plugin("p", |_, _| Ok(()));
+    let kept = render_job(untouched, "            backoffLimit: 3\n", "");
+    assert_eq!(job(&kept)["backoffLimit"], json!(3));
+}
+
+#[test]
+fn plugins_see_which_pods_have_names() {
+    let seen = |job: &str, job_set: &str| {
+        let look = plugin("p", |call, set| {
+            let info = call.context_base(Call::CONTEXT)?;
+            let (named, indexed) = (
+                call.info_has_host_names(info)?,
+                call.pod_set_is_indexed(set)?,
+            );
+            call.pod_set_set_raw(set, "shareProcessNamespace", &named.to_string())?;
+            call.pod_set_set_raw(set, "hostIPC", &indexed.to_string())
+        });
+        let rendered = render_job(look, job, job_set);
+        let pod = pod_spec(&rendered);
+        ["shareProcessNamespace", "hostIPC"].map(|name| pod[name].as_bool().unwrap())
+    };
+    let network = |value: &str| format!("      network: {{enableDNSHostnames: {value}}}\n");
+    let mode = |value: &str| format!("            completionMode: {value}\n");
+    assert_eq!(seen("", ""), [true, true]);
+    assert_eq!(seen(&mode("Indexed"), &network("true")), [true, true]);
+    assert_eq!(seen(&mode("NonIndexed"), &network("false")), [false, false]);
 }

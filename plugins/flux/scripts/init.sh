@@ -3,33 +3,41 @@
 # entrypoint's, which runs as the user who needs it.
 set -euo pipefail
 
-here=${BASH_SOURCE[0]%/*}
+trainyard_here=${BASH_SOURCE[0]%/*}
 # shellcheck source=plugins/flux/scripts/settings.sh
-source "$here/settings.sh"
+source "$trainyard_here/settings.sh"
 
-fail() {
+trainyard_fail() {
     printf 'flux: %s\n' "$*" >&2
     exit 1
 }
 
-view=
-for found in "$views"/*/; do
-    [[ -d $found ]] || continue
-    [[ -z $view ]] || fail "the image has more than one Flux view below $views: $view and $found"
-    view=$found
+trainyard_view=
+for trainyard_found in "$trainyard_views"/*/; do
+    [[ -d $trainyard_found ]] || continue
+    [[ -z $trainyard_view ]] ||
+        trainyard_fail "the image has more than one Flux view below $trainyard_views: $trainyard_view and $trainyard_found"
+    trainyard_view=$trainyard_found
 done
-[[ -n $view ]] || fail "the image has no Flux view below $views: FLUX_VIEW_IMAGE names one that has"
+[[ -n $trainyard_view ]] ||
+    trainyard_fail "the image has no Flux view below $trainyard_views: FLUX_VIEW_IMAGE names one that has"
 
-# A container that starts again begins anew.
-rm -rf "$root/view" "$root/software"
-mkdir -p "$root/view" "$root/software"
-cp -R "$view." "$root/view/"
-cp -R "$software/." "$root/software/"
+# A container that starts again begins anew. Folders that can't be written to, as Spack makes them, keep what is in them from
+# every user but root.
+for trainyard_name in view software; do
+    trainyard_copy=$trainyard_root/$trainyard_name
+    [[ ! -d $trainyard_copy ]] || chmod -R u+w "$trainyard_copy"
+    rm -rf "$trainyard_copy"
+    mkdir -p "$trainyard_copy"
+done
+cp -R "$trainyard_view." "$trainyard_root/view/"
+cp -R "$trainyard_software/." "$trainyard_root/software/"
 
 # Flux's commands in Python ask for `python3`, which has to be the one of the view.
-for found in "$root"/view/bin/python3.*; do
-    name=${found##*/}
-    [[ -f $found && $name =~ ^python3\.[0-9]+$ ]] || continue
-    ln -sfn "$name" "$root/view/bin/python3"
-    ln -sfn "$name" "$root/view/bin/python"
+[[ ! -d $trainyard_root/view/bin ]] || chmod u+w "$trainyard_root/view/bin"
+for trainyard_found in "$trainyard_root"/view/bin/python3.*; do
+    trainyard_name=${trainyard_found##*/}
+    [[ -f $trainyard_found && $trainyard_name =~ ^python3\.[0-9]+$ ]] || continue
+    ln -sfn "$trainyard_name" "$trainyard_root/view/bin/python3"
+    ln -sfn "$trainyard_name" "$trainyard_root/view/bin/python"
 done

@@ -1,26 +1,30 @@
-# What the scripts are told about the instance. The plugin fills in the places that are named for what belongs there.
+# The settings of the scripts. The plugin fills in the places that are named for what belongs there. All names begin with
+# `trainyard_`, so that no env var of the user's is overwritten.
 # shellcheck shell=bash disable=SC2034
 
 # The hosts of the instance as Flux writes them, and the one whose broker leads.
-hosts=@hosts@
-lead=@lead@
+trainyard_hosts=@hosts@
+trainyard_lead=@lead@
 
-# What the command runs on: nodes, tasks on each (@why@), and GPUs of each, which is empty
-# where Flux hands out none.
-nodes=@nodes@
-tasks=@tasks@
-gpus=@gpus@
+# What the command runs on: nodes, tasks on each, and GPUs of each, which is empty if Flux hands out none. The tasks are:
+# @why@.
+trainyard_nodes=@nodes@
+trainyard_tasks=@tasks@
+trainyard_gpus=@gpus@
 
 # The ids of what each node has.
-core_ids=@core_ids@
-gpu_ids=@gpu_ids@
+trainyard_core_ids=@core_ids@
+trainyard_gpu_ids=@gpu_ids@
+
+# How long tasks may run after the first of them has ended.
+trainyard_exit_timeout=@exit_timeout@
 
 # How often a follower tries to join, and how many seconds it waits before the next time.
-tries=60
-pause=15
+trainyard_tries=60
+trainyard_pause=15
 
 # The volume that the installer fills, and what stands at fixed places in its image and in the node container.
-root=/mnt/flux
-views=/opt/views/._view
-software=/opt/software
-certificate=/curve/curve.cert
+trainyard_root=/mnt/flux
+trainyard_views=/opt/views/._view
+trainyard_software=/opt/software
+trainyard_certificate=/curve/curve.cert

@@ -23,6 +23,7 @@ pub(crate) fn settings(instance: &Instance) -> String {
         ("lead", instance.lead.clone()),
         ("nodes", instance.nodes.to_string()),
         ("tasks", instance.tasks.to_string()),
+        ("exit_timeout", instance.settings.exit_timeout.clone()),
         ("core_ids", ids(instance.cores)),
         ("gpu_ids", instance.gpus.map(ids).unwrap_or_default()),
         ("gpus", gpus),

@@ -2,9 +2,11 @@
 //! from an image, and a script in front of the command joins the instance.
 
 mod config;
+mod failure;
 mod files;
 mod instance;
 mod settings;
+mod unfit;
 
 use trainyard_sdk::{
     Build, Container, Context, Failure, Mount, PodSet, Transform, json::quoted,
@@ -56,7 +58,7 @@ impl Transform for Flux {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let (pod_set, node) = trainer(ctx)?;
         let (instance, mut problems) = Instance::read(ctx, &pod_set, &node);
-        problems.extend(instance::unfit(ctx, &pod_set, &node));
+        problems.extend(unfit::problems(ctx, &pod_set, &node));
         if !problems.is_empty() {
             for problem in problems {
                 ctx.error(&problem.message, problem.field.as_deref());
@@ -70,7 +72,9 @@ impl Transform for Flux {
         pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);
         node.put_mount(&Mount::new(CURVE, CURVE_PATH).read_only());
         let_group_read(ctx, &pod_set, runtimes.as_ref());
+        warn_of_unknown_user(ctx, &pod_set, runtimes.as_ref());
         spread(ctx, &pod_set, &instance);
+        failure::ends_the_job(ctx, &pod_set);
         wrap(ctx, &node, &instance);
         Ok(())
     }
@@ -193,6 +197,25 @@ fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
     if let Some(group) = group.filter(|_| pod_set.fs_group().is_none()) {
         ctx.because("the node container does not run as root, and has to read the certificate");
         pod_set.set_fs_group(group);
+    }
+}
+
+/// Warns where the image of the installer decides whether its container starts.
+fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
+    let Some(runtimes) = runtimes else { return };
+    let member = |name: &str| {
+        let member = format!("securityContext/{name}");
+        let installer = runtimes.container(INSTALLER);
+        let of_installer = installer.and_then(|container| container.raw(&member));
+        of_installer.or_else(|| runtimes.raw(&member))
+    };
+    let is_not_root = member("runAsNonRoot").and_then(|value| value.boolean(""));
+    if is_not_root == Some(true) && member("runAsUser").is_none() {
+        let message = format!(
+            "is true, and no `runAsUser` is given: if the image of `{INSTALLER}` runs as root, its container never starts; set `runAsUser` beside it"
+        );
+        let field = pod_set.path("securityContext.runAsNonRoot");
+        ctx.warn(&message, Some(&field));
     }
 }
 

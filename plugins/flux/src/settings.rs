@@ -8,6 +8,8 @@ const VIEW_IMAGE: &str = "FLUX_VIEW_IMAGE";
 const NETWORK_DEVICE: &str = "FLUX_NETWORK_DEVICE";
 /// The order in which Fluxion runs jobs.
 const QUEUE_POLICY: &str = "FLUX_QUEUE_POLICY";
+/// How long tasks may run after the first of them has ended.
+const EXIT_TIMEOUT: &str = "FLUX_EXIT_TIMEOUT";
 
 /// Env vars that say how Flux runs.
 pub(crate) struct Settings {
@@ -15,6 +17,7 @@ pub(crate) struct Settings {
     pub(crate) view_image: Option<(String, bool)>,
     pub(crate) network_device: String,
     pub(crate) queue_policy: String,
+    pub(crate) exit_timeout: String,
 }
 
 impl Settings {
@@ -46,10 +49,16 @@ impl Settings {
             is_policy,
             "a queue policy of Fluxion, as `fcfs` or `easy`",
         );
+        let timeout = read(
+            EXIT_TIMEOUT,
+            is_duration,
+            "a duration of Flux, such as `30s` or `10m`, or `none`",
+        );
         Self {
             view_image,
             network_device: device.map_or_else(|| "eth0".to_owned(), |(device, _)| device),
             queue_policy: policy.map_or_else(|| "fcfs".to_owned(), |(policy, _)| policy),
+            exit_timeout: timeout.map_or_else(|| "30s".to_owned(), |(timeout, _)| timeout),
         }
     }
 }
@@ -67,4 +76,16 @@ fn is_device(text: &str) -> bool {
 fn is_policy(text: &str) -> bool {
     let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     (1..=63).contains(&text.len()) && text.bytes().all(is_part)
+}
+
+/// Flux's durations: a number, and `ms`, `s`, `m`, `h` or `d`.
+fn is_duration(text: &str) -> bool {
+    let units = ["ms", "s", "m", "h", "d"];
+    let number = units
+        .iter()
+        .find_map(|unit| text.strip_suffix(unit))
+        .unwrap_or(text);
+    let mut parts = number.splitn(2, '.');
+    let is_whole = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text == "none" || text.len() <= 16 && parts.all(is_whole)
 }

@@ -78,6 +78,7 @@ pub fn certificate(outcome: &Outcome) -> String {
 pub fn setting(outcome: &Outcome, name: &str) -> String {
     let settings = file(outcome, "settings.sh");
     let mut lines = settings.lines();
-    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let name = format!("trainyard_{name}=");
+    let value = lines.find_map(|line| line.strip_prefix(&name));
     value.unwrap().trim_matches('\'').to_owned()
 }

@@ -116,7 +116,7 @@ fn the_reason_is_told() {
     );
     let settings = file(&outcome, "settings.sh");
     assert!(
-        settings.contains("tasks on each (the accelerators of a node)"),
+        settings.contains("The tasks are:\n# the accelerators of a node.\n"),
         "{settings}"
     );
     assert!(!settings.contains('@'), "{settings}");
@@ -144,6 +144,21 @@ fn env_vars_set_the_device_and_the_policy() {
         broker.contains("tcp://ib0:%p") && broker.contains(r#"queue-policy = "easy""#),
         "{broker}"
     );
+}
+
+#[test]
+fn an_env_var_sets_how_long_tasks_may_outlive_the_first() {
+    let timeout = |set: &'static str| {
+        let with = outcome(of_node(|c| match set {
+            "" => c,
+            set => c.env("FLUX_EXIT_TIMEOUT", set),
+        }));
+        setting(&with, "exit_timeout")
+    };
+    assert_eq!(timeout(""), "30s");
+    for given in ["none", "10m", "1.5h", "500ms", "90"] {
+        assert_eq!(timeout(given), given);
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! What no Flux instance can be made of is refused with the field where it can be mended, all of it at once.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::json;
 use trainyard_model::plugin::Settings;
 use trainyard_plugin_flux::PLUGIN;
-use trainyard_sdk::mock::MockJob;
+use trainyard_sdk::mock::{MockJob, MockPodSet};
 
 use crate::common::{errors, job, of_node};
 
@@ -49,6 +49,17 @@ fn no_command() {
         of_node(|c| c.train_job_command(&[])),
         &[("spec.trainer.command", "`sleep infinity`")],
     );
+    // `flux run` would read an option.
+    for (word, problem) in [
+        ("", "an empty word"),
+        (" ", "an empty word"),
+        ("-n", "begins with `-n`, an option"),
+    ] {
+        assert_told(
+            of_node(|c| c.train_job_command(&[word, "lmp"])),
+            &[("spec.trainer.command", problem)],
+        );
+    }
     let none = MockJob::new("lammps").settings(Settings::built_in());
     let none = none.pod_set("node", |set| {
         set.ancestor("trainer")
@@ -86,6 +97,13 @@ fn env_vars_that_would_be_something_else_in_a_file() {
             "has a source instead of a value",
         )],
     );
+    for timeout in ["", "soon", "-1s", "1 s", ".5s", "1.", "5w", "1.2.3s"] {
+        let told = errors(of_node(|c| c.env("FLUX_EXIT_TIMEOUT", timeout)));
+        assert!(
+            told.len() == 1 && told[0].contains("such as `30s`"),
+            "{timeout}: {told:?}"
+        );
+    }
     let device =
         |device: &str| errors(of_node(|c| c.env("FLUX_NETWORK_DEVICE", device))).is_empty();
     assert!(device("bond0.100") && !device("@hosts@") && !device("a-name-of-sixteen"));
@@ -96,6 +114,34 @@ fn a_runtime_that_no_instance_can_run_in() {
     assert_told(
         job(|set| set.raw("setHostnameAsFQDN", json!(true)), |c| c),
         &[(&format!("{POD}.setHostnameAsFQDN"), "must not be true")],
+    );
+    assert_told(
+        job(|set| set.raw("hostNetwork", json!(true)), |c| c),
+        &[(&format!("{POD}.hostNetwork"), "must not be true")],
+    );
+    let job_spec = POD.strip_suffix(".template.spec").unwrap();
+    assert_told(
+        job(|set| set.not_indexed(), |c| c),
+        &[(
+            &format!("{job_spec}.completionMode"),
+            "must not be `NonIndexed`",
+        )],
+    );
+    let names = "spec.template.spec.network.enableDNSHostnames";
+    assert_told(
+        of_node(|c| c).without_host_names(),
+        &[(names, "must not be false")],
+    );
+    // One broker looks for no other.
+    assert_told(job(|set| set.count(1), |c| c).without_host_names(), &[]);
+    let beside =
+        |set: MockPodSet| set.init_container("flux-installer", |c| c.restart_policy("Always"));
+    assert_told(
+        job(beside, |c| c),
+        &[(
+            &format!("{POD}.initContainers[flux-installer].restartPolicy"),
+            "must not be `Always`",
+        )],
     );
     let empty = json!({"emptyDir": {}});
     let taken = job(
@@ -118,6 +164,35 @@ fn a_runtime_that_no_instance_can_run_in() {
             (&format!("{POD}.volumes[shared-memory].name"), "is reserved"),
         ],
     );
+}
+
+#[test]
+fn an_installer_whose_user_is_not_known() {
+    let warnings = |set: fn(MockPodSet) -> MockPodSet| {
+        let outcome = job(set, |c| c).transform(&PLUGIN).unwrap();
+        outcome.warnings()
+    };
+    let told = warnings(|set| set.raw("securityContext/runAsNonRoot", json!(true)));
+    let field = format!("{POD}.securityContext.runAsNonRoot: ");
+    assert!(
+        told.len() == 1 && told[0].starts_with(&field) && told[0].contains("never starts"),
+        "{told:?}"
+    );
+    for with_user in [
+        (|set| set) as fn(MockPodSet) -> MockPodSet,
+        |set| {
+            set.raw("securityContext/runAsNonRoot", json!(true))
+                .raw("securityContext/runAsUser", json!(1001))
+        },
+        |set| {
+            set.raw("securityContext/runAsNonRoot", json!(true))
+                .init_container("flux-installer", |c| {
+                    c.raw("securityContext/runAsUser", json!(1001))
+                })
+        },
+    ] {
+        assert_eq!(warnings(with_user), <[String; 0]>::default());
+    }
 }
 
 #[test]

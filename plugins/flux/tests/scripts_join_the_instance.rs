@@ -4,8 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     thread,
@@ -20,6 +24,8 @@ use crate::common::{file, of_node, outcome};
 /// A pod's file system, with the scripts of one TrainJob.
 struct Pod {
     folder: TempDir,
+    /// The user of its containers; that of the tests where none is given.
+    user: Option<u32>,
 }
 
 /// `flux`: notes its words, one call a line, and does what the file `behaviour` says.
@@ -32,7 +38,7 @@ source "$BEHAVIOUR"
 impl Pod {
     fn new(node: impl FnOnce(MockContainer) -> MockContainer) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let pod = Self { folder };
+        let pod = Self { folder, user: None };
         let outcome = outcome(of_node(node));
         for name in ["entrypoint.sh", "init.sh", "settings.sh", "broker.toml"] {
             let mut text = file(&outcome, name);
@@ -97,7 +103,27 @@ impl Pod {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command
+    }
+
+    /// The pod with a user in its containers who is not root, and in its image folders and files that can't be written to.
+    fn of_another_user(mut self) -> Self {
+        let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+        self.user = is_root.then_some(65534);
+        let mode = |mode: &str, path: &str| {
+            let chmod = Command::new("chmod")
+                .args(["-R", mode])
+                .arg(self.path(path))
+                .status();
+            assert!(chmod.unwrap().success(), "{path}");
+        };
+        mode("a+rwX", "/");
+        mode("a-w", "/opt/software/linux");
+        mode("a-w", "/opt/views/._view/abc/bin");
+        self
     }
 
     /// Runs the init container's script.
@@ -215,16 +241,20 @@ fn the_lead_broker_runs_the_command_with_its_words() {
     }
     let run = start.iter().position(|word| word == "run").unwrap();
     assert_eq!(
-        start[run - 1..run + 4],
+        start[run - 1..run + 8],
         [
             "flux",
             "run",
             "--nodes=4",
             "--tasks-per-node=4",
+            "-o",
+            "cpu-affinity=off",
+            "-o",
+            "exit-timeout=30s",
             "--gpus-per-node=4"
         ]
     );
-    assert_eq!(start[run + 4..], words);
+    assert_eq!(start[run + 8..], words);
     assert_eq!(calls.len(), 2, "the lead broker tries once: {calls:?}");
 }
 
@@ -320,6 +350,63 @@ fn a_follower_ends_with_the_instance() {
     );
 }
 
+#[test]
+fn env_vars_of_the_user_reach_the_command() {
+    let pod = installed(|c| c.limit("nvidia.com/gpu", "4"));
+    // Every word of the scripts that could be a variable of theirs, and is none of those that they are there to set.
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let scripts =
+        ["entrypoint.sh", "settings.sh"].map(|name| pod.read(&format!("/etc/flux-config/{name}")));
+    let names: BTreeSet<&str> = scripts
+        .iter()
+        .flat_map(|text| text.split(|c| !is_part(c)))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
+        .filter(|word| !word.starts_with("trainyard_"))
+        .chain([
+            "root", "config", "state", "nodes", "hosts", "tasks", "run", "start", "try", "status",
+        ])
+        .collect();
+    assert!(names.len() > 50, "{names:?}");
+    for host in [LEAD, FOLLOWER] {
+        pod.write("/behaviour", "env -0 >\"$LOG.env\"");
+        let mut command = pod.command("entrypoint.sh", host, &["lmp"]);
+        command.envs(names.iter().map(|name| (name, "the user's")));
+        assert_ok(&command.env("FLUX_RC_EXTRA", "/rc").output().unwrap());
+        let env = pod.read("/log.env");
+        let env: BTreeMap<_, _> = env
+            .split('\0')
+            .filter_map(|var| var.split_once('='))
+            .collect();
+        for name in &names {
+            assert_eq!(env.get(name), Some(&"the user's"), "{host}: {name}");
+        }
+        assert!(env["FLUX_RC_EXTRA"].ends_with("/mnt/flux/view/etc/flux/rc1.d:/rc"));
+        let added: Vec<_> = env
+            .keys()
+            .filter(|name| name.starts_with("trainyard"))
+            .collect();
+        assert_eq!(added, <[&&str; 0]>::default(), "{host}");
+    }
+}
+
+#[test]
+fn a_container_whose_user_is_not_root_starts_again() {
+    let pod = Pod::new(|c| c).of_another_user();
+    for _ in 0..2 {
+        assert_ok(&pod.install());
+    }
+    assert_eq!(pod.read("/mnt/flux/view/bin/flux"), "the view's");
+    // The node container has a volume of its own there, which is empty at first.
+    fs::remove_dir_all(pod.path("/opt/software/linux")).unwrap();
+    for host in [FOLLOWER, LEAD, FOLLOWER] {
+        assert_ok(&pod.join(host, "exit 0", &["lmp"]));
+        assert_eq!(pod.read("/opt/software/linux/lib"), "spack");
+    }
+    // One that was ended while it copied has a part of it.
+    fs::remove_file(pod.path("/mnt/flux/software-is-copied")).unwrap();
+    assert_ok(&pod.join(LEAD, "exit 0", &["lmp"]));
+}
+
 /// A broker that fails so many times, and then joins.
 fn joins_after(failures: usize) -> String {
     format!("(( $(grep -c '^<start>' \"$LOG\") > {failures} )) && exit 0; exit 9")
@@ -349,7 +436,11 @@ fn a_follower_tries_again_and_not_for_ever() {
 
 /// Runs the node container's script until the broker runs, ends it as a kubelet does, and gives its status.
 fn ended(host: &str, broker: &str) -> (Pod, Option<i32>) {
-    let pod = installed(|c| c);
+    ended_in(installed(|c| c), host, broker)
+}
+
+/// The same in a pod.
+fn ended_in(pod: Pod, host: &str, broker: &str) -> (Pod, Option<i32>) {
     pod.write("/behaviour", broker);
     let mut child = pod
         .command("entrypoint.sh", host, &["lmp"])
@@ -381,4 +472,32 @@ fn a_signal_reaches_the_broker() {
     let (pod, code) = ended(FOLLOWER, "touch \"${LOG%/*}/ready\"; sleep 0.05; exit 9");
     assert_ne!(code, Some(0));
     assert!(pod.calls().len() <= 4);
+}
+
+#[test]
+fn a_signal_before_the_broker_runs_is_not_lost() {
+    for host in [LEAD, FOLLOWER] {
+        let pod = installed(|c| c);
+        pod.program(
+            "cp",
+            "#!/bin/bash\ntouch \"${LOG%/*}/ready\"\nexec sleep 60\n",
+        );
+        let (pod, code) = ended_in(pod, host, "exit 0");
+        assert_eq!(code, Some(143), "{host}");
+        assert!(pod.calls().is_empty(), "{host}: {:?}", pod.calls());
+    }
+}
+
+#[test]
+fn brokers_ignore_no_signal() {
+    let broker = "grep SigIgn: /proc/self/status >\"$LOG.ignored\"";
+    for host in [LEAD, FOLLOWER] {
+        let pod = installed(|c| c);
+        assert_ok(&pod.join(host, broker, &["lmp"]));
+        let line = pod.read("/log.ignored");
+        let mask = line.split_whitespace().next_back().unwrap();
+        let ignored = u64::from_str_radix(mask, 16).unwrap();
+        // SIGINT and SIGQUIT are 2 and 3.
+        assert_eq!(ignored & 0b110, 0, "{host}: {ignored:x}");
+    }
 }

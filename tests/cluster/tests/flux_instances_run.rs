@@ -1,22 +1,29 @@
 //! A TrainJob under Flux goes from its creation to its end: the API server and JobSet take what becomes of it, its pods have the
-//! scripts and a certificate with keys of its own, a failed run is a failed TrainJob, and its deletion leaves nothing.
+//! scripts and a certificate with keys of its own, a failed run is a failed TrainJob, whether its runtime is the one of deploy/ or
+//! says nothing of failures, and its deletion leaves nothing.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Test};
 
 use crate::common;
 use crate::common::{Controlled, Namespace, Setup, keys, runtimes};
 
-/// A runtime of Flux.
+/// The runtime of deploy/, and one that says nothing of what follows when a pod fails.
 pub(crate) struct Runtimes;
+
+/// Their names.
+const SHIPPED: &str = "flux-distributed";
+const PLAIN: &str = "flux";
 
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
-        vec![runtimes::flux()]
+        vec![runtimes::shipped(SHIPPED), runtimes::flux()]
     }
 
     fn arguments() -> Result<Vec<OsString>> {
@@ -26,8 +33,46 @@ impl Setup for Runtimes {
 
 pub(crate) type Shared = Controlled<Runtimes>;
 
-fn spec() -> Value {
-    json!({"runtimeRef": {"name": "flux"}, "trainer": {"numNodes": 2, "command": ["lmp", "-in", "in file"]}})
+fn spec(runtime: &str) -> Value {
+    json!({"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 2, "command": ["lmp", "-in", "in file"]}})
+}
+
+/// Pods whose run fails once: the followers end in order, and the first pod with the run's status. If it starts again, in its pod or
+/// in another one, it waits for followers, as a lead broker does.
+fn fails_once() -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
+    let failed = Mutex::new(None);
+    move |pod| {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        if !name.contains("-node-0-0") {
+            return Fate::Succeed;
+        }
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref());
+        let has_restarted = statuses
+            .into_iter()
+            .flatten()
+            .any(|status| status.restart_count > 0);
+        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = failed.get_or_insert_with(|| pod.metadata.uid.clone());
+        if *first == pod.metadata.uid && !has_restarted {
+            Fate::Fail(3)
+        } else {
+            Fate::Hold
+        }
+    }
+}
+
+async fn a_run_that_fails_fails_its_train_job(shared: &Shared) -> Result<()> {
+    for runtime in [SHIPPED, PLAIN] {
+        let namespace = Namespace::new(&shared.cluster).await?;
+        namespace.decide_pods(fails_once());
+        namespace.create("lmp", &spec(runtime)).await?;
+        let is_failed = |job: &Value| common::is(job, "Failed", "True");
+        namespace.until("lmp", "it failed", is_failed).await?;
+    }
+    Ok(())
 }
 
 /// The two keys of a certificate.
@@ -45,8 +90,8 @@ async fn a_train_job_runs_to_its_end_and_leaves_nothing(shared: &Shared) -> Resu
     let secrets = namespace.api(&secrets);
     let maps = namespace.api(&namespace.config_maps);
     let mut made = Vec::new();
-    for name in ["first", "second"] {
-        namespace.create(name, &spec()).await?;
+    for (name, runtime) in [("first", PLAIN), ("second", SHIPPED)] {
+        namespace.create(name, &spec(runtime)).await?;
         namespace.until_active(name, 1).await?;
         let secret = secrets
             .get(&format!("{name}-flux-curve"))
@@ -84,21 +129,10 @@ async fn a_train_job_runs_to_its_end_and_leaves_nothing(shared: &Shared) -> Resu
     }
     ensure!(pods.len() == 4, "{} pods", pods.len());
 
-    // The status of the run is that of the first pod.
-    namespace.decide_pods(|pod| {
-        let name = pod.metadata.name.as_deref().unwrap_or_default();
-        if name.starts_with("second-node-0-0") {
-            Fate::Fail(3)
-        } else {
-            Fate::Succeed
-        }
-    });
-    namespace.until_complete("first").await?;
-    namespace
-        .until("second", "it failed", |job| {
-            common::is(job, "Failed", "True")
-        })
-        .await?;
+    namespace.fate(Fate::Succeed);
+    for name in ["first", "second"] {
+        namespace.until_complete(name).await?;
+    }
     let jobs = namespace.api(&namespace.jobs);
     for name in ["first", "second"] {
         jobs.delete(name).await?.accepted()?;
@@ -116,8 +150,14 @@ async fn a_train_job_runs_to_its_end_and_leaves_nothing(shared: &Shared) -> Resu
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "a_train_job_runs_to_its_end_and_leaves_nothing",
-        a_train_job_runs_to_its_end_and_leaves_nothing,
-    )]
+    vec![
+        Test::new(
+            "a_train_job_runs_to_its_end_and_leaves_nothing",
+            a_train_job_runs_to_its_end_and_leaves_nothing,
+        ),
+        Test::new(
+            "a_run_that_fails_fails_its_train_job",
+            a_run_that_fails_fails_its_train_job,
+        ),
+    ]
 }

@@ -59,6 +59,10 @@ pub(super) fn cores(seen: &Seen<'_>) -> bool {
     fact(seen, "cores")
 }
 
+pub(super) fn binding(seen: &Seen<'_>) -> bool {
+    fact(seen, "cpuAffinity")
+}
+
 /// The devices of a node, which are handed out to it and not to each task.
 pub(super) fn gpus(seen: &Seen<'_>) -> bool {
     fact(seen, "gpusAskedPerNode")
@@ -128,6 +132,7 @@ pub(super) fn settings(seen: &Seen<'_>) -> bool {
         "the name of a network device",
         "a queue policy of Fluxion",
         "an image with a Flux view",
+        "a duration of Flux",
     ];
     all.iter().any(|words| we_say(seen, words))
 }
@@ -135,8 +140,23 @@ pub(super) fn settings(seen: &Seen<'_>) -> bool {
 pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     let all = [
         "finds its rank by the short name",
+        "Flux brokers connect by the DNS names",
+        "finds its rank by the index",
+        "finds its rank by the host name of its pod",
+        "ends before the node container starts",
         "is reserved for",
         "flux needs a container `node`",
     ];
     all.iter().any(|words| we_say(seen, words))
+}
+
+/// What makes a run that fails the end of the Job.
+pub(super) fn failure(seen: &Seen<'_>) -> bool {
+    let fields = [
+        ".template.spec.backoffLimit",
+        ".template.spec.restartPolicy",
+    ];
+    is_flux(seen)
+        && seen.theirs().is_none()
+        && fields.iter().any(|field| seen.path().ends_with(field))
 }

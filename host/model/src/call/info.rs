@@ -108,4 +108,9 @@ impl Call {
         let domain = self.record.cluster_domain.clone();
         self.give(&domain)
     }
+
+    /// `info.has-host-names`
+    pub const fn info_has_host_names(&mut self, _: handle::Info) -> Result<bool, Fault> {
+        Ok(self.record.has_host_names)
+    }
 }

@@ -90,6 +90,8 @@ fields! {
     Count PodSet "count" scalar Host,
     /// Jobs of a pod set.
     Replicas PodSet "replicas" scalar Host,
+    /// How many pods of a job may fail before the job fails.
+    BackoffLimit PodSet "backoff-limit" scalar Grant,
     /// Its containers.
     Containers PodSet "containers" keyed Grant,
     /// Its init containers.

@@ -40,6 +40,8 @@ pub struct Record {
     pub subdomain: Arc<str>,
     /// The cluster's DNS domain.
     pub cluster_domain: Arc<str>,
+    /// Whether the pods have DNS names.
+    pub has_host_names: bool,
     /// Fields of [`Level::Job`].
     pub fields: Fields,
     /// The pod sets, in the runtime's order.
@@ -85,6 +87,7 @@ impl Record {
             job_name: job_name.into(),
             subdomain: subdomain.into(),
             cluster_domain: cluster_domain.into(),
+            has_host_names: true,
             fields: Fields::default(),
             pod_sets: PodSets::default(),
             template: None,

@@ -68,6 +68,8 @@ pub struct PodSet {
     pub replicas: u32,
     /// Whether `numNodes` counts it.
     pub counts_nodes: bool,
+    /// Whether each pod has an index in its job, and a host name that ends in it.
+    pub is_indexed: bool,
     /// The init containers in the order of the pod's list, once the places that they asked for are solved. None before that, and
     /// where none asked for one: then they stand as the record has them.
     pub init_order: Option<Arc<[ContainerId]>>,
@@ -86,6 +88,7 @@ impl PodSet {
             count: 1,
             replicas: 1,
             counts_nodes: false,
+            is_indexed: true,
             init_order: None,
             fields: Fields::default(),
         }

@@ -77,6 +77,8 @@ methods! {
         reads "pod-sets[node].raw[overhead]", reads "pod-sets[node].raw[runtimeClassName]",
         reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"
     ] |c| { let s = set(c); done(c.pod_set_pod_requests(s)) };
+    "pod-set.backoff-limit" Transform [reads "pod-sets[node].backoff-limit"] |c| { let s = set(c); done(c.pod_set_backoff_limit(s)) };
+    "pod-set.set-backoff-limit" Transform [writes "pod-sets[node].backoff-limit"] |c| { let s = set(c); c.pod_set_set_backoff_limit(s, 7) };
     "pod-set.containers" Transform [reads "pod-sets[node].containers[#]"] |c| { let s = set(c); done(c.pod_set_containers(s)) };
     "pod-set.init-containers" Transform [reads "pod-sets[node].init-containers[#]"]
         |c| { let s = set(c); done(c.pod_set_init_containers(s)) };

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, Held, Object, SecretType, SecretValue},
-    record::{Change, ContainerId, Entries, Entry, Field, PlaceScope, Record},
+    record::{Change, ContainerId, Datum, Entries, Entry, Field, PlaceScope, Record},
 };
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
@@ -157,8 +157,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Pods and jobs of a replicated job. What nobody asked to change stays (W69); what is absent is written as the
-    /// reference writes it.
+    /// Pods and jobs of a replicated job, and how many pods may fail. What no one asked to change stays (W69); what is absent
+    /// of the first two is written as the reference writes it.
     fn write_counts(&self, job: &mut Value, position: u32) {
         let Some(set) = self.record.pod_set(position) else {
             return;
@@ -175,6 +175,13 @@ impl Writer<'_> {
                 if asked(Field::Count) || !spec.contains_key(key) {
                     insert_after(spec, None, key, set.count.into());
                 }
+            }
+            let limit = set
+                .fields
+                .one(Field::BackoffLimit)
+                .filter(|_| asked(Field::BackoffLimit));
+            if let Some(limit) = limit.and_then(Datum::to_json) {
+                insert_after(spec, None, "backoffLimit", limit);
             }
         });
     }

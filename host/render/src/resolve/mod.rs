@@ -117,6 +117,7 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
         .and_then(Value::as_str)
         .filter(|subdomain| !subdomain.is_empty());
     let mut record = Record::new(name, subdomain.unwrap_or(name), &facts.cluster_domain);
+    record.has_host_names = spec.pointer("/network/enableDNSHostnames") != Some(&false.into());
     let mut template = Template::new(spec);
     template.load(&mut record);
     (record, template.problems)

@@ -102,6 +102,16 @@ impl<'a> Template<'a> {
         );
         set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
+        let mode = job.pointer("/template/spec/completionMode");
+        set.is_indexed = mode.and_then(Value::as_str) != Some("NonIndexed");
+        let limit = find(job, shape(Field::BackoffLimit).0);
+        if let Some(limit) = limit
+            .and_then(Value::as_u64)
+            .and_then(|n| i64::try_from(n).ok())
+        {
+            set.fields
+                .load(Field::BackoffLimit, "", Datum::Integer(limit));
+        }
         let pod_path = job_path.fields(["spec", "template"]);
         let empty = &Value::Null;
         let pod = job.pointer("/template/spec/template").unwrap_or(empty);

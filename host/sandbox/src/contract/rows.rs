@@ -107,6 +107,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]info.set-annotation",
             "[method]info.subdomain",
             "[method]info.cluster-domain",
+            "[method]info.has-host-names",
             "[method]info.gang-members",
             "[method]info.gang-requests",
             "[method]pod-set.name",
@@ -114,6 +115,9 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.depends-on",
             "[method]pod-set.count",
             "[method]pod-set.replicas",
+            "[method]pod-set.is-indexed",
+            "[method]pod-set.backoff-limit",
+            "[method]pod-set.set-backoff-limit",
             "[method]pod-set.address",
             "[method]pod-set.address-count",
             "[method]pod-set.addresses",
@@ -344,6 +348,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "info.set-annotation" (key: String, value: String) = info_set_annotation(&key, &value);
         "info.subdomain" () -> String = info_subdomain();
         "info.cluster-domain" () -> String = info_cluster_domain();
+        "info.has-host-names" () -> bool = info_has_host_names();
         "info.gang-members" (pod_sets: Vec<String>) -> u32 = info_gang_members(&pod_sets);
         "info.gang-requests" (pod_sets: Vec<String>) -> Vec<Quantity> = info_gang_requests(&pod_sets);
     });
@@ -353,6 +358,9 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.depends-on" () -> Vec<Dependency> = pod_set_depends_on();
         "pod-set.count" () -> u32 = pod_set_count();
         "pod-set.replicas" () -> u32 = pod_set_replicas();
+        "pod-set.is-indexed" () -> bool = pod_set_is_indexed();
+        "pod-set.backoff-limit" () -> Option<u32> = pod_set_backoff_limit();
+        "pod-set.set-backoff-limit" (limit: u32) = pod_set_set_backoff_limit(limit);
         "pod-set.address" (job_index: u32, pod_index: u32) -> String = pod_set_address(job_index, pod_index);
         "pod-set.address-count" () -> u32 = pod_set_address_count();
         "pod-set.addresses" (start: u32, max: u32) -> Vec<String> = pod_set_addresses(start, max);

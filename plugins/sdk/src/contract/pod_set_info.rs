@@ -48,6 +48,9 @@ handles! {
         fn subdomain() -> String = "info.subdomain" info_subdomain();
         /// The cluster's DNS domain, as `cluster.local`.
         fn cluster_domain() -> String = "info.cluster-domain" info_cluster_domain();
+        /// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true unless it is set
+        /// to false. Without them no address of a pod can be resolved.
+        fn has_host_names() -> bool = "info.has-host-names" info_has_host_names();
         /// How many pods the pod sets of those names have together: the members of a gang. A name that no pod set has
         /// ends the call; so does one that is given twice, and a number that 32 bits can't hold.
         fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
@@ -83,6 +86,19 @@ handles! {
         fn count() -> u32 = "pod-set.count" pod_set_count();
         /// Jobs of this pod set; 1 unless the runtime says otherwise.
         fn replicas() -> u32 = "pod-set.replicas" pod_set_replicas();
+        /// Whether each pod has an index in its job, which its host name ends in: `completionMode` of the runtime,
+        /// which is `Indexed` unless it is set to `NonIndexed`. Pods without an index have no address.
+        fn is_indexed() -> bool = "pod-set.is-indexed" pod_set_is_indexed();
+        /// How many pods of a job may fail before the job fails: `backoffLimit` of the runtime. None if it is not set;
+        /// the Job controller then takes 6.
+        ///
+        /// Needs the claim to read `pod-sets[P].backoff-limit`.
+        fn backoff_limit() -> Option<u32> = "pod-set.backoff-limit" pod_set_backoff_limit();
+        /// Sets how many pods of a job may fail before the job fails. With 0, the first pod that fails ends the job,
+        /// and the JobSet's failure policy decides what follows. A number above 2147483647 ends the call.
+        ///
+        /// Needs the claim to write `pod-sets[P].backoff-limit`.
+        fn set_backoff_limit(limit: u32) = "pod-set.set-backoff-limit" pod_set_set_backoff_limit(limit);
         /// The DNS name of one pod within the namespace, `JOB-PODSET-0-0.SUBDOMAIN`; both indexes begin at 0. An index
         /// that is not below its count ends the call.
         fn address(job_index: u32, pod_index: u32) -> String = "pod-set.address" pod_set_address(job_index, pod_index);

@@ -272,6 +272,13 @@ impl MockJob {
         self
     }
 
+    /// The pods have no DNS names (`network.enableDNSHostnames: false`).
+    #[must_use]
+    pub const fn without_host_names(mut self) -> Self {
+        self.record.has_host_names = false;
+        self
+    }
+
     /// A pod set.
     #[must_use]
     pub fn pod_set(mut self, name: &str, build: impl FnOnce(MockPodSet) -> MockPodSet) -> Self {

@@ -61,6 +61,19 @@ impl MockPodSet {
         self
     }
 
+    /// How many of its pods may fail before their job fails.
+    #[must_use]
+    pub fn backoff_limit(self, limit: u32) -> Self {
+        self.field(Field::BackoffLimit, "", Datum::Integer(limit.into()))
+    }
+
+    /// Its pods have no index (`completionMode: NonIndexed`).
+    #[must_use]
+    pub const fn not_indexed(mut self) -> Self {
+        self.set.is_indexed = false;
+        self
+    }
+
     /// A pod set that it waits for, until it is `Ready` or `Complete`.
     #[must_use]
     pub fn depends_on(mut self, pod_set: &str, status: &str) -> Self {

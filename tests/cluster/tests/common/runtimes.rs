@@ -1,7 +1,11 @@
 //! Runtimes of the built-in policies, and the pods that they lead to.
 
+use std::fs;
+use std::path::Path;
+
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
+use trainyard_api::yaml;
 
 use super::runtime;
 
@@ -28,12 +32,25 @@ pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
     runtime
 }
 
-/// The runtime `flux`.
+/// The runtime `flux`, which says nothing of what follows when a pod fails.
 pub fn flux() -> Value {
     let mut flux = runtime();
     flux["metadata"]["name"] = json!("flux");
     flux["spec"]["mlPolicy"] = json!({"flux": {}});
+    let job = flux.pointer_mut("/spec/template/spec/replicatedJobs/0/template/spec");
+    if let Some(Value::Object(job)) = job {
+        job.remove("backoffLimit");
+    }
     flux
+}
+
+/// A runtime of deploy/; null if there is none of that name.
+pub fn shipped(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
+    let text = fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap_or_default();
+    let documents = yaml::read(&text).into_iter();
+    let mut values = documents.filter_map(|document| Some(document.ok()?.value));
+    values.next().unwrap_or_default()
 }
 
 /// What a label of JobSet's says of a pod.

@@ -122,6 +122,8 @@ impl Sheet {
         self.note("pod-set.scheduler-name", set.scheduler_name());
         self.note("pod-set.dns-searches", set.dns_searches());
         self.note("pod-set.fs-group", set.fs_group());
+        self.note("pod-set.is-indexed", set.is_indexed());
+        self.note("pod-set.backoff-limit", set.backoff_limit());
         if let Some(sysctls) = set.raw("securityContext/sysctls") {
             self.document("pod-set.raw", &sysctls, "");
         }
@@ -170,6 +172,7 @@ impl Transform for Survey {
         for (name, info) in [("base", ctx.base()), ("info", ctx.info())] {
             sheet.note("context", name);
             sheet.note("info.subdomain", (info.subdomain(), info.cluster_domain()));
+            sheet.note("info.has-host-names", info.has_host_names());
             sheet.note("info.label", (info.label("kept"), info.annotation("kept")));
             sheet.note("info.pod-sets", info.pod_sets().len());
             sheet.note("info.with-ancestor", info.with_ancestor("trainer").len());
@@ -221,6 +224,7 @@ fn change_pods(set: &PodSet, config: &SurveyConfig) {
     set.add_affinity_term("survey", "nodeAffinity/required", term);
     set.add_dns_search("survey.svc.cluster.local");
     set.set_fs_group(1000);
+    set.set_backoff_limit(0);
     set.set_raw("hostNetwork", "true");
     let helper = set.add_container(&config.helper, "registry.example.com/helper:1");
     helper.put_env("HELPS", "survey");

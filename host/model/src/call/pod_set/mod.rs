@@ -58,6 +58,39 @@ impl Call {
         Ok(self.pod_set(handle)?.replicas)
     }
 
+    /// `pod-set.is-indexed`
+    pub fn pod_set_is_indexed(&mut self, handle: handle::PodSet) -> Result<bool, Fault> {
+        Ok(self.pod_set(handle)?.is_indexed)
+    }
+
+    /// `pod-set.backoff-limit`
+    pub fn pod_set_backoff_limit(&mut self, handle: handle::PodSet) -> Result<Option<u32>, Fault> {
+        let limit = self.integer(handle, Field::BackoffLimit)?;
+        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
+    }
+
+    /// `pod-set.set-backoff-limit`
+    pub fn pod_set_set_backoff_limit(
+        &mut self,
+        handle: handle::PodSet,
+        limit: u32,
+    ) -> Result<(), Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        if i32::try_from(limit).is_err() {
+            return wrong("the number of pods is not from 0 to 2147483647");
+        }
+        let limit = Datum::Integer(limit.into());
+        self.set(target, Field::BackoffLimit, "", Some(limit))
+    }
+
+    /// The value of a field that holds one integer; none if it is not set.
+    fn integer(&mut self, handle: handle::PodSet, field: Field) -> Result<Option<i64>, Fault> {
+        let (target, _) = self.pod_set_target(handle)?;
+        self.may_read(target, field, Some(""))?;
+        let entry = self.record_of(target.base).entry(target.scope, field, "");
+        Ok(entry.and_then(|entry| entry.datum.as_integer()))
+    }
+
     /// `pod-set.containers`
     pub fn pod_set_containers(
         &mut self,

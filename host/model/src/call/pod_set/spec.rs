@@ -126,12 +126,7 @@ impl Call {
 
     /// `pod-set.fs-group`
     pub fn pod_set_fs_group(&mut self, handle: handle::PodSet) -> Result<Option<i64>, Fault> {
-        let (target, _) = self.pod_set_target(handle)?;
-        self.may_read(target, Field::FsGroup, Some(""))?;
-        let entry = self
-            .record_of(target.base)
-            .entry(target.scope, Field::FsGroup, "");
-        Ok(entry.and_then(|entry| entry.datum.as_integer()))
+        self.integer(handle, Field::FsGroup)
     }
 
     /// `pod-set.set-fs-group`

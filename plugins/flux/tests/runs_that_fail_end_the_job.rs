@@ -1,0 +1,56 @@
+//! A run that fails ends the Job, for every runtime that does not say otherwise; one that does is warned of what follows.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_flux::PLUGIN;
+use trainyard_sdk::mock::{MockPodSet, Outcome};
+
+use crate::common::job;
+
+fn outcome(set: impl FnOnce(MockPodSet) -> MockPodSet) -> Outcome {
+    job(set, |c| c).transform(&PLUGIN).unwrap()
+}
+
+/// What the plugin wrote: how many pods may fail, and whether containers start again.
+fn written(outcome: &Outcome) -> [Option<Value>; 2] {
+    let writes = outcome.writes();
+    ["backoff-limit", "raw[restartPolicy]"].map(|field| {
+        let path = format!("pod-sets[node].{field}");
+        let write = writes.iter().find(|(written, _)| *written == path);
+        write.and_then(|(_, value)| value.clone())
+    })
+}
+
+#[test]
+fn the_first_pod_that_fails_ends_the_job() {
+    let outcome = outcome(|set| set);
+    assert_eq!(written(&outcome), [Some(json!(0)), Some(json!("Never"))]);
+    assert!(outcome.warnings().is_empty());
+    let reason = outcome.reason("pod-sets[node].backoff-limit").unwrap();
+    assert!(reason.contains("wait for the others"), "{reason}");
+}
+
+#[test]
+fn what_the_runtime_says_stays() {
+    let policy = |set: MockPodSet| set.raw("restartPolicy", json!("OnFailure"));
+    // With no pod that may fail, the Job ends when a container starts again.
+    assert_eq!(written(&outcome(policy)), [Some(json!(0)), None]);
+    let right = outcome(|set| set.backoff_limit(0).raw("restartPolicy", json!("Never")));
+    assert_eq!(written(&right), [None, None]);
+    assert!(right.warnings().is_empty());
+}
+
+#[test]
+fn a_runtime_whose_pods_start_again_one_by_one_is_warned_of() {
+    let outcome = outcome(|set| set.backoff_limit(3));
+    assert_eq!(written(&outcome), [None, Some(json!("Never"))]);
+    let warnings = outcome.warnings();
+    let field = "spec.template.spec.replicatedJobs[node].template.spec.backoffLimit: is 3: ";
+    assert!(
+        warnings.len() == 1
+            && warnings[0].starts_with(field)
+            && warnings[0].contains("`failurePolicy.maxRestarts`"),
+        "{warnings:?}"
+    );
+}
