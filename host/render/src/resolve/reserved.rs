@@ -1,7 +1,7 @@
 //! Env vars that plugins keep for themselves (`reservedEnv`), where a TrainJob or a runtime sets one.
 //!
-//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is a
-//! warning: the author of the TrainJob can't mend it, and the reference runs such TrainJobs without a word.
+//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is
+//! none: the author of the TrainJob can't mend it, and the reference runs such TrainJobs.
 
 use std::collections::BTreeMap;
 
