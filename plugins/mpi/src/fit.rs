@@ -1,6 +1,9 @@
 //! What a runtime and a TrainJob have that mpirun can't run with.
 
-use trainyard_sdk::{Context, paths::REPLICATED_JOBS};
+use trainyard_sdk::{
+    Context,
+    paths::{HOST_NAMES, REPLICATED_JOBS},
+};
 
 use crate::{
     HOSTFILE_VOLUME, KEYS_VOLUME,
@@ -17,6 +20,7 @@ pub(crate) fn check(ctx: &Context, config: &MpiConfig, members: &Members) {
     command(ctx, &members.launcher);
     label(ctx, members);
     volumes(ctx, members);
+    names(ctx, config, members);
     if config.run_launcher_as_node {
         host_network(ctx, config, &members.launcher);
     }
@@ -78,6 +82,27 @@ fn volumes(ctx: &Context, members: &Members) {
                     Some(&set.path(&format!("volumes[{volume}].name"))),
                 );
             }
+        }
+    }
+}
+
+/// mpirun finds each host of its hostfile by the name of a pod; and the nodes find the launcher so, if their daemons call it back.
+fn names(ctx: &Context, config: &MpiConfig, members: &Members) {
+    let nodes = members.nodes.as_ref();
+    let has_others = nodes.is_some_and(|nodes| nodes.set.address_count() > 0);
+    if has_others && !ctx.info().has_host_names() {
+        let message = "is false, and no pod has a name then by which mpirun finds it; take it out, or set it to true";
+        ctx.error(message, Some(HOST_NAMES));
+    }
+    let is_called_back = has_others && config.mpi_implementation.calls_back_by_name();
+    for Pods { set, .. } in members.all() {
+        let is_named = match &*set.name() {
+            LAUNCHER => config.run_launcher_as_node || is_called_back,
+            _ => has_others,
+        };
+        if is_named && !set.is_indexed() {
+            let message = "is `NonIndexed`, and its pods have no names of their own then by which mpirun finds them; take it out, or set it to `Indexed`";
+            ctx.error(message, Some(&set.job_path("completionMode")));
         }
     }
 }

@@ -213,6 +213,44 @@ fn volumes_of_the_runtime_under_the_names_of_the_policy() {
 }
 
 #[test]
+fn pods_without_the_names_by_which_mpirun_finds_them() {
+    let of = |implementation: &str, is_node: bool, without_index: &'static str| {
+        let index = move |name: &str, set: MockPodSet| match name == without_index {
+            true => set.not_indexed(),
+            false => set,
+        };
+        without_pods()
+            .nodes(2)
+            .pod_set("node", |set| index("node", set.container("node", gpus)))
+            .pod_set("launcher", |set| {
+                index("launcher", set.container("node", gpus))
+            })
+            .config(json!({"runLauncherAsNode": is_node, "mpiImplementation": implementation}))
+    };
+    let no_host_names = "spec.template.spec.network.enableDNSHostnames: is false, and no pod has a name then by which mpirun finds it; take it out, or set it to true";
+    assert_eq!(
+        errors(of("OpenMPI", false, "").without_host_names()),
+        [no_host_names]
+    );
+    let not_indexed = |set: &str| {
+        format!(
+            "spec.template.spec.replicatedJobs[{set}].template.spec.completionMode: is `NonIndexed`, and its pods have no names of their own then by which mpirun finds them; take it out, or set it to `Indexed`"
+        )
+    };
+    assert_eq!(errors(of("OpenMPI", false, "node")), [not_indexed("node")]);
+    let launchers = [not_indexed("launcher")];
+    assert_eq!(errors(of("OpenMPI", true, "launcher")), launchers);
+    assert_eq!(errors(of("MPICH", false, "launcher")), launchers);
+    // The daemons of Open MPI call back by address.
+    assert_eq!(errors(of("OpenMPI", false, "launcher")), [""; 0]);
+    // A launcher that is alone knows itself.
+    let alone = without_pods()
+        .pod_set("launcher", |set| set.container("node", gpus))
+        .config(json!({"runLauncherAsNode": true}));
+    assert_eq!(errors(alone.without_host_names()), [""; 0]);
+}
+
+#[test]
 fn a_launcher_with_the_machines_name_that_may_not_know_itself() {
     let warnings = |implementation: &str, is_node: bool| {
         let job = without_pods()
