@@ -18,6 +18,7 @@ mod output_is_for_pipes;
 mod output_is_stable;
 mod the_deployment_is_whole;
 mod the_guide_works;
+mod the_map_is_true;
 mod the_plan_can_be_looked_at;
 mod the_policy_file_is_enforced;
 mod the_reference_differs_as_listed;

@@ -1,14 +1,20 @@
 //! The Kubernetes objects that Trainyard reads and writes: a typed header over JSON values.
 //!
+//! From bytes to objects:
 //! - [`yaml`] reads YAML and JSON as Kubernetes' own tools do, and writes YAML that any reader takes back as it was.
-//! - [`inputs`] reads files, folders and standard input into [`object::Object`]s, and reports all that is wrong in one run.
-//! - [`trainjob`] and [`runtime`] are typed headers: what Trainyard decides on has a type. Templates and other fragments of
-//!   Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
-//! - [`dialect`] turns what was written for earlier releases into what the current one reads.
+//! - [`inputs`] reads files, folders and standard input into [`object::Object`]s, and reports all that is wrong in one run;
+//!   `kustomization` tells a folder's Kustomization from its objects. [`size`] is what a cluster stores at most.
+//! - [`dialect`] turns what was written for earlier releases into what the current one reads, [`nulls`] drops what an API server drops, and
+//!   [`admitted`] is an object after both, with all that stands against it. [`known`] tells our kinds from those of others.
+//!
+//! From objects to types:
+//! - [`trainjob`], [`runtime`], [`runtime_patch`] and [`plugin_use`] are typed headers: what Trainyard decides on has a type. Templates and other
+//!   fragments of Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
+//!   [`fields`] reads a field with its path, and [`names`] are the constants of the API.
 //! - [`merge`] patches a JobSet's spec as Kubernetes does, and says where two differ.
 //! - [`jobset`] and [`list`] are what comes out.
 //!
-//! Every error names the place: file, document, object and field path, as Kubernetes spells it.
+//! Every error ([`error`]) names the place: file, document, object and field ([`path`]), as Kubernetes spells it.
 
 pub mod admitted;
 pub mod dialect;

@@ -5,8 +5,9 @@
 //! [`build::build`]. It is made of steps, of which two can be used on their own:
 //!
 //! 1. [`toolchain::find`]: which Rust of this machine can build WebAssembly;
-//! 2. cargo, with a profile and flags that make the bytes depend on the sources and the toolchain alone;
-//! 3. [`component::componentize`]: the core module as a component, with the manifest as a custom section.
+//! 2. `cargo`, in an `environment` without what an outer cargo put there, with a profile and flags that make the bytes depend on the
+//!    `sources` and the toolchain alone;
+//! 3. [`component::componentize`]: the core module as a component, with the manifest as one of its custom `sections`.
 //!
 //! ```no_run
 //! use std::path::Path;

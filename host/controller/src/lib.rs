@@ -1,4 +1,19 @@
 //! The path in a cluster: TrainJobs are reconciled into JobSets.
+//!
+//! The process: [`run`](run()) starts everything from [`settings`], [`serve`] answers probes and [`metrics`], and [`lease`] says which of several
+//! controllers works.
+//!
+//! What is known, and what is done next:
+//! - [`watch`] keeps slim copies of what the cluster has; [`queue`] holds the TrainJobs that something happened to, and `turns` whose turn it
+//!   is among namespaces. `work` empties the queue with so many `workers`.
+//! - [`reconcile`] brings one TrainJob to where it should be: observe, decide, act. [`keys`] makes the key material of a Secret, and [`events`] tells
+//!   users what happened.
+//!
+//! Plugins: [`plugins`] are those of the process, called on [`threads`] of their own; `observe` measures their calls, and `guard` stops calling one
+//! that used up its limits again and again, as its `breaker` says.
+//!
+//! The API server: [`client`] calls it, `wire` splits its lists, `kubernetes` and `annotations` are what all rooms share of it, and [`rbac`] is what
+//! the controller has to be allowed.
 
 mod annotations;
 mod breaker;

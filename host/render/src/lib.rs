@@ -1,5 +1,15 @@
 //! The pure path from a TrainJob and its runtime to a JobSet: select, resolve, plan, transform, derive, build, check,
 //! assemble. A function of its inputs; policies run through [`trainyard_model::policy::Policy`] alone.
+//!
+//! In the order of the path:
+//! - `select`: which plugins are active; `left_out` are those that a process goes on without.
+//! - `resolve`: the TrainJob and its runtime become the base record.
+//! - `pipeline`: the record's way through the plugins; `additions` and `together` are what several plugins add to one list, and how much.
+//! - `invariants` and `entries`: what no pod may be, and how many entries an object may have.
+//! - `assemble`: the record, written into the runtime's template, by the table of `shape`.
+//! - `explain`: who set each field; `place` is where a place of the record stands in the JobSet.
+//!
+//! `problem` is what is wrong with a TrainJob or its runtime. `catalog` holds the objects of one run of the command line, and renders them.
 
 mod additions;
 mod assemble;

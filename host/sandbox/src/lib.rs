@@ -1,8 +1,11 @@
 //! Policies as sandboxed WebAssembly components: loading, limits, and calls.
 //!
 //! A file is read and screened ([`screen`]), compiled in a child process ([`compile`]) or taken from the authenticated
-//! cache, linked against the contract and nothing else, tried out under its limits ([`Loader`]), and then called through
-//! [`trainyard_model::policy::Policy`]: a fresh store and a fresh instance each time.
+//! `cache`, linked against the `contract` and nothing else, tried out under its limits ([`Loader`] in `loader`), and then called through
+//! [`trainyard_model::policy::Policy`] (`policy`): a fresh store and a fresh instance each time.
+//!
+//! `engine` is shared by all plugins, and holds the clock of their wall-clock limits; `state` is what a store holds while a call runs; `pool`
+//! are the threads that calls run on. `vouched` is the only place where compiled code becomes a component, and the only `unsafe`.
 
 mod cache;
 pub mod compile;

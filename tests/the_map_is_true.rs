@@ -1,0 +1,127 @@
+//! `docs/architecture.md` shows the crates as cargo knows them, the files that it names are there, and each crate's first page names
+//! all of its rooms.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+const PREFIX: &str = "trainyard-";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn map() -> String {
+    fs::read_to_string(root().join("docs/architecture.md")).unwrap()
+}
+
+/// The pictures of the map.
+fn pictures(map: &str) -> Vec<&str> {
+    let blocks = map.split("```mermaid").skip(1);
+    blocks
+        .map(|block| block.split_once("```").unwrap().0)
+        .collect()
+}
+
+/// The crates of the program, of its parts and of the built-in plugins, each with what it is built from.
+fn crates() -> BTreeSet<(String, String)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--frozen", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let short = |name: &Value| {
+        let name = name.as_str().unwrap();
+        name.strip_prefix(PREFIX).unwrap_or(name).to_owned()
+    };
+    let root = root().canonicalize().unwrap();
+    let mut edges = BTreeSet::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+        let folder = manifest.strip_prefix(&root).unwrap();
+        if !folder.starts_with("host") && !folder.starts_with("plugins") {
+            continue;
+        }
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        let ours = dependencies.filter(|it| it["path"].is_string() && it["kind"] != "dev");
+        edges.extend(ours.map(|it| (short(&package["name"]), short(&it["name"]))));
+    }
+    edges
+}
+
+#[test]
+fn the_crates_are_drawn_as_cargo_knows_them() {
+    let map = map();
+    let arrows = pictures(&map)[0].lines();
+    let arrows = arrows.filter_map(|line| line.trim().split_once(" --> "));
+    let drawn: BTreeSet<_> = arrows
+        .map(|(from, to)| (from.to_owned(), to.to_owned()))
+        .collect();
+    assert_eq!(drawn, crates());
+}
+
+/// The paths that the text and the pictures name: from the top of the repository, with a capital for what has any name.
+fn paths(map: &str) -> BTreeSet<&str> {
+    let tops = [
+        "deploy/", "docs/", "host/", "plugins/", "tests/", "tools/", "wit/",
+    ];
+    let is_path = |word: &&str| tops.iter().any(|top| word.starts_with(top));
+    let is_general = |word: &&str| word.split('/').any(|part| part == "NAME");
+    let words = map.split(['`', '"', ' ', ',', '\n', '[', ']', '(', ')']);
+    words
+        .filter(is_path)
+        .filter(|word| !is_general(word))
+        .collect()
+}
+
+#[test]
+fn the_files_that_it_names_are_there() {
+    let map = map();
+    let paths = paths(&map);
+    assert!(paths.len() > 30, "{paths:?}");
+    for path in paths {
+        assert!(root().join(path).exists(), "{path}");
+    }
+}
+
+/// The rooms that a crate's first page declares.
+fn rooms(page: &str) -> Vec<&str> {
+    let declared = page.lines().filter_map(|line| {
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        line.strip_prefix("mod ")?.strip_suffix(';')
+    });
+    declared.collect()
+}
+
+#[test]
+fn the_first_page_of_each_crate_names_its_rooms() {
+    let mut checked = 0;
+    for crate_folder in fs::read_dir(root().join("host")).unwrap() {
+        let page = crate_folder.unwrap().path().join("src/lib.rs");
+        let Ok(page_text) = fs::read_to_string(&page) else {
+            continue;
+        };
+        let docs: String = page_text
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .collect();
+        for room in rooms(&page_text) {
+            let named = [format!("`{room}`"), format!("`{room}::")];
+            assert!(
+                named.iter().any(|name| docs.contains(name)),
+                "{}: does not say what `{room}` is",
+                page.display()
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 80, "{checked} rooms");
+}
