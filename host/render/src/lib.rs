@@ -437,6 +437,7 @@ fn finish(
     let mut warnings = std::mem::take(&mut resolved.warnings);
     warnings.extend(select::unhandled_claims(session.base(), active));
     warnings.extend(session.warnings().into_iter().map(Warning::from));
+    warnings.extend(resolve::reserved_in_runtime(&session));
     let patched = resolved.patched.take();
     let template = runtime.template.spec.clone();
     let defaults = Defaults {

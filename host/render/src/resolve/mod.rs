@@ -20,8 +20,8 @@ use trainyard_model::{
     record::{Accelerators, Change, Record},
 };
 
-pub(crate) use self::patches::PatchChanges;
 use self::{overrides::Overrides, patches::Patched, template::Template};
+pub(crate) use self::{patches::PatchChanges, reserved::of_runtime as reserved_in_runtime};
 use crate::{
     problem::{About, Problem, Warning},
     select::Active,

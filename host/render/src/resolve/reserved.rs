@@ -1,7 +1,7 @@
 //! Env vars that plugins keep for themselves (`reservedEnv`), where a TrainJob or a runtime sets one.
 //!
-//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is
-//! none: the author of the TrainJob can't mend it, and the reference runs such TrainJobs.
+//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is a
+//! warning: the author of the TrainJob can't mend it, and the reference runs such TrainJobs without a word.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,16 @@ use trainyard_model::{
     claims::{Access, Touch, Variables},
     manifest::ReservedEnv,
     plugin::PluginId,
-    record::{Change, Field, Record},
+    record::{Change, Field, Owner, Record},
+    session::{Committed, Session},
 };
 
 use super::PatchChanges;
-use crate::{problem::Problem, select::Active};
+use crate::{
+    place::path_of,
+    problem::{About, Problem, Warning},
+    select::Active,
+};
 
 /// Those among the TrainJob's own env vars.
 pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
@@ -79,4 +84,27 @@ pub(crate) fn of_patches(
 fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
     let message = format!("{name} is set by the plugin {plugin} and can't be given here");
     Problem::job(path, message)
+}
+
+/// Those of the runtime that a plugin set to another value.
+pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
+    let changes = session.committed().iter();
+    let changes = changes.flat_map(|Committed { plugin, changes }| {
+        changes.iter().map(move |change| (plugin, change))
+    });
+    let warning = |(plugin, change): (&PluginId, &Change)| {
+        let (old, new) = (change.old.as_ref()?, change.new.as_ref()?);
+        let is_lost =
+            change.place.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
+        let path = path_of(session.record(), &change.place).filter(|_| is_lost)?;
+        Some(Warning {
+            about: About::Runtime,
+            field: Some(FieldPath::of(["spec", "template"]).join(&path).to_string()),
+            message:
+                "has no effect, since a plugin sets it to another value; take it out of the runtime"
+                    .to_owned(),
+            plugin: Some(plugin.clone()),
+        })
+    };
+    changes.filter_map(warning).collect()
 }
