@@ -182,3 +182,35 @@ fn a_terminal_without_a_width_gets_whole_columns() {
         "{said}"
     );
 }
+
+/// What calls used is for people: the objects on standard output are the same.
+#[test]
+fn stats_are_on_standard_error_alone() {
+    let args = ["render", "-f", "input.yaml"];
+    let plain = trainyard("torch-two-jobs", &args);
+    let with_stats = trainyard("torch-two-jobs", &[&args[..], &["--stats"]].concat());
+    assert_eq!(with_stats.stdout, plain.stdout);
+    assert!(plain.stderr.is_empty(), "{}", text(plain.stderr));
+    let stats = text(with_stats.stderr);
+    let mut lines = stats
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let header = [
+        "TRAINJOB", "PLUGIN", "PHASE", "FUEL", "BYTES", "WRITES", "TIME", "OUTCOME",
+    ];
+    assert_eq!(lines.next().unwrap(), header, "{stats}");
+    let calls: Vec<_> = lines.collect();
+    let jobs: Vec<_> = calls.iter().map(|call| call[0]).collect();
+    assert_eq!(jobs.len(), 2, "{stats}");
+    assert!(jobs[0] < jobs[1], "{stats}");
+    for call in calls {
+        assert_eq!(
+            (call[1], call[2], call[7]),
+            ("torch", "transform", "ok"),
+            "{stats}"
+        );
+        let counts = [call[3], call[4], call[5]].map(|count| count.parse::<u64>().unwrap());
+        assert!(counts.iter().all(|count| *count > 0), "{stats}");
+        assert!(call[6].ends_with('s'), "{stats}");
+    }
+}

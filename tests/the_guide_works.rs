@@ -72,11 +72,24 @@ fn shell(script: &str, folder: &Path) -> Output {
     output
 }
 
+/// The second plugin of the guide, in its folder.
+fn needs_a_grant(pool: &Path) {
+    shell("cargo test", pool);
+    shell(&commands("prints a policy file that grants them"), pool);
+    let inspected = shell("trainyard plugin inspect pool.wasm", pool).stdout;
+    let inspected = String::from_utf8(inspected).unwrap();
+    assert!(
+        inspected.contains("node-selector[example.com/pool] (needs a grant)"),
+        "{inspected}"
+    );
+}
+
 #[test]
 fn word_by_word() {
     let folder = tempfile::tempdir().unwrap();
     shell(&commands("## 1. A crate"), folder.path());
     let tracer = folder.path().join("tracer");
+    shell(&commands("## 7. A plugin that needs a grant"), &tracer);
     for (name, text) in files() {
         let path = tracer.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -84,6 +97,7 @@ fn word_by_word() {
     }
     shell(&commands("## 4. A test"), &tracer);
     shell(&commands("## 5. A component"), &tracer);
+    needs_a_grant(&folder.path().join("pool"));
     let output = shell("trainyard render -f job.yaml --plugin tracer.wasm", &tracer);
     let text = String::from_utf8(output.stdout).unwrap();
     let objects: Vec<_> = trainyard_api::yaml::read(&text)

@@ -109,6 +109,34 @@ fn a_claim_beyond_the_default_needs_its_grant() {
 }
 
 #[test]
+fn inspect_prints_the_policy_file_that_a_plugin_needs() {
+    let inspect = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        let command = command.args(["plugin", "inspect", site()]).args(more);
+        let output = command.env("NO_COLOR", "1").output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
+    let shown = inspect(&[]);
+    assert!(
+        shown.contains(&format!("  writes {claim} (needs a grant)\n")),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("(needs a grant)").count(), 1, "{shown}");
+    let json: Value = serde_json::from_str(&inspect(&["-o", "json"])).unwrap();
+    assert_eq!(json["neededGrants"], serde_json::json!([claim]));
+    let policy = inspect(&["--policy"]) + "  after: [torch]\n";
+    for policy in [policy.clone(), policy.replace("# digest:", "digest:")] {
+        let (pod, _) = site_pod(&policy);
+        assert_eq!(
+            pod["nodeSelector"]["example.com/pool"], "training",
+            "{policy}"
+        );
+    }
+}
+
+#[test]
 fn configuration_reaches_its_plugin_once_its_schema_allows_it() {
     let with = |config: &str| site_policy(&format!("{SITE_NEEDS}, config: {config}"), "");
     let proxy = |config: &str| site_pod(&with(config)).1("SITE_PROXY");

@@ -18,6 +18,7 @@ mod render;
 mod replay;
 mod report;
 mod run;
+mod stats;
 mod validate;
 
 use std::process::ExitCode;

@@ -1,6 +1,8 @@
 //! `trainyard plugin`, and the process that compiles plugins.
 
 use std::{
+    collections::BTreeSet,
+    fmt::Display,
     io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -8,9 +10,19 @@ use std::{
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::Value;
 use trainyard_componentize::build;
-use trainyard_model::{manifest::Manifest, plugin::PluginId, text::clean};
-use trainyard_sandbox::{CompilerCommand, LoadLimits, screen};
+use trainyard_model::{
+    claims::{ClaimPath, Touch, permission},
+    manifest::Manifest,
+    plugin::PluginId,
+    record::Permission,
+    text::clean,
+};
+use trainyard_sandbox::{
+    CompilerCommand, LoadLimits,
+    screen::{self, Screened},
+};
 
 use crate::{cli::ReportFormat, output, report::Failure};
 
@@ -25,6 +37,9 @@ pub(crate) enum PluginCommand {
         /// The plugin file.
         #[arg(value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
         file: PathBuf,
+        /// Print a policy file that grants what the plugin claims beyond the default.
+        #[arg(long, conflicts_with = "output")]
+        policy: bool,
         /// The form of the output.
         #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
         output: ReportFormat,
@@ -45,7 +60,12 @@ pub(crate) enum PluginCommand {
 
 pub(crate) fn run(command: &PluginCommand) -> Result<(), Failure> {
     match command {
-        PluginCommand::Inspect { file, output } => inspect(file, *output),
+        PluginCommand::Inspect {
+            file,
+            policy: true,
+            output: _,
+        } => output::lines(policy_file(&screened(file)?)),
+        PluginCommand::Inspect { file, output, .. } => inspect(file, *output),
         PluginCommand::Build {
             dir,
             output,
@@ -62,17 +82,56 @@ struct Inspected {
     bytes: usize,
     digest: String,
     manifest: Manifest,
+    /// The paths that the operator has to grant.
+    needed_grants: BTreeSet<ClaimPath>,
     imports: Vec<String>,
 }
 
-fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
+/// A plugin file that was checked; nothing of it runs.
+fn screened(file: &Path) -> Result<Screened, Failure> {
     let name = clean(&file.display().to_string());
     let (limits, compiler) = (LoadLimits::default(), compiler()?);
-    let screened = screen::read(file, &limits)
+    screen::read(file, &limits)
         .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
-        .map_err(|error| Failure::from_iter([format!("{name}: {error}")]))?;
+        .map_err(|error| Failure::from_iter([format!("{name}: {error}")]))
+}
+
+/// The lines of a policy file under which the plugin is loaded.
+fn policy_file(plugin: &Screened) -> Vec<String> {
+    let manifest = &plugin.manifest;
+    let text = |text: &dyn Display| Value::from(text.to_string());
+    let mut lines = vec![
+        format!(
+            "# For plugin {} {}. Take out what it should not have.",
+            manifest.name, manifest.version
+        ),
+        "apiVersion: trainyard.dev/v1alpha1".to_owned(),
+        "kind: PolicyFile".to_owned(),
+        "plugins:".to_owned(),
+        format!("- name: {}", text(&manifest.name)),
+        format!(
+            "  # digest: {} # accepts no other file under this name",
+            plugin.digest
+        ),
+    ];
+    if manifest.operator_config_schema.is_some() {
+        lines.push("  # config: {} # see operatorConfigSchema of its manifest".to_owned());
+    }
+    let grants = manifest.needed_grants();
+    if grants.is_empty() {
+        lines.push("  # it needs no grants".to_owned());
+    } else {
+        lines.push("  grants:".to_owned());
+        lines.extend(grants.iter().map(|grant| format!("  - {}", text(grant))));
+    }
+    lines
+}
+
+fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
+    let screened = screened(file)?;
     let inspected = Inspected {
-        file: name,
+        file: clean(&file.display().to_string()),
+        needed_grants: screened.manifest.needed_grants(),
         bytes: screened.bytes.len(),
         digest: screened.digest,
         manifest: screened.manifest,
@@ -105,18 +164,28 @@ impl Inspected {
         }
         if !manifest.node_sets.is_empty() {
             lines.push("numNodes sets:".to_owned());
-            lines.extend(manifest.node_sets.iter().map(|set| format!("  {set}")));
+            let sets = manifest.node_sets.iter();
+            lines.extend(sets.map(|set| format!("  {set} (needs a grant)")));
         }
         lines.push("claims:".to_owned());
         lines.extend(
             manifest
                 .claims
                 .iter()
-                .map(|(touch, path)| format!("  {touch}s {path}")),
+                .map(|(touch, path)| format!("  {touch}s {path}{}", mark(touch, path))),
         );
         lines.push("imports:".to_owned());
         lines.extend(self.imports.iter().map(|import| format!("  {import}")));
         lines
+    }
+}
+
+/// What the operator has to know of a claim.
+fn mark(touch: Touch, path: &ClaimPath) -> &'static str {
+    match permission(touch, path) {
+        Permission::Grant => " (needs a grant)",
+        Permission::OwnOnly => " (without a grant: its own objects and volumes alone)",
+        Permission::Default | Permission::Host => "",
     }
 }
 
@@ -190,13 +259,14 @@ mod tests {
             file: "mpi.wasm".to_owned(),
             bytes: 1,
             digest: "sha256:0".to_owned(),
+            needed_grants: BTreeSet::new(),
             manifest: Manifest::parse(manifest).unwrap(),
             imports: Vec::new(),
         };
         let shown = inspected.lines();
         let wanted = [
             "numNodes sets:",
-            "  pod-sets[launcher].count if `/runs` of its configuration is true",
+            "  pod-sets[launcher].count if `/runs` of its configuration is true (needs a grant)",
         ];
         assert!(shown.windows(2).any(|lines| lines == wanted), "{shown:#?}");
     }

@@ -1,6 +1,6 @@
 //! `trainyard render`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use trainyard_render::{Job, Rendered};
@@ -12,6 +12,7 @@ use crate::{
     record::{self, Recording, Written},
     report::{self, Failure},
     run::{self, Originals},
+    stats::Stats,
 };
 
 /// What `render` takes.
@@ -28,9 +29,23 @@ pub(crate) struct RenderArgs {
     /// TrainJobs with their runtimes, what plugins read of other objects, and the plugins with what the policy file sets.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
+    /// Print to standard error what each plugin call used: fuel, bytes over the contract's imports, writes and time. See `limits` of the
+    /// policy file.
+    #[arg(long)]
+    stats: bool,
 }
 
 pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
+    let stats = args.stats.then(Arc::<Stats>::default);
+    let rendered = render(args, stats.as_ref());
+    // A call that used up a limit is among them, so that they are printed if it fails, too.
+    if let Some(stats) = stats {
+        stats.print();
+    }
+    rendered
+}
+
+fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> {
     let list = List::of_objects(args.output);
     let mut held = Held::new(list);
     let texts = |rendered: &Rendered| {
@@ -48,7 +63,8 @@ pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
     let jobs = match &args.record {
         None => {
             let make = |_: &Job, rendered: &Rendered| texts(rendered);
-            run::render_all(&args.input, &args.load, make, hold)?.0
+            let run = run::read_and_load(&args.input, &args.load)?.measured(stats);
+            run::render_run(run, make, hold)?.0
         }
         Some(bundle) => {
             let make = |job: &Job, rendered: &Rendered, originals: &Originals| {
@@ -59,7 +75,8 @@ pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
                 recordings.extend(recording);
                 hold(job, texts)
             };
-            let (jobs, loaded) = run::render_all_as_written(&args.input, &args.load, make, keep)?;
+            let (jobs, loaded) =
+                run::render_all_as_written(&args.input, &args.load, stats, make, keep)?;
             record::write(bundle, &loaded, recordings)?;
             jobs
         }

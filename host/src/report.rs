@@ -308,6 +308,11 @@ fn warn_of_more() {
     }
 }
 
+/// Prints a line that is not about anything wrong.
+pub(crate) fn note(line: impl std::fmt::Display) {
+    anstream::eprintln!("{}", clean_to(&line.to_string(), MAX_LINE));
+}
+
 fn say(level: &str, color: AnsiColor, line: impl std::fmt::Display) {
     let line = clean_to(&line.to_string(), MAX_LINE);
     let style = Style::new().bold().fg_color(Some(color.into()));

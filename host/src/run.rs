@@ -1,6 +1,6 @@
 //! Files and plugins of one run, and what becomes of each TrainJob.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
@@ -12,6 +12,7 @@ use crate::{
     load::Loaded,
     output::Progress,
     report::{self, Failure, MAX_LINES},
+    stats::Stats,
 };
 
 /// TrainJobs and runtimes as they were written, before anything was done with them.
@@ -44,6 +45,17 @@ pub(crate) struct Run {
     pub(crate) loaded: Loaded,
     /// What is wrong with the files: the TrainJobs that are in order can still be judged.
     pub(crate) failure: Failure,
+}
+
+impl Run {
+    /// The same run with the calls of its plugins noted, if there is something to note them in.
+    pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
+        if let Some(stats) = stats {
+            let measure = |policy| stats.measure(policy);
+            self.loaded.renderer = self.loaded.renderer.wrapped(measure);
+        }
+        self
+    }
 }
 
 /// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
@@ -182,15 +194,17 @@ pub(crate) fn render_all<T: Send>(
 pub(crate) fn render_all_as_written<T: Send>(
     input: &InputArgs,
     load: &LoadArgs,
+    stats: Option<&Arc<Stats>>,
     make: impl Fn(&Job, &Rendered, &Originals) -> T + Sync,
     keep: impl FnMut(&Job, T) -> Result<(), Failure>,
 ) -> Result<(Vec<Job>, Loaded), Failure> {
     let mut originals = Originals::default();
-    let run = read_keeping_and_load(input, load, Some(&mut originals))?;
+    let run = read_keeping_and_load(input, load, Some(&mut originals))?.measured(stats);
     render_run(run, |job, rendered| make(job, rendered, &originals), keep)
 }
 
-fn render_run<T: Send>(
+/// Renders every TrainJob of a run, as [`render_all`] does.
+pub(crate) fn render_run<T: Send>(
     run: Run,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
     mut keep: impl FnMut(&Job, T) -> Result<(), Failure>,

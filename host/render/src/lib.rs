@@ -176,6 +176,16 @@ impl Renderer {
         self
     }
 
+    /// The same with each policy wrapped into another one that runs it.
+    #[must_use]
+    pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>) -> Self {
+        let policies = self.policies.into_iter();
+        self.policies = policies
+            .map(|(name, policy)| (name, wrap(policy)))
+            .collect();
+        self
+    }
+
     /// The same with other facts, as another process had them.
     #[must_use]
     pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
