@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 use trainyard_api::{
-    Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob, path::PathError,
+    Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob,
     runtime::RuntimeKind,
 };
 use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey, Lookups};
@@ -33,36 +33,23 @@ impl Job {
     /// The problem with its place in the input.
     #[must_use]
     pub fn locate(&self, problem: &Problem) -> Located {
-        self.say(
-            problem.about(),
-            problem.field().as_deref(),
-            problem.sentence(),
-        )
+        self.say(problem.about(), problem.said(&self.job, &self.runtime))
     }
 
     /// The warning with its place in the input.
     #[must_use]
     pub fn locate_warning(&self, warning: &Warning) -> Located {
-        self.say(warning.about, warning.field.as_deref(), warning.sentence())
+        self.say(warning.about, warning.said(&self.job, &self.runtime))
     }
 
-    /// A sentence about a field, which is named as its author spelled it.
-    fn say(&self, about: About, field: Option<&str>, sentence: String) -> Located {
-        let (place, dialect) = match about {
-            About::TrainJob => (&self.place, &self.job.dialect),
-            About::Runtime => (&self.runtime_place, &self.runtime.dialect),
+    fn say(&self, about: About, message: String) -> Located {
+        let place = match about {
+            About::TrainJob => &self.place,
+            About::Runtime => &self.runtime_place,
         };
-        // A plugin may name anything: what is no path is printed as it is.
-        let field = field.map(|field| match field.parse() {
-            Ok(path) => dialect.written(&path).to_string(),
-            Err(PathError { .. }) => field.to_owned(),
-        });
         Located {
             place: place.clone(),
-            message: match field {
-                Some(field) => format!("{field}: {sentence}"),
-                None => sentence,
-            },
+            message,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use thiserror::Error;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, Runtime, TrainJob, path::PathError};
 use trainyard_model::{
     deadline::{Deadline, Overdue},
     lookup::LookupKey,
@@ -21,6 +21,28 @@ pub enum About {
     TrainJob,
     /// The runtime's.
     Runtime,
+}
+
+impl About {
+    /// The field as its author spelled it: that of an old form is read as another one. A plugin may name anything; what is no
+    /// path is returned as it is.
+    fn spelled(self, field: &str, job: &TrainJob, runtime: &Runtime) -> String {
+        let written = |path: FieldPath| match self {
+            Self::TrainJob => job.written(&path),
+            Self::Runtime => runtime.written(&path),
+        };
+        match field.parse() {
+            Ok(path) => written(path).to_string(),
+            Err(PathError { .. }) => field.to_owned(),
+        }
+    }
+}
+
+fn with_field(field: Option<String>, sentence: String) -> String {
+    match field {
+        Some(field) => format!("{field}: {sentence}"),
+        None => sentence,
+    }
 }
 
 /// One thing that keeps a TrainJob from becoming a JobSet.
@@ -232,6 +254,14 @@ impl Problem {
         }
     }
 
+    /// The problem, with its field as the author of the TrainJob or the runtime spelled it.
+    #[must_use]
+    pub fn said(&self, job: &TrainJob, runtime: &Runtime) -> String {
+        let field = self.field();
+        let field = field.map(|field| self.about().spelled(&field, job, runtime));
+        with_field(field, self.sentence())
+    }
+
     /// The problem without its field.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -291,6 +321,14 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// The warning, with its field as the author of the TrainJob or the runtime spelled it.
+    #[must_use]
+    pub fn said(&self, job: &TrainJob, runtime: &Runtime) -> String {
+        let field = self.field.as_deref();
+        let field = field.map(|field| self.about.spelled(field, job, runtime));
+        with_field(field, self.sentence())
+    }
+
     /// The warning without its field.
     #[must_use]
     pub fn sentence(&self) -> String {

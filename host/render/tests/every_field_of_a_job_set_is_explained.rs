@@ -50,6 +50,7 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         let errors = errors.iter().map(ToString::to_string);
         let mut failed: Vec<String> = inputs.errors.iter().map(ToString::to_string).collect();
         failed.extend(errors);
+        failed.extend(catalog.without_runtime.iter().map(ToString::to_string));
         // Those of another controller are printed by none of the commands.
         let is_mine = |job: &&Job| job.job.managed_by == names::MANAGED_BY_TRAINER;
         for job in catalog.jobs.iter().filter(is_mine) {

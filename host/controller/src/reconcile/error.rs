@@ -1,9 +1,10 @@
 //! Why a TrainJob could not be brought to where it should be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trainyard_api::TrainJob;
+use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
@@ -45,7 +46,7 @@ pub enum ReconcileError {
         name: String,
     },
     /// The runtime is refused.
-    #[error("{kind} `{name}`: {problem}")]
+    #[error("{kind} {name}: {problem}")]
     Runtime {
         /// The kind.
         kind: String,
@@ -291,13 +292,17 @@ impl ReconcileError {
     }
 
     /// Why a rendering of the TrainJob has no result.
-    pub(crate) fn render(job: &TrainJob, problems: Vec<Problem>) -> Self {
+    pub(crate) fn render(
+        job: Arc<TrainJob>,
+        runtime: Arc<Runtime>,
+        problems: Vec<Problem>,
+    ) -> Self {
         if problems.iter().any(Problem::is_transient) {
             return Self::Busy(problems);
         }
-        let reference = &job.runtime_ref;
         Self::Render(Refused {
-            runtime: format!("{} {}", reference.kind, reference.name),
+            job,
+            runtime,
             problems,
         })
     }
@@ -347,8 +352,8 @@ impl ReconcileError {
 /// What keeps a TrainJob from becoming a JobSet.
 #[derive(Debug)]
 pub struct Refused {
-    /// Kind and name of its runtime.
-    runtime: String,
+    job: Arc<TrainJob>,
+    runtime: Arc<Runtime>,
     /// Everything that is wrong with either.
     pub(crate) problems: Vec<Problem>,
 }
@@ -356,9 +361,13 @@ pub struct Refused {
 impl Refused {
     /// The problems as `render` and `validate` print them: those of the runtime name it, and the others are the TrainJob's.
     fn sentences(&self) -> Vec<String> {
-        let sentence = |problem: &Problem| match problem.about() {
-            About::Runtime => format!("{}: {problem}", self.runtime),
-            About::TrainJob => problem.to_string(),
+        let Runtime { kind, metadata, .. } = &*self.runtime;
+        let sentence = |problem: &Problem| {
+            let said = problem.said(&self.job, &self.runtime);
+            match problem.about() {
+                About::Runtime => format!("{kind} {}: {said}", metadata.name),
+                About::TrainJob => said,
+            }
         };
         self.problems.iter().map(sentence).collect()
     }

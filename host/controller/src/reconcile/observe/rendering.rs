@@ -120,7 +120,9 @@ impl Run {
         let runtime = snapshot.runtime.clone();
         let mut rendered = renderer
             .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
-            .map_err(|problems| ReconcileError::render(&self.job, problems))?;
+            .map_err(|problems| {
+                ReconcileError::render(self.job.clone(), runtime.clone(), problems)
+            })?;
         let plan = rendered.whole_plan();
         let facts = ClusterFacts {
             facts: rendered.read_facts(),

@@ -64,6 +64,8 @@ fn alternatives(
     let mut given = node.alternatives(object);
     given.retain(|field| object.get(*field).and_then(Value::as_str) != Some(""));
     if given.len() > 1 {
+        // An API server does not keep the order in which they were written.
+        given.sort_unstable();
         let message = format!("has {}: give one of them", given.join(" and "));
         problems.push(Problem::job(at.clone(), message));
     }
