@@ -1,6 +1,6 @@
 //! What the Flux instance of a TrainJob is: which hosts it has, what each of them has, and what the command runs on.
 
-use trainyard_sdk::{Container, Context, Failure, PodSet};
+use trainyard_sdk::{Container, Context, Failure, PROCESSES, PodSet};
 
 use crate::settings::Settings;
 
@@ -77,25 +77,17 @@ fn tasks(
             None => Err(Failure::from(
                 "is required: a node's resource claims do not tell the number of its devices",
             )
-            .at("spec.trainer.numProcPerNode")),
+            .at(PROCESSES)),
         };
     };
     if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
         let message = format!(
             "is {explicit}, and a node has {accelerators} accelerators; give at most {accelerators}, or give each node more of them"
         );
-        return Err(Failure::from(message).at(processes_field(ctx)));
+        return Err(Failure::from(message).at(ctx.job().processes_path("flux")));
     }
     Ok((
         explicit,
         "the number that the TrainJob or the runtime gives",
     ))
-}
-
-/// Where the explicit number of tasks stands.
-fn processes_field(ctx: &Context) -> &'static str {
-    match ctx.job().spec().integer("/trainer/numProcPerNode") {
-        Some(_) => "spec.trainer.numProcPerNode",
-        None => "spec.mlPolicy.flux.numProcPerNode",
-    }
 }

@@ -9,16 +9,11 @@ mod settings;
 mod unfit;
 
 use trainyard_sdk::{
-    Build, Container, Context, Failure, Mount, PodSet, Transform, json::quoted,
-    paths::REPLICATED_JOBS,
+    Build, Container, Context, Failure, Mount, NODE, PodSet, Transform, json::quoted,
 };
 
 use self::{config::FluxConfig, instance::Instance, settings::Settings};
 
-/// The container that runs the command.
-const NODE: &str = "node";
-/// The ancestor label of its pod set.
-const TRAINER: &str = "trainer";
 /// The init container that brings Flux.
 const INSTALLER: &str = "flux-installer";
 /// The image that it has where nobody names another.
@@ -56,7 +51,7 @@ trainyard_sdk::plugin!(Flux: transform, build; config = FluxConfig);
 
 impl Transform for Flux {
     fn transform(ctx: &Context) -> Result<(), Failure> {
-        let (pod_set, node) = trainer(ctx)?;
+        let (pod_set, node) = ctx.trainer("flux")?;
         let (instance, mut problems) = Instance::read(ctx, &pod_set, &node);
         problems.extend(unfit::problems(ctx, &pod_set, &node));
         if !problems.is_empty() {
@@ -82,7 +77,7 @@ impl Transform for Flux {
 
 impl Build for Flux {
     fn build(ctx: &Context) -> Result<(), Failure> {
-        let (pod_set, node) = trainer(ctx)?;
+        let (pod_set, node) = ctx.trainer("flux")?;
         let (instance, _) = Instance::read(ctx, &pod_set, &node);
         let scripts = ctx.objects().emit("v1", "ConfigMap", SCRIPTS, None);
         for (file, script) in files::SCRIPTS {
@@ -108,16 +103,6 @@ fn certify(ctx: &Context) {
     append("\"\n    secret-key = \"");
     certificate.append_secret(CERTIFICATE_FILE, &pair.private("z85"));
     append("\"\n");
-}
-
-/// The trainer's pod set and its node container.
-fn trainer(ctx: &Context) -> Result<(PodSet, Container), Failure> {
-    let pod_set = ctx.info().with_ancestor(TRAINER).into_iter().next();
-    let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));
-    found.ok_or_else(|| {
-        Failure::from("flux needs a container `node` in a replicated job with the trainer label")
-            .at(REPLICATED_JOBS)
-    })
 }
 
 /// Has Flux copied from its image to a volume, by the runtime's own init container where it has one.

@@ -2,10 +2,7 @@
 
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use trainyard_model::{
-    object::{Content, Object},
-    plugin::Settings,
-};
+use trainyard_model::object::{Content, Object};
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};
 
@@ -20,7 +17,7 @@ pub fn job(
     let node = |container: MockContainer| node(container.command(&["lmp", "-in", "in file"]));
     MockJob::new("lammps")
         .namespace("hpc")
-        .settings(Settings::built_in())
+        .all_granted()
         .nodes(4)
         .pod_set("node", |pods| {
             set(pods.ancestor("trainer").count(4).container("node", node))

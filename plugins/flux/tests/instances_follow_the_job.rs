@@ -40,7 +40,7 @@ fn hosts_and_their_addresses() {
 #[test]
 fn another_pod_set_leads() {
     let outcome = MockJob::new("lammps")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .pod_set("workers", |set| {
             set.ancestor("trainer")
                 .count(2)

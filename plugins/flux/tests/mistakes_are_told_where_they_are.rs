@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::json;
-use trainyard_model::plugin::Settings;
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockJob, MockPodSet};
 
@@ -60,7 +59,7 @@ fn no_command() {
             &[("spec.trainer.command", problem)],
         );
     }
-    let none = MockJob::new("lammps").settings(Settings::built_in());
+    let none = MockJob::new("lammps").all_granted();
     let none = none.pod_set("node", |set| {
         set.ancestor("trainer")
             .container("node", |c| c.args(&["-in"]))
@@ -204,10 +203,7 @@ fn a_runtime_without_the_trainers_container() {
         }),
     ];
     for job in without {
-        let error = job
-            .settings(Settings::built_in())
-            .transform(&PLUGIN)
-            .unwrap_err();
+        let error = job.all_granted().transform(&PLUGIN).unwrap_err();
         let error = error.to_string();
         assert!(
             error.contains(

@@ -1,7 +1,7 @@
 //! What a runtime and a TrainJob have that mpirun can't run with.
 
 use trainyard_sdk::{
-    Context,
+    Context, NODE, TRAINER,
     paths::{HOST_NAMES, REPLICATED_JOBS},
 };
 
@@ -9,7 +9,7 @@ use crate::{
     HOSTFILE_VOLUME, KEYS_VOLUME,
     config::MpiConfig,
     own_name::OwnName,
-    pods::{LAUNCHER, Members, NODE, Pods, TRAINER},
+    pods::{LAUNCHER, Members, Pods},
 };
 
 /// The label whose pods run a TrainJob's command.

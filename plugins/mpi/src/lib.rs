@@ -8,7 +8,7 @@ mod mount_path;
 mod own_name;
 mod pods;
 
-use trainyard_sdk::{Build, Context, Failure, KeyFile, Mount, Transform};
+use trainyard_sdk::{Build, Context, Failure, KeyFile, Mount, NODE, Transform};
 
 use self::{
     config::MpiConfig,
@@ -94,7 +94,7 @@ fn mount_hostfile(ctx: &Context, launcher: &Pods, hosts: &[Hosts]) {
 }
 
 fn set_environment(ctx: &Context, config: &MpiConfig, launcher: &Pods, hosts: &[Hosts]) {
-    let of_nodes = hosts.iter().find(|hosts| hosts.set.name() == pods::NODE);
+    let of_nodes = hosts.iter().find(|hosts| hosts.set.name() == NODE);
     let slots = of_nodes.or(hosts.first()).map_or(1, |hosts| hosts.slots);
     for var in config.mpi_implementation.environment(slots) {
         ctx.because(var.because);

@@ -1,18 +1,13 @@
 //! The pods that take part, and how many processes each of them runs.
 
-use trainyard_sdk::{Container, Context, Devices, PodSet, paths::REPLICATED_JOBS};
+use trainyard_sdk::{
+    Container, Context, Devices, NODE, PROCESSES, PodSet, TRAINER, paths::REPLICATED_JOBS,
+};
 
 use crate::config::{Implementation, MpiConfig};
 
-/// The replicated job of the nodes, and the container that works in it and in the launcher's.
-pub(crate) const NODE: &str = "node";
 /// The replicated job whose container `node` runs mpirun.
 pub(crate) const LAUNCHER: &str = "launcher";
-/// The ancestor label of the pods that run a TrainJob's command.
-pub(crate) const TRAINER: &str = "trainer";
-/// Where a TrainJob and a runtime give a number of processes.
-const PROCESSES: &str = "spec.trainer.numProcPerNode";
-const RUNTIME_PROCESSES: &str = "spec.mlPolicy.mpi.numProcPerNode";
 
 /// One of the two pod sets.
 pub(crate) struct Pods {
@@ -144,11 +139,11 @@ impl Hosts {
             let message = format!(
                 "is {slots}, but a pod of replicated job `{name}` has {accelerators} accelerators, one for each process; give {accelerators} or less, or ask for more accelerators"
             );
-            ctx.error(&message, Some(explicit_path(ctx)));
+            ctx.error(&message, Some(&ctx.job().processes_path("mpi")));
             return None;
         }
         let because = if explicit.is_some() {
-            format!("by {}", explicit_path(ctx))
+            format!("by {}", ctx.job().processes_path("mpi"))
         } else if has_share {
             "since no number is given and it has a share of an accelerator".to_owned()
         } else {
@@ -185,14 +180,6 @@ fn because_of(devices: &[Devices], accelerators: u32) -> String {
         false => "since no number is given and none of its devices counts as an accelerator",
     }
     .to_owned()
-}
-
-/// Where the number of processes stands that somebody gave.
-fn explicit_path(ctx: &Context) -> &'static str {
-    match ctx.job().spec().kind("/trainer/numProcPerNode") {
-        Some(_) => PROCESSES,
-        None => RUNTIME_PROCESSES,
-    }
 }
 
 /// Whether the implementation can start the processes; an error if it can't.

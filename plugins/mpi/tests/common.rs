@@ -12,7 +12,7 @@ pub(crate) const NODE: &str = "pod-sets[node].containers[node]";
 /// A TrainJob of three nodes and a launcher, whose containers are made so.
 pub(crate) fn job(container: impl Fn(MockContainer) -> MockContainer) -> MockJob {
     MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .nodes(3)
         .pod_set("node", |set| set.count(3).container("node", &container))
         .pod_set("launcher", |set| {
@@ -23,7 +23,7 @@ pub(crate) fn job(container: impl Fn(MockContainer) -> MockContainer) -> MockJob
 /// The same with a launcher that is a node.
 pub(crate) fn as_node(container: impl Fn(MockContainer) -> MockContainer) -> MockJob {
     MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .nodes(3)
         .pod_set("node", |set| set.count(2).container("node", &container))
         .pod_set("launcher", |set| {

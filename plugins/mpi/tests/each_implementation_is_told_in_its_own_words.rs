@@ -101,7 +101,7 @@ fn open_mpi_5_resolves_names_where_the_launcher_has_the_machines() {
     const RESOLVE: &str = "PRTE_MCA_prte_do_not_resolve";
     let with = |implementation: &str, is_node: bool, member: &str, env: Option<&str>| {
         let job = MockJob::new("llm")
-            .settings(trainyard_model::plugin::Settings::built_in())
+            .all_granted()
             .nodes(2)
             .pod_set("node", |set| set.container("node", gpus))
             .pod_set("launcher", |set| {

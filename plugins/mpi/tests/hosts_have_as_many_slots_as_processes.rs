@@ -19,7 +19,7 @@ fn slots(job: MockJob) -> String {
 /// Nodes whose container uses devices of a claim.
 fn claimed(count: Option<u32>, node: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
     MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .pod_set("node", |set| {
             set.container("node", node).claimed_devices("gpu", count)
         })
@@ -78,7 +78,7 @@ fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
         "llm-node-0-0.llm slots=2\nllm-node-0-1.llm slots=2\nllm-launcher-0-0 slots=2\n";
     assert_eq!(hostfile(as_node(gpus)), in_the_order_of_the_runtime);
     let launcher_first = MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .nodes(2)
         .pod_set("launcher", |set| set.container("node", gpus))
         .pod_set("node", |set| set.container("node", gpus))
@@ -134,7 +134,7 @@ fn a_launcher_that_is_a_node_has_the_name_that_its_host_has() {
             raw.fold(set, |set, member| set.raw(member, json!(true)))
         };
         let job = MockJob::new("llm")
-            .settings(trainyard_model::plugin::Settings::built_in())
+            .all_granted()
             .namespace("ml")
             .subdomain("mesh")
             .nodes(2)
@@ -165,7 +165,7 @@ fn a_launcher_of_its_own_is_no_host() {
 fn uneven(implementation: &str) -> MockJob {
     let gpus = |amount: &'static str| move |c: MockContainer| c.request("nvidia.com/gpu", amount);
     MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .nodes(2)
         .pod_set("node", |set| set.container("node", gpus("8")))
         .pod_set("launcher", |set| set.container("node", gpus("2")))
@@ -198,14 +198,14 @@ fn intel_mpi_has_one_number_for_all_hosts() {
 fn a_launcher_that_is_the_only_node() {
     let without_nodes = |replicas| {
         MockJob::new("llm")
-            .settings(trainyard_model::plugin::Settings::built_in())
+            .all_granted()
             .pod_set("node", |set| set.replicas(replicas).container("node", gpus))
             .pod_set("launcher", |set| set.container("node", gpus))
             .config(json!({"runLauncherAsNode": true}))
     };
     assert_eq!(hostfile(without_nodes(0)), "llm-launcher-0-0 slots=2\n");
     let without_the_job = MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .pod_set("launcher", |set| set.container("node", gpus))
         .config(json!({"runLauncherAsNode": true}));
     assert_eq!(hostfile(without_the_job), "llm-launcher-0-0 slots=2\n");
@@ -220,7 +220,7 @@ fn hosts_are_named_with_their_subdomain() {
 #[test]
 fn a_thousand_nodes_have_a_line_each() {
     let job = MockJob::new("llm")
-        .settings(trainyard_model::plugin::Settings::built_in())
+        .all_granted()
         .nodes(1000)
         .pod_set("node", |set| set.count(1000).container("node", gpus))
         .pod_set("launcher", |set| set.container("node", |c| c));

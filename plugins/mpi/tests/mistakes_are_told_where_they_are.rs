@@ -9,7 +9,7 @@ use trainyard_sdk::mock::{MockJob, MockPodSet};
 use crate::common::{as_node, errors, gpus, job};
 
 fn without_pods() -> MockJob {
-    MockJob::new("llm").settings(trainyard_model::plugin::Settings::built_in())
+    MockJob::new("llm").all_granted()
 }
 
 #[test]

@@ -243,14 +243,6 @@ impl MockJob {
         self
     }
 
-    /// All that the operator sets, as the host's own type: for the tests of the built-in plugins.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
     /// A limit of one call, as in the policy file's `limits`. Fuel, memory and time are not measured here.
     #[must_use]
     pub fn limit(mut self, name: &str, limit: u64) -> Self {
