@@ -171,7 +171,7 @@ impl World {
         };
         self.next_version();
         self.has_ended = last.end.is_some();
-        self.departed = (seen || last.end.is_some() && seen).then(|| Arc::new(last));
+        self.departed = seen.then(|| Arc::new(last));
         self.job_set = None;
     }
 
@@ -470,7 +470,7 @@ impl World {
             "an object that is made once is applied"
         );
         if let Some(it) = self.objects.get(object) {
-            assert!(!(force && !it.ours), "another owner's object is changed");
+            assert!(!force || it.ours, "another owner's object is changed");
             if !it.ours {
                 return Err(failure(Class::Conflict));
             }
