@@ -52,11 +52,13 @@ impl Reconciler {
 
     /// What is known without asking of what became of a TrainJob.
     fn cached(&self, key: &Key, uid: &str) -> Cached {
-        // In this order: a JobSet that goes is noted as departed before it is missing, and one that can't be decoded since is not
-        // taken for a missing one.
-        let found = self.stores.job_sets.get(key);
+        // In this order: a JobSet that goes is noted as departed before it is missing, and one that can't be decoded before or after
+        // it is looked up is not taken for a missing one.
+        let job_sets = &self.stores.job_sets;
+        let was_unreadable = job_sets.unreadable(key).is_some();
+        let found = job_sets.get(key);
         let job_set = match found {
-            _ if self.stores.job_sets.unreadable(key).is_some() => StoredJobSet::Unreadable,
+            _ if was_unreadable || job_sets.unreadable(key).is_some() => StoredJobSet::Unreadable,
             None => StoredJobSet::Missing,
             Some(found) if found.owner.as_deref() == Some(uid) => StoredJobSet::Ours(found),
             Some(_) => StoredJobSet::Foreign,
@@ -92,9 +94,15 @@ impl<'a> Walk<'a> {
         };
         let uid = job.as_ref().map_or("", |job| &job.uid);
         let initial = reconciler.cached(key, uid);
-        let job_set = stores.job_sets.unreadable(key);
-        let unreadable_job_set =
-            job_set.map(|job_set| bodies.failure(unreadable_error(names::JOB_SET, key, &job_set)));
+        let unreadable = match (&initial.job_set, stores.job_sets.unreadable(key)) {
+            (_, Some(job_set)) => Some(unreadable_error(names::JOB_SET, key, &job_set)),
+            // It has just become readable.
+            (StoredJobSet::Unreadable, None) => Some(ReconcileError::Conflict {
+                what: format!("JobSet `{}`", key.name),
+            }),
+            (_, None) => None,
+        };
+        let unreadable_job_set = unreadable.map(|error| bodies.failure(error));
         let last = reconciler.last().get(key).cloned();
         let is_missing = matches!(initial.job_set, StoredJobSet::Missing);
         Self {

@@ -112,7 +112,6 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
         return finish::leave(o, interests, None);
     }
     if let Some(failure) = &o.unreadable_job_set {
-        // It would look like one that is missing.
         return Decision::Done(End {
             failure: Some(failure.clone()),
             ..End::default()
@@ -146,9 +145,9 @@ fn way(o: &Observed, job: &JobFacts) -> Decided<Reports> {
             running::keep(o, job, found).because(Reason::Running)
         }
         StoredJobSet::Ours(found) => update::update(o, job, found),
-        StoredJobSet::Missing | StoredJobSet::Unreadable => {
-            create::create(o, job).because(Reason::NoJobSet)
-        }
+        StoredJobSet::Missing => create::create(o, job).because(Reason::NoJobSet),
+        // It would look like one that is missing.
+        StoredJobSet::Unreadable => Ok(Reports::new()),
         StoredJobSet::Foreign => {
             let owner = o.known(&o.asked.owner, || Observe::JobSetOwner);
             let owner = owner.because(Reason::ForeignJobSet)?;

@@ -27,7 +27,7 @@ pub(crate) use learn::{Effect, Fact};
 pub(crate) struct Observed {
     /// The TrainJob when the reconcile began.
     pub(crate) job: StoredJob,
-    /// Why the JobSet could not be decoded when the reconcile began.
+    /// Why the JobSet could not be decoded when the reconcile began: nothing is done then.
     pub(crate) unreadable_job_set: Option<Failure>,
     /// What became of the TrainJob, as known when the reconcile began: it decides which way the reconcile takes.
     pub(crate) initial: Cached,
