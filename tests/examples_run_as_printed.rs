@@ -20,6 +20,8 @@ fn folder() -> tempfile::TempDir {
     let path = |name: &str| folder.path().join(name);
     let example = root().join("examples/torch-llama");
     fs::copy(example.join("trainjob.yaml"), path("trainjob.yaml")).unwrap();
+    fs::create_dir(path("trainjobs")).unwrap();
+    fs::copy(path("trainjob.yaml"), path("trainjobs/llama-sft.yaml")).unwrap();
     fs::create_dir(path("runtimes")).unwrap();
     fs::copy(example.join("runtime.yaml"), path("runtimes/runtime.yaml")).unwrap();
     fs::create_dir(path("plugins")).unwrap();

@@ -35,7 +35,12 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The fields that `explain` lists, with the words of one line each.
+/// The table of `explain`.
+fn table(fields: &[&str]) -> String {
+    text(explain(&[fields, &["-o", "wide"]].concat()))
+}
+
+/// The fields that a table lists, with the words of one line each.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .skip(2)
@@ -45,19 +50,17 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 
 #[test]
 fn a_plugins_field_has_its_value_and_reason() {
-    let text = text(explain(&[
-        "pod-sets[node].containers[node].env[PET_NNODES]",
-    ]));
-    let row = "pod-sets[node].containers[node].env[PET_NNODES] torch 0.1.0 4 - the number of nodes";
+    let text = table(&["pod-sets[node].containers[node].env[PET_NNODES]"]);
+    let row = format!("{NODE}.env[PET_NNODES] torch 0.1.0 4 - the number of nodes");
     assert_eq!(rows(&text), [row.split(' ').collect::<Vec<_>>()]);
 }
 
 #[test]
 fn a_train_jobs_field_has_the_runtimes_value_and_the_path_that_asked() {
-    let text = text(explain(&[
-        "pod-sets[node].containers[node].requests[memory]",
-    ]));
-    let row = "pod-sets[node].containers[node].requests[memory] TrainJob 1536Gi 1Ti spec.trainer.resourcesPerNode.requests[memory]";
+    let text = table(&["pod-sets[node].containers[node].requests[memory]"]);
+    let row = format!(
+        "{NODE}.resources.requests[memory] TrainJob 1536Gi 1Ti spec.trainer.resourcesPerNode.requests[memory]"
+    );
     assert_eq!(rows(&text), [row.split(' ').collect::<Vec<_>>()]);
 }
 
@@ -89,14 +92,15 @@ fn processes_of_mpi_are_told_with_the_claim_whose_devices_they_use() {
 #[test]
 fn the_job_sets_spelling_finds_the_same() {
     let container = "spec.replicatedJobs[0].template.spec.template.spec.containers[0]";
-    let by_job_set = text(explain(&[&format!("{container}.env")]));
-    let by_record = text(explain(&["pod-sets[node].containers[node].env"]));
+    let by_job_set = table(&[&format!("{container}.env")]);
+    let by_record = table(&["pod-sets[node].containers[node].env"]);
     assert_eq!(by_job_set, by_record);
     assert_eq!(rows(&by_record).len(), 6, "{by_record}");
     let count = text(explain(&[
         "spec.replicatedJobs[0].template.spec.parallelism",
     ]));
-    assert!(count.contains("pod-sets[node].count"), "{count}");
+    assert_eq!(text(explain(&["pod-sets[node].count"])), count);
+    assert!(count.contains("template.spec.parallelism: 4"), "{count}");
 }
 
 #[test]
@@ -121,10 +125,11 @@ fn as_json_the_plugin_has_its_version_and_digest() {
 }
 
 const POD: &str = "spec.replicatedJobs[0].template.spec.template.spec";
+const NODE: &str = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
 
 /// The one row of a field: its path and who set it to what.
 fn row(field: &str) -> String {
-    let text = text(explain(&[field]));
+    let text = table(&[field]);
     let rows = rows(&text);
     let [row] = rows.as_slice() else {
         panic!("{field}: {text}")
@@ -135,25 +140,20 @@ fn row(field: &str) -> String {
 #[test]
 fn what_is_below_or_beside_a_recorded_value_is_answered_by_it() {
     for (field, wanted) in [
-        (
-            "containers[0].env[2].value",
-            "pod-sets[node].containers[node].env[PET_NNODES] torch",
-        ),
+        ("containers[0].env[2].value", "env[PET_NNODES] torch"),
         (
             "containers[0].resources.requests.memory",
-            "pod-sets[node].containers[node].requests[memory] TrainJob 1536Gi",
+            "resources.requests[memory] TrainJob 1536Gi",
         ),
         (
             "containers[0].ports[1].containerPort",
-            "pod-sets[node].containers[node].ports[29500/TCP] torch",
+            "ports[29500/TCP] torch",
         ),
-        (
-            "containers[0].command[1]",
-            "pod-sets[node].containers[node].command TrainJob",
-        ),
+        ("containers[0].command[1]", "command TrainJob"),
     ] {
         let row = row(&format!("{POD}.{field}"));
-        assert!(row.starts_with(wanted), "{field}: {row}");
+        let wanted = format!("{NODE}.{wanted}");
+        assert!(row.starts_with(&wanted), "{field}: {row}");
     }
 }
 
@@ -205,7 +205,7 @@ fn what_the_record_does_not_hold_is_answered_too() {
     for (field, wanted) in [
         (
             "spec.suspend",
-            "spec.suspend trainyard false - the TrainJob does not say it: it runs".to_owned(),
+            "spec.suspend trainyard false - not set in the TrainJob; defaults to false".to_owned(),
         ),
         (
             "spec.replicatedJobs[0].template.spec.completions",
@@ -213,7 +213,7 @@ fn what_the_record_does_not_hold_is_answered_too() {
         ),
         (
             "spec.replicatedJobs[0].template.spec.parallelism",
-            "pod-sets[node].count TrainJob 4 - spec.trainer.numNodes".to_owned(),
+            format!("{job}.parallelism TrainJob 4 - spec.trainer.numNodes"),
         ),
         (
             "metadata.name",
@@ -221,19 +221,136 @@ fn what_the_record_does_not_hold_is_answered_too() {
         ),
         (
             "kind",
-            "kind trainyard JobSet - every JobSet of a TrainJob has it".to_owned(),
+            "kind trainyard JobSet - the same in the JobSet of every TrainJob".to_owned(),
         ),
     ] {
         assert_eq!(row(field), wanted);
     }
-    let all = text(explain(&[]));
+    let all = table(&[]);
     for path in [
         "spec.suspend ",
-        "pod-sets[node].count ",
+        &format!("{job}.parallelism "),
         &format!("{job}.completions "),
     ] {
         assert!(all.contains(path), "{path}: {all}");
     }
+}
+
+/// All of the smallest example, as a person reads it at any width.
+#[test]
+fn fields_stand_below_their_container_with_nothing_cut() {
+    let said = text(explain(&[]));
+    let wanted = "\
+TrainJob research/llama-sft
+
+JobSet
+  spec.suspend: false
+    set by trainyard: not set in the TrainJob; defaults to false
+
+spec.replicatedJobs[node]
+  template.spec.completions: 4
+    set by TrainJob: spec.trainer.numNodes
+  template.spec.parallelism: 4
+    set by TrainJob: spec.trainer.numNodes
+
+spec.replicatedJobs[node].template.spec.template.spec.containers[node]
+  args: [\"--epochs=3\"]
+    set by TrainJob: spec.trainer.args
+  command: [\"torchrun\",\"/workspace/sft.py\"]
+    set by TrainJob: spec.trainer.command
+  env[LEARNING_RATE]: 2e-5
+    set by TrainJob: spec.trainer.env[0]
+  env[PET_MASTER_ADDR]: llama-sft-node-0-0.llama-sft
+    set by torch 0.1.0: the first pod of the trainer's replicated job
+  env[PET_MASTER_PORT]: 29500
+    set by torch 0.1.0: the port on which the nodes meet
+  env[PET_NNODES]: 4
+    set by torch 0.1.0: the number of nodes
+  env[PET_NODE_RANK]: {\"fieldRef\":{\"fieldPath\":\"metadata.annotations['batch.kubernetes.io/job-completion-index']\"}}
+    set by torch 0.1.0: the pod's index in its Job
+  env[PET_NPROC_PER_NODE]: auto
+    set by torch 0.1.0: a node has accelerators, which torchrun counts
+  image: registry.example.com/llama-sft:v12
+    set by TrainJob: spec.trainer.image
+    was: registry.example.com/pytorch:2.10-cuda12.8
+  ports[29500/TCP]: {\"containerPort\":29500}
+    set by torch 0.1.0: the nodes meet on this port
+  resources.requests[memory]: 1536Gi
+    set by TrainJob: spec.trainer.resourcesPerNode.requests[memory]
+    was: 1Ti
+";
+    assert_eq!(said, wanted);
+}
+
+/// A command that two have set, a container that a plugin added, and what stands beside containers.
+#[test]
+fn each_change_is_told_last_one_first() {
+    let said = text(explain_in("examples/flux-lammps", &[]));
+    let command = r#"
+  command: ["/bin/bash","/etc/flux-config/entrypoint.sh"]
+    set by flux 0.1.0: Flux runs the command on 2 nodes, with 4 tasks on each: the number that the TrainJob or the runtime gives
+    was: ["lmp","-v","x","4","-v","y","4","-v","z","4","-in","in.reaxc.hns","-nocite"]
+    set by TrainJob: spec.trainer.command
+"#;
+    let container = "
+spec.replicatedJobs[node].template.spec.template.spec.initContainers[flux-installer]
+  set by flux 0.1.0: Flux comes from an image of its own
+  command: ";
+    let volume = "
+spec.replicatedJobs[node].template.spec.template
+  spec.affinity.";
+    for part in [command, container, volume] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(!said.contains('…'), "{said}");
+}
+
+#[test]
+fn what_a_job_set_does_not_have_is_told_apart() {
+    let case = "tests/cases/dra-per-node/input.yaml";
+    let said = text(explain_in(case, &["pod-sets[node].devices"]));
+    let wanted = "
+Known to plugins, not part of the JobSet
+  pod-sets[node].devices[resource-claim/";
+    assert!(said.contains(wanted), "{said}");
+}
+
+/// Of a container that has an env var by a plugin, and of one that the runtime wrote.
+#[test]
+fn env_vars_are_found_by_their_names_alone() {
+    let said = text(explain(&["PET_NNODES", "NCCL_DEBUG"]));
+    let wanted = format!(
+        "\
+TrainJob research/llama-sft
+
+{NODE}
+  env[NCCL_DEBUG]: WARN
+    set by runtime: spec.template.{POD}.containers[0].env[0]
+  env[PET_NNODES]: 4
+    set by torch 0.1.0: the number of nodes
+"
+    );
+    assert_eq!(said, wanted);
+    // In each container that has it.
+    let said = text(explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
+    assert_eq!(
+        said.matches("  env[OMP_NUM_THREADS]: 2\n").count(),
+        2,
+        "{said}"
+    );
+}
+
+#[test]
+fn several_fields_are_told_once_each() {
+    let both = text(explain(&["spec.suspend", "spec", "metadata.name"]));
+    assert_eq!(both.matches("spec.suspend: ").count(), 1, "{both}");
+    assert_eq!(both.matches("metadata.name: ").count(), 1, "{both}");
+    let output = explain(&["spec.suspend", "PET_NODES"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let error = String::from_utf8(output.stderr).unwrap();
+    let wanted = "TrainJob research/llama-sft: `PET_NODES` is not in the JobSet, which has apiVersion, kind, metadata, spec; no container has an env var of that name, but there are LEARNING_RATE, NCCL_DEBUG, PET_MASTER_ADDR, ";
+    assert!(error.contains(wanted), "{error}");
 }
 
 /// Standard error of a run that ends with that code and prints nothing.

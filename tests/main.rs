@@ -16,6 +16,7 @@ mod made_up_bundles_are_refused;
 mod nothing_hidden_is_printed;
 mod output_is_for_pipes;
 mod output_is_stable;
+mod some_train_jobs_of_many_are_printed;
 mod the_deployment_is_whole;
 mod the_guide_works;
 mod the_map_is_true;

@@ -165,7 +165,7 @@ fn a_cache_folder_that_cannot_be_used_is_a_warning() {
 #[test]
 fn a_terminal_without_a_width_gets_whole_columns() {
     let command = format!(
-        "stty cols 0 && {} explain -f input.yaml",
+        "stty cols 0 && {} explain -f input.yaml -o wide",
         env!("CARGO_BIN_EXE_trainyard")
     );
     let output = Command::new("script")

@@ -68,6 +68,46 @@ spec:
     }
 }
 
+/// What is wrong with the runtime is not found out only once the TrainJob is in order.
+#[test]
+fn a_train_job_its_reference_and_its_runtime_are_judged_in_one_run() {
+    let input = r#"
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: x}
+spec:
+  mlPolicy: {jax: {}}
+  plugins: [{name: gone}]
+  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: bert}
+spec: {runtimeRef: {name: x}, trainer: {imag: y}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: gpt}
+spec: {runtimeRef: {name: y}, trainer: {numNodes: -1}}
+"#;
+    for (command, missing) in [("render", true), ("plan", true), ("validate", false)] {
+        let output = trainyard(&[command, "-f", "-"], input);
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        let said = |part: &str| text.contains(part);
+        for wanted in [
+            "TrainJob default/bert: unknown field \"spec.trainer.imag\"",
+            "TrainJob default/gpt: spec.trainer.numNodes: Invalid value: -1: ",
+            "ClusterTrainingRuntime x: spec.mlPolicy.jax: ",
+            "ClusterTrainingRuntime x: spec.plugins[0].name: no loaded plugin has the name `gone`",
+        ] {
+            assert!(said(wanted), "{command}: {wanted}\n{text}");
+        }
+        let reference = "TrainJob default/gpt: spec.runtimeRef.name: there is no ClusterTrainingRuntime `y` in the input";
+        assert_eq!(said(reference), missing, "{command}: {text}");
+    }
+}
+
 #[test]
 fn what_renders_is_valid() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");

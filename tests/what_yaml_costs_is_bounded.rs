@@ -206,11 +206,16 @@ fn what_is_explained_is_not_kept_more_than_once() {
     let wishes = "spec: {runtimeRef: {name: x}}\n";
     let patched = format!("spec:\n  runtimeRef: {{name: x}}\n  runtimePatches:\n{patches}");
     let text = runtime_and_jobs("", 7).replace(wishes, &patched);
-    let table = printed(&text, &["explain"]);
+    let table = printed(&text, &["explain", "-o", "wide"]);
     let rows = table
         .lines()
         .filter(|line| line.contains("nodeSelector[k") || line.contains("node-selector[k"));
     assert_eq!(rows.count(), 112_000, "{}", &table[..2000]);
+    let blocks = printed(&text, &["explain"]);
+    let changes = blocks
+        .lines()
+        .filter(|line| line.contains("set by patch of "));
+    assert_eq!(changes.count(), 112_000, "{}", &blocks[..2000]);
     let json: serde_json::Value =
         serde_json::from_str(&printed(&text, &["explain", "-o", "json"])).unwrap();
     let jobs = json.as_array().unwrap().iter();

@@ -1,6 +1,6 @@
 //! The command line: what can be said, and which file does it.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{convert::Infallible, fmt, path::PathBuf, process::ExitCode, str::FromStr};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use trainyard_model::quantity::Quantity;
@@ -14,13 +14,13 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  the input, a plugin or the policy file is refused; standard output is empty, except for what \"plan --against\" and \"replay\" found
+  1  the input, a plugin or the policy file is refused; standard output is empty, except for what \"plan --against\" and \"replay\" found, and with --keep-going
   2  the command line is wrong
 
 Examples:
   trainyard validate -f trainjob.yaml -f runtimes/
   trainyard render -f trainjob.yaml -f runtimes/
-  trainyard explain -f trainjob.yaml -f runtimes/ 'spec.replicatedJobs[0]'
+  trainyard explain -f trainjob.yaml -f runtimes/ PET_NNODES PET_NPROC_PER_NODE
   trainyard explain trainjob/llama-sft -n research
   trainyard plan --claims";
 
@@ -103,6 +103,18 @@ impl Cli {
     }
 }
 
+/// What to read, and what to make of it by which plugins.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// If a TrainJob is refused, still print what is made of the others. The exit code is 1 all the same.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+}
+
 /// What to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
@@ -113,6 +125,45 @@ pub(crate) struct InputArgs {
     /// The namespace of objects that name none [default: default].
     #[arg(short, long, value_parser = namespace)]
     pub(crate) namespace: Option<String>,
+    /// Only the TrainJob of this name, of all that are in the input. Can be given again.
+    #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "filename")]
+    pub(crate) train_job: Vec<JobName>,
+}
+
+/// The name of a TrainJob, in one namespace or in any.
+#[derive(Clone, Debug)]
+pub(crate) struct JobName {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl FromStr for JobName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace.to_owned()), name),
+            None => (None, text),
+        };
+        let name = name.to_owned();
+        Ok(Self { namespace, name })
+    }
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl JobName {
+    /// Whether it names a TrainJob of that namespace and name.
+    pub(crate) fn is_of(&self, namespace: &str, name: &str) -> bool {
+        self.name == name && self.namespace.as_deref().is_none_or(|own| own == namespace)
+    }
 }
 
 impl InputArgs {
@@ -174,7 +225,7 @@ pub(crate) enum ObjectFormat {
     Json,
 }
 
-/// The form of what is said about plugins and fields.
+/// The form of what is said about plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     /// A table for people.

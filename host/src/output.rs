@@ -14,10 +14,7 @@ use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
 pub(crate) use self::held::{Held, List};
-use crate::{
-    cli::{ObjectFormat, ReportFormat},
-    report::Failure,
-};
+use crate::{cli::ObjectFormat, report::Failure};
 
 /// Prints objects in their order.
 pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), Failure> {
@@ -32,18 +29,6 @@ pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Fai
     match format {
         ObjectFormat::Json => pretty(object),
         ObjectFormat::Yaml => Ok(trainyard_api::yaml::write(object)),
-    }
-}
-
-/// Returns a report as one text of a [`List`]: as JSON, or the lines of its table.
-pub(crate) fn report<T: Serialize>(
-    report: &T,
-    table: impl FnOnce(&T) -> String,
-    format: ReportFormat,
-) -> Result<String, Failure> {
-    match format {
-        ReportFormat::Json => pretty(report),
-        ReportFormat::Table => Ok(table(report)),
     }
 }
 

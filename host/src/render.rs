@@ -7,7 +7,7 @@ use trainyard_render::{Job, Rendered};
 
 use crate::{
     bundle::InputKind,
-    cli::{InputArgs, LoadArgs, ObjectFormat},
+    cli::{ObjectFormat, RunArgs},
     output::{self, Held, List},
     record::{self, Recording, Written},
     report::{self, Failure},
@@ -19,9 +19,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    load: LoadArgs,
+    run: RunArgs,
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
@@ -54,17 +52,19 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> 
         let texts = objects.map(|object| output::object(object, args.output));
         texts.collect::<Result<Vec<_>, _>>()
     };
+    let mut deadlines = Vec::new();
     let mut hold = |job: &Job, texts: Result<Vec<String>, Failure>| {
         let texts = texts?;
+        deadlines.extend(deadline(job));
         texts
             .iter()
             .try_for_each(|text| held.add(job.place(), text))
     };
-    let jobs = match &args.record {
+    let failure = match &args.record {
         None => {
             let make = |_: &Job, rendered: &Rendered| texts(rendered);
-            let run = run::read_and_load(&args.input, &args.load)?.measured(stats);
-            run::render_run(run, make, hold)?.0
+            let run = run::read_and_load(&args.run.input, &args.run.load)?.measured(stats);
+            run::render_run(run, args.run.keep_going, make, hold)?.failure
         }
         Some(bundle) => {
             let make = |job: &Job, rendered: &Rendered, originals: &Originals| {
@@ -75,14 +75,13 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> 
                 recordings.extend(recording);
                 hold(job, texts)
             };
-            let (jobs, loaded) =
-                run::render_all_as_written(&args.input, &args.load, stats, make, keep)?;
-            record::write(bundle, &loaded, recordings)?;
-            jobs
+            let done = run::render_all_as_written(&args.run, stats, make, keep)?;
+            record::write(bundle, &done.loaded, recordings)?;
+            done.failure
         }
     };
-    jobs.iter().for_each(warn_of_deadline);
-    held.print()
+    deadlines.iter().for_each(report::warn);
+    run::print(held, failure, args.run.keep_going)
 }
 
 /// What is recorded of a TrainJob. `None` if its file is not known any more, which does not happen.
@@ -98,11 +97,10 @@ fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Re
 }
 
 /// The controller ends a TrainJob at its deadline, which no field of a JobSet holds.
-fn warn_of_deadline(job: &Job) {
-    if let Some(seconds) = job.job.active_deadline_seconds {
-        report::warn(format!(
-            "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",
-            job.place()
-        ));
-    }
+fn deadline(job: &Job) -> Option<String> {
+    let seconds = job.job.active_deadline_seconds?;
+    Some(format!(
+        "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",
+        job.place()
+    ))
 }

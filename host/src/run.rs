@@ -1,16 +1,19 @@
 //! Files and plugins of one run, and what becomes of each TrainJob.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
-use trainyard_render::{Catalog, Counts, Job, Problem, Rendered};
+use trainyard_render::{About, Catalog, Counts, Job, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
 
 use crate::{
-    cli::{InputArgs, LoadArgs},
+    cli::{InputArgs, LoadArgs, RunArgs},
     load::Loaded,
-    output::Progress,
+    output::{Held, Progress},
     report::{self, Failure, MAX_LINES},
     stats::Stats,
 };
@@ -58,6 +61,23 @@ impl Run {
     }
 }
 
+/// What became of the TrainJobs of a run.
+pub(crate) struct Done {
+    pub(crate) loaded: Loaded,
+    /// How many of them were rendered.
+    pub(crate) rendered: usize,
+    /// What is refused: nothing, unless the others are wanted all the same.
+    pub(crate) failure: Failure,
+}
+
+/// Prints what was made of the TrainJobs, unless some are refused and the others are not wanted without them.
+pub(crate) fn print(held: Held, failure: Failure, keep_going: bool) -> Result<(), Failure> {
+    if keep_going || failure.is_empty() {
+        held.print()?;
+    }
+    failure.or_ok(())
+}
+
 /// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
 /// are left out, with a warning.
 pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, Failure> {
@@ -88,6 +108,7 @@ fn with_plugins(
     match Loaded::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_mine);
+            judge_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
             Ok(Run {
                 catalog,
                 loaded,
@@ -98,6 +119,16 @@ fn with_plugins(
             failure.absorb(refused);
             Err(failure)
         }
+    }
+}
+
+/// Adds what is wrong with the runtimes of refused TrainJobs, so that both can be corrected at once.
+fn judge_runtimes(stand_ins: &[Job], renderer: &Renderer, failure: &mut Failure) {
+    for job in stand_ins {
+        let problems = renderer.plan(&job.job, &job.runtime).err();
+        let problems = problems.into_iter().flatten();
+        let of_runtime = problems.filter(|problem| problem.about() == About::Runtime);
+        of_runtime.for_each(|problem| failure.add(locate(job, &problem)));
     }
 }
 
@@ -116,9 +147,9 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checke
     let (catalog, failure) = read(input, None)?;
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
-        Some(load) if !catalog.jobs.is_empty() => {
+        Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
             let run = with_plugins(catalog, failure, load)?;
-            render_run(run, |_, _| (), |_, ()| Ok(()))?.0.len()
+            render_run(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,
     };
@@ -150,12 +181,13 @@ fn admit(
 ) -> Result<(Vec<Admitted>, Failure), Failure> {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     inputs.warnings.iter().for_each(report::warn);
-    let admission = Admission::default();
-    let progress = Progress::new("checking", inputs.objects.len());
     let mut failure = Failure::from_iter(inputs.errors);
-    let mut admitted = Vec::with_capacity(inputs.objects.len());
+    let objects = picked(inputs.objects, args, &mut failure);
+    let admission = Admission::default();
+    let progress = Progress::new("checking", objects.len());
+    let mut admitted = Vec::with_capacity(objects.len());
     let mut errors = 0;
-    for object in inputs.objects {
+    for object in objects {
         if let Some(originals) = &mut originals {
             originals.keep(&object);
         }
@@ -176,44 +208,89 @@ fn admit(
     Ok((admitted, failure))
 }
 
+/// Leaves out the TrainJobs that were not picked, if some were: nothing is said of them.
+fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut Failure) -> Vec<Object> {
+    if args.train_job.is_empty() {
+        return objects;
+    }
+    let mut found: BTreeSet<usize> = BTreeSet::new();
+    let mut others = BTreeSet::new();
+    objects.retain(|object| {
+        let groups = [names::TRAINER_GROUP, names::OLD_GROUP];
+        if object.kind != names::TRAIN_JOB || !groups.contains(&object.group()) {
+            return true;
+        }
+        let metadata = &object.metadata;
+        let namespace = metadata.namespace.as_deref();
+        let namespace = namespace.unwrap_or_else(|| args.namespace());
+        let picks = args.train_job.iter().enumerate();
+        let picks = picks.filter(|(_, pick)| pick.is_of(namespace, &metadata.name));
+        let picks: Vec<_> = picks.map(|(at, _)| at).collect();
+        if picks.is_empty() {
+            others.insert(format!("{namespace}/{}", metadata.name));
+        }
+        found.extend(&picks);
+        !picks.is_empty()
+    });
+    let missing = args.train_job.iter().enumerate();
+    for (_, pick) in missing.filter(|(at, _)| !found.contains(at)) {
+        failure.add(format!(
+            "there is no TrainJob `{pick}` in the input{}",
+            given(&others)
+        ));
+    }
+    objects
+}
+
+/// The TrainJobs of the input, as far as a sentence can list them.
+fn given(names: &BTreeSet<String>) -> String {
+    const MOST: usize = 8;
+    let shown: Vec<_> = names.iter().take(MOST).map(String::as_str).collect();
+    match (names.len(), names.len().saturating_sub(MOST)) {
+        (0, _) => String::new(),
+        (_, 0) => format!("; others are {}", shown.join(", ")),
+        (_, more) => format!("; others are {} and {more} more", shown.join(", ")),
+    }
+}
+
 /// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it
-/// became, of which nothing else is kept; `keep` gets that in the order of the input, as long as nothing is refused.
-///
-/// Returns the TrainJobs and what rendered them, if all of them were rendered.
+/// became, of which nothing else is kept; `keep` gets that in the order of the input, as long as nothing is refused or `--keep-going`
+/// is given.
 pub(crate) fn render_all<T: Send>(
-    input: &InputArgs,
-    load: &LoadArgs,
+    args: &RunArgs,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
     keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<(Vec<Job>, Loaded), Failure> {
-    let run = read_and_load(input, load)?;
-    render_run(run, make, keep)
+) -> Result<Done, Failure> {
+    let run = read_and_load(&args.input, &args.load)?;
+    render_run(run, args.keep_going, make, keep)
 }
 
 /// The same, where `make` also gets the objects as they were written.
 pub(crate) fn render_all_as_written<T: Send>(
-    input: &InputArgs,
-    load: &LoadArgs,
+    args: &RunArgs,
     stats: Option<&Arc<Stats>>,
     make: impl Fn(&Job, &Rendered, &Originals) -> T + Sync,
     keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<(Vec<Job>, Loaded), Failure> {
+) -> Result<Done, Failure> {
     let mut originals = Originals::default();
-    let run = read_keeping_and_load(input, load, Some(&mut originals))?.measured(stats);
-    render_run(run, |job, rendered| make(job, rendered, &originals), keep)
+    let run = read_keeping_and_load(&args.input, &args.load, Some(&mut originals))?;
+    let make = |job: &Job, rendered: &Rendered| make(job, rendered, &originals);
+    render_run(run.measured(stats), args.keep_going, make, keep)
 }
 
 /// Renders every TrainJob of a run, as [`render_all`] does.
 pub(crate) fn render_run<T: Send>(
     run: Run,
+    keep_going: bool,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
     mut keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<(Vec<Job>, Loaded), Failure> {
+) -> Result<Done, Failure> {
     let Run {
         catalog,
         loaded,
         mut failure,
     } = run;
+    let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &Job| {
         let rendered = catalog.render(job, &loaded.renderer);
@@ -228,7 +305,8 @@ pub(crate) fn render_run<T: Send>(
                     .iter()
                     .for_each(|warning| report::warn(job.locate_warning(warning)));
             });
-            if failure.is_empty() {
+            rendered += 1;
+            if keep_going || failure.is_empty() {
                 keep(job, made)?;
             }
             Ok(())
@@ -246,7 +324,14 @@ pub(crate) fn render_run<T: Send>(
     });
     progress.finish();
     done?;
-    failure.or_ok((catalog.jobs, loaded))
+    if !keep_going && !failure.is_empty() {
+        return Err(failure);
+    }
+    Ok(Done {
+        loaded,
+        rendered,
+        failure,
+    })
 }
 
 /// The problem with its place in the input, and what helps without a cluster.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::dialect::Modernized;
 use crate::fields::{FieldErrors, FieldProblem, Fields, cut};
@@ -104,6 +104,19 @@ impl TrainJob {
     /// Whether the object is a TrainJob of the version that Trainyard reads.
     pub fn is(object: &Object) -> bool {
         object.is(names::TRAINER_API_VERSION, names::TRAIN_JOB)
+    }
+
+    /// Returns a TrainJob that has nothing but the name and the runtime of one that is refused, so that what is wrong with its
+    /// runtime can be told beside. `None` if it names no runtime.
+    #[must_use]
+    pub fn of_runtime_alone(object: &Object) -> Option<Self> {
+        let runtime_ref = object.value.pointer("/spec/runtimeRef")?;
+        let value = json!({"spec": {"runtimeRef": runtime_ref}});
+        let alone = Object {
+            value,
+            ..object.clone()
+        };
+        Self::read(&alone).ok()
     }
 
     /// The field as the TrainJob's author spelled it: errors and explanations name what stands in the file.

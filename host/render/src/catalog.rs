@@ -70,6 +70,9 @@ impl Job {
 pub struct Catalog {
     /// The TrainJobs, in the order of the input.
     pub jobs: Vec<Job>,
+    /// For each runtime that only refused TrainJobs name, one that has nothing but their reference to it: by its plan, what is wrong with
+    /// the runtime can be told in the same run.
+    pub stand_ins: Vec<Job>,
     /// For each TrainJob whose runtime is not in the input, that it is missing.
     pub without_runtime: Vec<Located>,
     /// How many objects there are, refused ones among them.
@@ -179,6 +182,8 @@ impl Catalog {
 #[derive(Default)]
 struct Reader {
     jobs: Vec<(TrainJob, String, Place)>,
+    /// What is left of those that are refused and name a runtime.
+    refused: Vec<(TrainJob, String, Place)>,
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
     broken_runtimes: BTreeSet<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
@@ -220,7 +225,13 @@ impl Reader {
                 self.jobs.push((job, namespace, place));
             }
             Some(_) => {}
-            None => self.errors.extend(admitted.errors),
+            None => {
+                let place = admitted.place();
+                self.errors.extend(admitted.errors);
+                let namespace = admitted.namespace.unwrap_or_default();
+                let job = TrainJob::of_runtime_alone(&admitted.object);
+                self.refused.extend(job.map(|job| (job, namespace, place)));
+            }
         }
     }
 
@@ -244,7 +255,10 @@ impl Reader {
     fn finish(self) -> (Catalog, Vec<Located>) {
         let given = given(self.runtimes.keys());
         let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
-        for (job, namespace, place) in self.jobs {
+        let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());
+        let all = self.jobs.into_iter().map(|job| (job, true));
+        let all = all.chain(self.refused.into_iter().map(|job| (job, false)));
+        for ((job, namespace, place), is_whole) in all {
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
             let key = (reference.kind, scope, reference.name.clone());
@@ -252,19 +266,28 @@ impl Reader {
                 continue;
             }
             match self.runtimes.get(&key) {
-                Some((runtime, runtime_place)) => jobs.push(Job {
-                    job,
-                    namespace,
-                    runtime: runtime.clone(),
-                    place,
-                    runtime_place: runtime_place.clone(),
-                }),
+                Some((runtime, runtime_place)) => {
+                    let job = Job {
+                        job,
+                        namespace,
+                        runtime: runtime.clone(),
+                        place,
+                        runtime_place: runtime_place.clone(),
+                    };
+                    if is_whole {
+                        used.insert(key);
+                        jobs.push(job);
+                    } else if !used.contains(&key) {
+                        stand_ins.entry(key).or_insert(job);
+                    }
+                }
                 None => without_runtime.push(missing_runtime(&key, place, &given)),
             }
         }
         (
             Catalog {
                 jobs,
+                stand_ins: stand_ins.into_values().collect(),
                 without_runtime,
                 counts: self.counts,
                 warnings: self.warnings,

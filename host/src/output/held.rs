@@ -6,10 +6,7 @@ use tempfile::SpooledTempFile;
 use thiserror::Error;
 
 use super::print_from;
-use crate::{
-    cli::{ObjectFormat, ReportFormat},
-    report::Failure,
-};
+use crate::{cli::ObjectFormat, report::Failure};
 
 /// The most bytes that one run prints.
 const MAX_OUTPUT: u64 = 1 << 30;
@@ -76,14 +73,6 @@ impl List {
         match format {
             ObjectFormat::Yaml => Self::DOCUMENTS,
             ObjectFormat::Json => Self::JSON_OBJECTS,
-        }
-    }
-
-    /// The list of reports in that format.
-    pub(crate) const fn of_reports(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Table => Self::PARAGRAPHS,
-            ReportFormat::Json => Self::JSON,
         }
     }
 }

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use self::report::{PlanReport, Relations};
 use crate::{
-    cli::{InputArgs, LoadArgs},
+    cli::RunArgs,
     load::Loaded,
     output::{self, Held, List},
     report::Failure,
@@ -27,9 +27,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    load: LoadArgs,
+    run: RunArgs,
     /// Also list what each plugin reads, creates and writes, and what it is granted. A page always has it.
     #[arg(long)]
     claims: bool,
@@ -68,7 +66,7 @@ impl PlanFormat {
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     if let Some(file) = &args.against {
-        return against::run(&args.load, file, args.output);
+        return against::run(&args.run.load, file, args.output);
     }
     let mut held = Held::new(args.output.list());
     let mut number = 0;
@@ -82,9 +80,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
         number += 1;
         held.add(report.title(), &text)
     };
+    let keep_going = args.run.keep_going;
     let claims = args.claims || args.output == PlanFormat::Html;
-    if args.input.filename.is_empty() {
-        let loaded = Loaded::load(&args.load)?;
+    if args.run.input.filename.is_empty() {
+        let loaded = Loaded::load(&args.run.load)?;
         let relations = Relations::new(
             loaded.renderer.generation(),
             &loaded.renderer.facts().facts,
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
         catalog,
         loaded,
         mut failure,
-    } = run::read_and_load(&args.input, &args.load)?;
+    } = run::read_and_load(&args.run.input, &args.run.load)?;
     let relations = Relations::new(
         loaded.renderer.generation(),
         &loaded.renderer.facts().facts,
@@ -105,7 +104,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     );
     for job in &catalog.jobs {
         match loaded.renderer.plan(&job.job, &job.runtime) {
-            Ok(plan) if failure.is_empty() => {
+            Ok(plan) if keep_going || failure.is_empty() => {
                 let name = format!("{}/{}", job.namespace, job.job.metadata.name);
                 hold(&relations.of_job(name, &plan))?;
             }
@@ -115,6 +114,5 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
                 .for_each(|problem| failure.add(run::locate(job, problem))),
         }
     }
-    failure.or_ok(())?;
-    held.print()
+    run::print(held, failure, keep_going)
 }

@@ -1,5 +1,7 @@
 //! What there is to say about one path that a person typed.
 
+use std::{borrow::Cow, collections::BTreeSet};
+
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{FieldPath, merge::Names, path::Segment};
@@ -10,7 +12,7 @@ use crate::place::{is_of_additions, job_set_path};
 
 /// A path that the JobSet does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{path}` is not in the JobSet, {}", near(nearest, has))]
+#[error("`{path}` is not in the JobSet, {}{}", near(nearest, has), no_env(env))]
 pub struct NotThere {
     /// The path as it was asked for.
     pub path: FieldPath,
@@ -18,11 +20,12 @@ pub struct NotThere {
     pub nearest: FieldPath,
     /// The names of what stands there: fields, keys, or items.
     pub has: Vec<String>,
+    /// The names of the env vars of all containers, if the path is one word and may be meant as such a name.
+    pub env: Option<Vec<String>>,
 }
 
-/// What there is at the nearest parent: names may come from guests, and there may be many.
+/// What there is at the nearest parent.
 fn near(nearest: &FieldPath, has: &[String]) -> String {
-    const MOST: usize = 20;
     let what = if nearest.is_root() {
         "which".to_owned()
     } else {
@@ -30,15 +33,31 @@ fn near(nearest: &FieldPath, has: &[String]) -> String {
     };
     match has {
         [] => format!("{what} has nothing below it"),
-        names => {
-            let shown: Vec<_> = names.iter().take(MOST).map(|name| clean(name)).collect();
-            let more = match names.len().saturating_sub(MOST) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!("{what} has {}{more}", shown.join(", "))
-        }
+        names => format!("{what} has {}", listed(names)),
     }
+}
+
+/// Says that no container has such an env var, and which there are.
+fn no_env(env: &Option<Vec<String>>) -> String {
+    match env.as_deref() {
+        None => String::new(),
+        Some([]) => "; no container has an env var of that name, or any other".to_owned(),
+        Some(names) => format!(
+            "; no container has an env var of that name, but there are {}",
+            listed(names)
+        ),
+    }
+}
+
+/// Names may come from guests, and there may be many.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let shown: Vec<_> = names.iter().take(MOST).map(|name| clean(name)).collect();
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// A path, found in a JobSet as far as it goes.
@@ -100,18 +119,67 @@ impl Explainer<'_> {
         if !found.is_empty() {
             return Ok(found);
         }
-        let length = |row: &Provenance| row.named.as_ref().map_or(0, |path| path.segments().len());
-        let around = others.into_iter().filter(|row| asked.is_below(row));
-        if let Some(nearest) = around.max_by_key(length) {
-            return Ok(vec![nearest]);
+        if let Some(found) = self.of_parent(&asked, &others) {
+            return Ok(found);
         }
-        if asked.is_there {
-            return Ok(self.untouched(&asked.placed));
+        let mut names = None;
+        if let [Segment::Field(name)] = path.segments() {
+            let found = self.env(name, others);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            let all: BTreeSet<_> = self.env_vars().map(|(_, name)| name.to_owned()).collect();
+            names = Some(all.into_iter().collect());
         }
         Err(NotThere {
             path: path.clone(),
             has: self.members(&asked.placed),
             nearest: self.paths.by_names(&asked.placed),
+            env: names,
+        })
+    }
+
+    /// The origin of a field that was written with what it stands in, or that nobody changed. `None` if it is not there.
+    fn of_parent(&self, asked: &Asked<'_>, rows: &[Provenance]) -> Option<Vec<Provenance>> {
+        let length = |row: &&Provenance| row.named.as_ref().map_or(0, |path| path.segments().len());
+        let around = rows.iter().filter(|row| asked.is_below(row));
+        if let Some(nearest) = around.max_by_key(length) {
+            return Some(vec![nearest.clone()]);
+        }
+        asked.is_there.then(|| self.untouched(&asked.placed))
+    }
+
+    /// The origins of the env vars of that name in all containers.
+    fn env(&self, name: &str, rows: Vec<Provenance>) -> Vec<Provenance> {
+        let (mut found, others): (Vec<_>, Vec<_>) = rows
+            .into_iter()
+            .partition(|row| row.named.as_ref().and_then(env_name).as_deref() == Some(name));
+        let told: BTreeSet<_> = found.iter().filter_map(|row| row.named.clone()).collect();
+        let of_name = self.env_vars().filter(|(_, one)| *one == name);
+        let untold = of_name
+            .map(|(path, _)| path)
+            .filter(|path| !told.contains(path));
+        for path in untold.collect::<BTreeSet<_>>() {
+            let asked = Asked::new(&path, &self.paths);
+            found.extend(self.of_parent(&asked, &others).into_iter().flatten());
+        }
+        found
+    }
+
+    /// The env vars of all containers, with their paths by names.
+    fn env_vars(&self) -> impl Iterator<Item = (FieldPath, &str)> {
+        let jobs = list(self.job_set, "/spec/replicatedJobs");
+        jobs.flat_map(|job| {
+            let path = FieldPath::of(["spec", "replicatedJobs"]).key(name_of(job));
+            let pods = path.fields(["template", "spec", "template", "spec"]);
+            CONTAINERS.into_iter().flat_map(move |containers| {
+                let path = pods.field(containers);
+                let containers = list(job, &format!("/template/spec/template/spec/{containers}"));
+                containers.flat_map(move |container| {
+                    let path = path.key(name_of(container)).field("env");
+                    list(container, "/env").map(move |env| (path.key(name_of(env)), name_of(env)))
+                })
+            })
         })
     }
 
@@ -129,6 +197,28 @@ impl Explainer<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// The lists of a pod spec's containers.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+/// The items of a list, if there is one.
+fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
+    let items = value.pointer(pointer).and_then(Value::as_array);
+    items.into_iter().flatten()
+}
+
+fn name_of(item: &Value) -> &str {
+    item.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The name of the env var that a path of the JobSet, by names, means as a whole.
+fn env_name(path: &FieldPath) -> Option<Cow<'_, str>> {
+    let [above @ .., list, _, env, name] = path.segments() else {
+        return None;
+    };
+    let is_env = above.len() == 7 && CONTAINERS.contains(&&*list.text()) && env.text() == "env";
+    is_env.then(|| name.text())
 }
 
 /// The path of a row that is none of the JobSet.

@@ -12,17 +12,17 @@ const NUMBERS: [(Field, &[&str], &str); 3] = [
     (
         Field::Count,
         &["template", "spec", "parallelism"],
-        "the runtime does not say it: 1",
+        "not set in the runtime; defaults to 1",
     ),
     (
         Field::Count,
         &["template", "spec", "completions"],
-        "the runtime does not say it: as many as parallelism",
+        "not set in the runtime; defaults to parallelism",
     ),
     (
         Field::Replicas,
         &["replicas"],
-        "the runtime does not say it: 1",
+        "not set in the runtime; defaults to 1",
     ),
 ];
 
@@ -43,7 +43,7 @@ impl Explainer<'_> {
             let field = path.to_string();
             Setter::TrainJob { field }
         } else {
-            let reason = "the TrainJob does not say it: it runs".to_owned();
+            let reason = "not set in the TrainJob; defaults to false".to_owned();
             Setter::Host { reason }
         };
         let step = Step {
@@ -135,12 +135,12 @@ impl Explainer<'_> {
             },
             _ => match self.in_template(&named) {
                 Some(path) if self.runtime_defaults.hold(&path) => {
-                    host("the runtime does not say it: the default of its schema")
+                    host("not set in the runtime; the default of its schema")
                 }
                 Some(path) => Setter::Runtime {
                     field: path.to_string(),
                 },
-                None => host("every JobSet of a TrainJob has it"),
+                None => host("the same in the JobSet of every TrainJob"),
             },
         };
         let to = value_at(self.job_set, placed).cloned();

@@ -124,6 +124,12 @@ impl Provenance {
         }
     }
 
+    /// The field in the JobSet, with names in brackets. `None` if the field is not part of the JobSet.
+    #[must_use]
+    pub const fn named(&self) -> Option<&FieldPath> {
+        self.named.as_ref()
+    }
+
     /// Of what the record does not hold.
     fn beyond(named: FieldPath, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
         Self::new(clean(&named.to_string()), Some(named), job_set, steps)

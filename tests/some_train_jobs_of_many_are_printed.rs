@@ -1,0 +1,152 @@
+//! `--train-job` picks TrainJobs of the input, and with `--keep-going` one that is refused takes nothing from the others.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+const RUNTIME: &str = "
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: x}
+spec:
+  mlPolicy: {torch: {}}
+  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
+";
+
+fn job(namespace: &str, name: &str, trainer: &str) -> String {
+    format!(
+        "---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{runtimeRef: {{name: x}}, trainer: {{{trainer}}}}}
+"
+    )
+}
+
+/// Four TrainJobs: `ml/a` and `lab/b` are in order, the schema refuses `ml/b`, and rendering refuses `ml/c`.
+fn input() -> String {
+    let jobs = [
+        job("ml", "a", ""),
+        job("ml", "b", "imag: y"),
+        job("ml", "c", "env: [{name: PET_NNODES, value: '1'}]"),
+        job("lab", "b", "numNodes: 2"),
+    ];
+    RUNTIME.to_owned() + &jobs.concat()
+}
+
+/// The exit code, standard output and standard error of a command.
+fn said(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
+        .args(args)
+        .args(["-f", "input.yaml"])
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input.yaml"), input()).unwrap();
+    folder
+}
+
+/// The TrainJobs that JSON of a command is about.
+fn names(command: &str, json: &str) -> Vec<String> {
+    let value: Value = serde_json::from_str(json).unwrap();
+    let text = |value: &Value, pointer: &str| {
+        let text = value.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let list = match command {
+        "render" => value.pointer("/items").unwrap(),
+        _ => &value,
+    };
+    let items = list.as_array().unwrap().iter();
+    let name = |item: &Value| match command {
+        "render" => format!(
+            "{}/{}",
+            text(item, "/metadata/namespace"),
+            text(item, "/metadata/name")
+        ),
+        "explain" => format!("{}/{}", text(item, "/namespace"), text(item, "/trainJob")),
+        _ => text(item, "/trainJob"),
+    };
+    items.map(name).collect()
+}
+
+const COMMANDS: [&str; 3] = ["render", "explain", "plan"];
+
+#[test]
+fn one_that_is_refused_takes_nothing_from_the_others() {
+    let folder = folder();
+    for command in COMMANDS {
+        let (code, out, error) = said(folder.path(), &[command]);
+        assert_eq!((code, &*out), (Some(1), ""), "{command}");
+
+        let (code, out, all_the_same) =
+            said(folder.path(), &[command, "--keep-going", "-o", "json"]);
+        assert_eq!(code, Some(1), "{command}");
+        assert_eq!(all_the_same, error, "{command}");
+        assert!(error.contains("TrainJob ml/b: unknown field"), "{error}");
+        let mut wanted = vec!["ml/a", "lab/b"];
+        if command == "plan" {
+            // What a plugin refuses when it runs has a plan.
+            wanted.insert(1, "ml/c");
+        } else {
+            assert!(error.contains("TrainJob ml/c: "), "{error}");
+        }
+        assert_eq!(names(command, &out), wanted, "{command}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_those_that_were_not_picked() {
+    let folder = folder();
+    for command in COMMANDS {
+        for (picks, wanted) in [
+            (&["a"][..], &["ml/a"][..]),
+            (&["lab/b"], &["lab/b"]),
+            (&["lab/b", "a"], &["ml/a", "lab/b"]),
+        ] {
+            let picks = picks.iter().flat_map(|pick| ["--train-job", *pick]);
+            let args: Vec<_> = [command, "-o", "json"].into_iter().chain(picks).collect();
+            let (code, out, error) = said(folder.path(), &args);
+            assert_eq!((code, &*error), (Some(0), ""), "{args:?}");
+            assert_eq!(names(command, &out), wanted, "{args:?}");
+        }
+    }
+    // In both namespaces, one of which is refused.
+    let (code, _, error) = said(folder.path(), &["validate", "--train-job", "b"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("ml/b: unknown") && !error.contains("ml/c"),
+        "{error}"
+    );
+    let (code, out, error) = said(folder.path(), &["validate", "--train-job", "lab/b"]);
+    let valid = "valid: 1 TrainJob and 1 runtime\n";
+    assert_eq!((code, &*out, &*error), (Some(0), valid, ""));
+}
+
+#[test]
+fn a_name_that_no_train_job_has_is_an_error() {
+    let folder = folder();
+    let (code, out, error) = said(
+        folder.path(),
+        &["render", "--train-job", "a", "--train-job", "lab/a"],
+    );
+    assert_eq!((code, &*out), (Some(1), ""));
+    assert_eq!(
+        error,
+        "error: there is no TrainJob `lab/a` in the input; others are lab/b, ml/b, ml/c\n"
+    );
+}
