@@ -34,24 +34,26 @@ spec: {{runtimeRef: {{name: r}}}}
 fn a_plugin_that_is_not_loaded() {
     let listed = r#"plugins: [{name: gone}],"#;
     let annotated = r#"{trainyard.dev/plugins: '[{"name": "gone"}]'}"#;
-    for (annotations, of_spec, field) in [
+    for (annotations, of_spec, line, field) in [
         (
             annotated,
             "",
+            3,
             "metadata.annotations[trainyard.dev/plugins][0].name",
         ),
-        ("{}", listed, "spec.plugins[0].name"),
+        ("{}", listed, 4, "spec.plugins[0].name"),
         // Where both say the same, the list is what counts.
-        (annotated, listed, "spec.plugins[0].name"),
+        (annotated, listed, 4, "spec.plugins[0].name"),
         (
             "{}",
             "mlPolicy: {plugin: {name: gone}},",
+            4,
             "spec.mlPolicy.plugin.name",
         ),
     ] {
         let error = refused(annotations, of_spec);
         let wanted = format!(
-            "error: input.yaml: document 1: ClusterTrainingRuntime r: {field}: no loaded plugin has the name `gone`; "
+            "error: input.yaml:{line}: ClusterTrainingRuntime r: {field}: no loaded plugin has the name `gone`; "
         );
         assert!(
             error.lines().count() == 1 && error.starts_with(&wanted),

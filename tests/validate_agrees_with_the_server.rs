@@ -39,8 +39,8 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
             assert!(line.starts_with("warning: ./"), "{line}");
             continue;
         };
-        // FILE.json: document 1: KIND NAME: SENTENCE
-        let (file, rest) = error.split_once(".json: document 1: ").unwrap();
+        // FILE.json:1: KIND NAME: SENTENCE
+        let (file, rest) = error.split_once(".json:1: ").unwrap();
         let sentence = rest.split_once(": ").unwrap().1;
         // The table gives one name to many objects, each for a server that holds no other.
         if sentence.starts_with("is there twice; ") {

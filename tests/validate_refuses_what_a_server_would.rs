@@ -49,17 +49,21 @@ spec:
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let text = String::from_utf8(output.stderr).unwrap();
-    let bert = "error: standard input: document 1: TrainJob default/bert: ";
-    let old = "error: standard input: document 2: TrainJob default/old: ";
+    // The lines are those of the fields; of what is not there, of the field above it.
+    let bert = |line: usize| format!("error: standard input:{line}: TrainJob default/bert: ");
+    let old = |line: usize| format!("error: standard input:{line}: TrainJob default/old: ");
+    let (ref_of_bert, trainer, overrides) = (bert(6), bert(7), old(14));
     for wanted in [
-        format!("{bert}unknown field \"spec.runtimeRef.nam\", did you mean \"name\"?"),
-        format!("{bert}unknown field \"spec.trainer.imag\", did you mean \"image\"?"),
-        format!("{bert}spec.runtimeRef.name: Required value"),
-        format!("{bert}spec.trainer.numNodes: Invalid value: -1: "),
-        format!("{bert}spec.trainer.resourcesPerNode.limits.cpu: Invalid value: \"banana\": "),
-        format!("{bert}spec.trainer.env[1]: Duplicate value: "),
-        format!("{old}unknown field \"spec.podSpecOverrides[0].hostname\""),
-        format!("{old}spec.podSpecOverrides[0].nodeSelector.disk: Invalid value: \"integer\": "),
+        format!("{ref_of_bert}unknown field \"spec.runtimeRef.nam\", did you mean \"name\"?"),
+        format!("{trainer}unknown field \"spec.trainer.imag\", did you mean \"image\"?"),
+        format!("{ref_of_bert}spec.runtimeRef.name: Required value"),
+        format!("{trainer}spec.trainer.numNodes: Invalid value: -1: "),
+        format!("{trainer}spec.trainer.resourcesPerNode.limits.cpu: Invalid value: \"banana\": "),
+        format!("{trainer}spec.trainer.env[1]: Duplicate value: "),
+        format!("{overrides}unknown field \"spec.podSpecOverrides[0].hostname\""),
+        format!(
+            "{overrides}spec.podSpecOverrides[0].nodeSelector.disk: Invalid value: \"integer\": "
+        ),
     ] {
         assert!(
             text.lines().any(|line| line.starts_with(&wanted)),
@@ -88,7 +92,7 @@ spec: {runtimeRef: {name: x}, trainer: {imag: y}}
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: gpt}
-spec: {runtimeRef: {name: y}, trainer: {numNodes: -1}}
+spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
 "#;
     for (command, missing) in [("render", true), ("plan", true), ("validate", false)] {
         let output = trainyard(&[command, "-f", "-"], input);
@@ -103,7 +107,7 @@ spec: {runtimeRef: {name: y}, trainer: {numNodes: -1}}
         ] {
             assert!(said(wanted), "{command}: {wanted}\n{text}");
         }
-        let reference = "TrainJob default/gpt: spec.runtimeRef.name: there is no ClusterTrainingRuntime `y` in the input";
+        let reference = "TrainJob default/gpt: spec.runtimeRef.name: there is no ClusterTrainingRuntime `absent` in the input";
         assert_eq!(said(reference), missing, "{command}: {text}");
     }
 }
@@ -244,7 +248,7 @@ fn a_kind_or_version_of_ours_that_nobody_knows_is_refused() {
             unreachable!("{errors:#?}")
         };
         assert!(
-            unknown.starts_with("standard input: document 1: ")
+            unknown.starts_with("standard input:2: ")
                 && unknown.contains(" default/bert: kind: `")
                 && unknown.contains("` is not known; known are TrainJob, TrainingRuntime and "),
             "{unknown}"
@@ -258,15 +262,15 @@ fn two_objects_of_one_name_are_refused_and_both_are_checked() {
     let faulty = JOB.replace("name: x", "name: x, nam: y");
     let map = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: bert}}\n";
     let errors = refused(&format!("{JOB}---\n{faulty}{map}{map}"));
-    let double = |document, kind, first| {
+    let double = |line, kind, first| {
         format!(
-            "standard input: document {document}: {kind} default/bert: is there twice; the first stands in standard input: document {first}: {kind} default/bert"
+            "standard input:{line}: {kind} default/bert: is there twice; the first stands in standard input:{first}: {kind} default/bert"
         )
     };
     assert_eq!(errors.len(), 3, "{errors:#?}");
-    assert_eq!(errors[0], double(2, "TrainJob", 1));
+    assert_eq!(errors[0], double(6, "TrainJob", 1));
     assert!(errors[1].contains("unknown field \"spec.runtimeRef.nam\""));
-    assert_eq!(errors[2], double(4, "ConfigMap", 3));
+    assert_eq!(errors[2], double(13, "ConfigMap", 11));
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn old_forms_are_refused_at_a_count() {
         "{{targetJobs: [{}], metadata: {{annotations: {{a: {big}}}}}}}",
         targets(100)
     ));
+    // Above 256 KiB a document has no lines.
     let at = "error: a.yaml: document 1: TrainJob default/a: spec.podTemplateOverrides";
     for (text, wanted) in [
         (

@@ -71,12 +71,14 @@ fn said(text: &str) -> Answer {
     answer
 }
 
-/// Takes apart `FILE: document 1: KIND NAME: FIELD: SENTENCE`; not all of them have an object and a field.
+/// Takes apart `FILE:LINE: KIND NAME: FIELD: SENTENCE`; not all of them have an object and a field.
 fn refusal(error: &str) -> Refusal {
-    let behind = |text: &str| text.split_once(": ").map(|(_, rest)| rest.to_owned());
+    let is_line = |line: &str| line.bytes().all(|byte| byte.is_ascii_digit());
     let place = error
-        .split_once(": document ")
-        .and_then(|(_, rest)| behind(rest));
+        .split_once(':')
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .filter(|(line, _)| is_line(line))
+        .map(|(_, rest)| rest.to_owned());
     let Some((object, sentence)) = place.as_deref().and_then(|rest| rest.split_once(": ")) else {
         return Refusal {
             error: error.to_owned(),

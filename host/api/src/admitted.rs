@@ -87,8 +87,21 @@ impl Admitted {
 
     /// Adds an error that is about the field.
     pub fn refuse_field(&mut self, path: &FieldPath, message: impl Into<String>) {
+        self.refuse_at(self.place_of(path), message);
+    }
+
+    /// Adds an error whose message names the field, as its author spelled it.
+    pub fn refuse_naming(&mut self, written: FieldPath, message: impl Into<String>) {
+        let place = Place {
+            line_of: Some(written),
+            ..self.place()
+        };
+        self.refuse_at(place, message);
+    }
+
+    fn refuse_at(&mut self, place: Place, message: impl Into<String>) {
         let (place, message) = match self.errors.len() {
-            0..MAX_ERRORS => (self.place_of(path), message.into()),
+            0..MAX_ERRORS => (place, message.into()),
             MAX_ERRORS => (self.place(), MORE.to_owned()),
             _ => return,
         };

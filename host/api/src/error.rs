@@ -7,10 +7,11 @@ use thiserror::Error;
 
 use crate::fields::FieldProblem;
 use crate::object::{ObjectId, Source};
-use crate::path::FieldPath;
-use crate::yaml;
+use crate::path::{FieldPath, Segment};
+use crate::yaml::{self, DocumentText};
 
-/// A place in the input: as much of file, document, object and field as is known.
+/// A place in the input: as much of file, document, object and field as is known. It is printed with the line of the field, or else
+/// with the number of the document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Place {
     /// The file as the user named it.
@@ -23,6 +24,10 @@ pub struct Place {
     pub object: Option<ObjectId>,
     /// The field in the object; the root where the object as a whole is meant.
     pub field: FieldPath,
+    /// The field whose line is printed, if it is another one: some sentences name their field themselves.
+    pub line_of: Option<FieldPath>,
+    /// The text of the document, by which the line is found.
+    pub text: DocumentText,
 }
 
 impl Place {
@@ -32,6 +37,16 @@ impl Place {
             file: file.into(),
             ..Self::default()
         }
+    }
+
+    /// The line of the field in its file, if the text of its document is known.
+    fn line(&self) -> Option<usize> {
+        let items = self.items.iter();
+        let to_object =
+            items.flat_map(|at| [Segment::Field("items".to_owned()), Segment::Index(*at)]);
+        let field = self.line_of.as_ref().unwrap_or(&self.field);
+        let steps: Vec<_> = to_object.chain(field.segments().iter().cloned()).collect();
+        self.text.line(&steps)
     }
 
     /// The same place with a field.
@@ -48,6 +63,7 @@ impl From<&Source> for Place {
             file: source.file.clone(),
             document: Some(source.document),
             items: source.items.clone(),
+            text: source.text.clone(),
             ..Self::default()
         }
     }
@@ -56,8 +72,10 @@ impl From<&Source> for Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some(document) = self.document {
-            write!(f, ": document {document}")?;
+        match (self.line(), self.document) {
+            (Some(line), _) => write!(f, ":{line}")?,
+            (None, Some(document)) => write!(f, ": document {document}")?,
+            (None, None) => {}
         }
         for item in &self.items {
             write!(f, ": items[{item}]")?;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -10,10 +11,13 @@ use crate::error::{InputError, InputErrors, InputProblem, Located, Place};
 use crate::kustomization::{fields_beyond_the_folder, is_kustomization};
 use crate::list;
 use crate::object::{Object, STANDARD_INPUT, Source};
-use crate::yaml::{self, MAX_ERRORS};
+use crate::yaml::{self, DocumentText, MAX_ERRORS};
 
 /// The most bytes that one file, or standard input, may have.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
+
+/// The most bytes of texts that are kept for the lines of errors. What is read after them has its errors by document.
+const MAX_KEPT_BYTES: usize = 8 << 20;
 
 /// All objects of one run, in the order of the input.
 #[derive(Debug, Default)]
@@ -76,6 +80,8 @@ struct Reader {
     /// Whether the file that is read was found in a folder, and not named.
     is_of_folder: bool,
     budget: yaml::Budget,
+    /// The bytes of the texts that are kept.
+    kept: usize,
     /// Whether the budget was exceeded: nothing more is read.
     is_full: bool,
 }
@@ -151,12 +157,26 @@ impl Reader {
             let end = documents.into_iter().find(ends).and_then(Result::err);
             return end.into_iter().for_each(|error| self.refuse(file, error));
         }
+        let text = self.keep(text);
         for document in documents {
             match document {
-                Ok(document) => self.value(Source::new(file, document.number), document.value),
+                Ok(document) => {
+                    let mut source = Source::new(file, document.number);
+                    if let (Some(text), Some(part)) = (&text, document.part) {
+                        source.text = DocumentText::new(text.clone(), part);
+                    }
+                    self.value(source, document.value);
+                }
                 Err(error) => self.refuse(file, error),
             }
         }
+    }
+
+    /// Keeps a text as its documents were counted in it, if there is room for it.
+    fn keep(&mut self, text: &str) -> Option<Arc<str>> {
+        let text = yaml::without_mark(text);
+        self.kept = self.kept.saturating_add(text.len());
+        (self.kept <= MAX_KEPT_BYTES).then(|| text.into())
     }
 
     fn refuse(&mut self, file: &str, error: yaml::Error) {

@@ -14,7 +14,7 @@
 //! - [`merge`] patches a JobSet's spec as Kubernetes does, and says where two differ.
 //! - [`jobset`] and [`list`] are what comes out.
 //!
-//! Every error ([`error`]) names the place: file, document, object and field ([`path`]), as Kubernetes spells it.
+//! Every error ([`error`]) names the place: file, line or document, object and field ([`path`]), as Kubernetes spells it.
 
 pub mod admitted;
 pub mod dialect;

@@ -10,6 +10,7 @@ use crate::error::{InputError, InputErrors, InputProblem, Place};
 use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
 use crate::nulls::drop_nulls;
 use crate::path::FieldPath;
+use crate::yaml::DocumentText;
 use crate::{StringMap, names};
 
 /// How the file of standard input is called in messages.
@@ -24,6 +25,8 @@ pub struct Source {
     pub document: usize,
     /// The places, from 0, in the lists that the object was unpacked from: empty for nearly all.
     pub items: Vec<usize>,
+    /// The text of the document.
+    pub text: DocumentText,
 }
 
 impl Source {
@@ -33,6 +36,7 @@ impl Source {
             file: file.into(),
             document,
             items: Vec::new(),
+            text: DocumentText::default(),
         }
     }
 

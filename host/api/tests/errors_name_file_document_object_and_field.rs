@@ -1,4 +1,4 @@
-//! Every error says where it is: file, document, object and field path; all errors of a run come together.
+//! Every error says where it is: file, line, object and field path; all errors of a run come together.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -54,20 +54,20 @@ a: [
 {replicas: 1}
 ";
     let wanted = [
-        "jobs.yaml: document 1: is no Kubernetes object: it is a list, not a mapping with apiVersion, kind and metadata",
-        "jobs.yaml: document 2: is no Kubernetes object: it is the string \"just text\", not a mapping with apiVersion, kind and \
+        "jobs.yaml:1: is no Kubernetes object: it is a list, not a mapping with apiVersion, kind and metadata",
+        "jobs.yaml:3: is no Kubernetes object: it is the string \"just text\", not a mapping with apiVersion, kind and \
          metadata",
-        "jobs.yaml: document 3: kind: is required",
-        "jobs.yaml: document 3: metadata.name: is required",
-        "jobs.yaml: document 4: ConfigMap a: metadata.labels[true]: must be a string, is the boolean true: quote it",
-        "jobs.yaml: document 5: metadata: must be an object, is a list",
-        "jobs.yaml: document 6: apiVersion: must be a version, or a group and a version with / between them, is \"a/b/c\"",
-        "jobs.yaml: document 6: kind: must be a string, is the integer 5: quote it",
-        "jobs.yaml: document 6: metadata.name: is required",
+        "jobs.yaml:5: kind: is required",
+        "jobs.yaml:5: metadata.name: is required",
+        "jobs.yaml:7: ConfigMap a: metadata.labels[true]: must be a string, is the boolean true: quote it",
+        "jobs.yaml:9: metadata: must be an object, is a list",
+        "jobs.yaml:11: apiVersion: must be a version, or a group and a version with / between them, is \"a/b/c\"",
+        "jobs.yaml:11: kind: must be a string, is the integer 5: quote it",
+        "jobs.yaml:11: metadata.name: is required",
         "jobs.yaml: document 7: line 13, column 5: this is not YAML: ",
-        "jobs.yaml: document 9: items[0]: is no Kubernetes object: it is the integer 5, not a mapping with apiVersion, kind and \
+        "jobs.yaml:17: items[0]: is no Kubernetes object: it is the integer 5, not a mapping with apiVersion, kind and \
          metadata",
-        "jobs.yaml: document 10: is no Kubernetes object: it is a mapping without apiVersion and kind, not a mapping",
+        "jobs.yaml:19: is no Kubernetes object: it is a mapping without apiVersion and kind, not a mapping",
     ];
     let found = errors(text);
     assert_eq!(found.len(), wanted.len(), "{found:#?}");
@@ -96,23 +96,37 @@ spec:
   annotations: {a: b}
 ";
     let wanted = [
-        "spec.podTemplateOverrides: not supported yet: remove it",
-        "spec.podSpecOverrides: not supported yet: remove it",
-        "spec.labels: not supported yet: remove it",
-        "spec.annotations: not supported yet: remove it",
-        "spec.runtimeRef.apiGroup: must be one of trainer.kubeflow.org, is \"example.com\"",
-        "spec.runtimeRef.kind: must be one of ClusterTrainingRuntime, TrainingRuntime, is \"Runtime\"",
-        "spec.initializer.dataset.secretRef.name: is required",
-        "spec.trainer.env[0].valueFrom: may not be set beside value",
-        "spec.trainer.numNodes: must be at least 1, is -1",
-        "spec.trainer.numProcPerNode: must be at least 1, is 0",
+        (
+            13,
+            "spec.podTemplateOverrides: not supported yet: remove it",
+        ),
+        (14, "spec.podSpecOverrides: not supported yet: remove it"),
+        (15, "spec.labels: not supported yet: remove it"),
+        (16, "spec.annotations: not supported yet: remove it"),
+        (
+            5,
+            "spec.runtimeRef.apiGroup: must be one of trainer.kubeflow.org, is \"example.com\"",
+        ),
+        (
+            5,
+            "spec.runtimeRef.kind: must be one of ClusterTrainingRuntime, TrainingRuntime, is \"Runtime\"",
+        ),
+        (7, "spec.initializer.dataset.secretRef.name: is required"),
+        (
+            12,
+            "spec.trainer.env[0].valueFrom: may not be set beside value",
+        ),
+        (9, "spec.trainer.numNodes: must be at least 1, is -1"),
+        (10, "spec.trainer.numProcPerNode: must be at least 1, is 0"),
     ];
     assert_eq!(errors(text), of_bert(&wanted));
 }
 
-fn of_bert(wanted: &[&str]) -> Vec<String> {
-    let line = |wanted: &&str| format!("jobs.yaml: document 1: TrainJob ml/bert: {wanted}");
-    wanted.iter().map(line).collect()
+/// The lines are those of the fields; of what is not there, of the field above it.
+fn of_bert(wanted: &[(usize, &str)]) -> Vec<String> {
+    let error =
+        |(line, wanted): &(usize, &str)| format!("jobs.yaml:{line}: TrainJob ml/bert: {wanted}");
+    wanted.iter().map(error).collect()
 }
 
 /// A value of another type is never read as if it were not there, though a schema should have said so.
@@ -142,22 +156,58 @@ spec:
     trainingRuntimeSpec: {template: {metadata: {labels: {a: 1}}, spec: []}}
 ";
     let wanted = [
-        "spec.runtimeRef.name: is required",
-        "spec.trainer.image: must be a string, is an object",
-        "spec.trainer.command: must be a list, is the string \"bash\"",
-        "spec.trainer.args[1]: must be a string, is the integer 5: quote it",
-        "spec.trainer.args[2]: must be a string, is null",
-        "spec.trainer.env[0].value: must be a string, is the integer 1: quote it",
-        "spec.trainer.env[1]: must be an object, is the string \"text\"",
-        "spec.trainer.numNodes: must be an integer of 32 bits, is the string \"two\"",
-        "spec.trainer.resourcesPerNode: must be an object, is the integer 8",
-        "spec.trainer.numProcPerNode: must be an integer of 32 bits, is the integer 3000000000",
-        "spec.runtimePatches[0].manager: is required",
-        "spec.runtimePatches[1].time: must be a string, is the integer 5: quote it",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string, is the integer 1: quote it",
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: must be an object, is a list",
-        "spec.suspend: must be true or false, is the string \"yes\"",
-        "spec.activeDeadlineSeconds: must be an integer, is the string \"a\"",
+        (5, "spec.runtimeRef.name: is required"),
+        (11, "spec.trainer.image: must be a string, is an object"),
+        (
+            9,
+            "spec.trainer.command: must be a list, is the string \"bash\"",
+        ),
+        (
+            10,
+            "spec.trainer.args[1]: must be a string, is the integer 5: quote it",
+        ),
+        (10, "spec.trainer.args[2]: must be a string, is null"),
+        (
+            14,
+            "spec.trainer.env[0].value: must be a string, is the integer 1: quote it",
+        ),
+        (
+            15,
+            "spec.trainer.env[1]: must be an object, is the string \"text\"",
+        ),
+        (
+            7,
+            "spec.trainer.numNodes: must be an integer of 32 bits, is the string \"two\"",
+        ),
+        (
+            12,
+            "spec.trainer.resourcesPerNode: must be an object, is the integer 8",
+        ),
+        (
+            8,
+            "spec.trainer.numProcPerNode: must be an integer of 32 bits, is the integer 3000000000",
+        ),
+        (19, "spec.runtimePatches[0].manager: is required"),
+        (
+            21,
+            "spec.runtimePatches[1].time: must be a string, is the integer 5: quote it",
+        ),
+        (
+            22,
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string, is the integer 1: quote it",
+        ),
+        (
+            22,
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: must be an object, is a list",
+        ),
+        (
+            16,
+            "spec.suspend: must be true or false, is the string \"yes\"",
+        ),
+        (
+            17,
+            "spec.activeDeadlineSeconds: must be an integer, is the string \"a\"",
+        ),
     ];
     assert_eq!(errors(text), of_bert(&wanted));
 }
@@ -198,34 +248,34 @@ metadata: {name: word, annotations: {trainyard.dev/plugins: '{}'}}
 spec: {template: {spec: {}}}
 ";
     let annotation = "metadata.annotations[trainyard.dev/plugins]";
-    let torch = "2: ClusterTrainingRuntime torch";
+    let torch = "ClusterTrainingRuntime torch";
     let wanted = [
-        format!("{torch}: spec.podGroupPolicy: not supported yet: remove it"),
-        format!("{torch}: spec.mlPolicy.numNodes: must be at least 1, is 0"),
-        format!("{torch}: spec.mlPolicy.plugin.name: is required"),
-        format!("{torch}: spec.plugins[0].name: is required"),
+        format!("12: {torch}: spec.podGroupPolicy: not supported yet: remove it"),
+        format!("10: {torch}: spec.mlPolicy.numNodes: must be at least 1, is 0"),
+        format!("10: {torch}: spec.mlPolicy.plugin.name: is required"),
+        format!("11: {torch}: spec.plugins[0].name: is required"),
         format!(
-            "{torch}: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it"
+            "14: {torch}: spec.template.metadata.labels[a]: must be a string, is the integer 1: quote it"
         ),
-        format!("{torch}: spec.template.spec: must be an object, is a list"),
-        format!("{torch}: {annotation}[0].config: must be an object, is the integer 5"),
-        format!("{torch}: {annotation}[1].extra: unknown field; known are name, config"),
+        format!("15: {torch}: spec.template.spec: must be an object, is a list"),
+        format!("8: {torch}: {annotation}[0].config: must be an object, is the integer 5"),
+        format!("8: {torch}: {annotation}[1].extra: unknown field; known are name, config"),
         format!(
-            "{torch}: {annotation}[1]: the name \"a\" is here a second time: names are unique in this list"
+            "8: {torch}: {annotation}[1]: the name \"a\" is here a second time: names are unique in this list"
         ),
-        format!("{torch}: {annotation}: differs from spec.plugins: set one of the two"),
-        "3: TrainingRuntime ml/empty: spec.template: is required".to_owned(),
+        format!("8: {torch}: {annotation}: differs from spec.plugins: set one of the two"),
+        "17: TrainingRuntime ml/empty: spec.template: is required".to_owned(),
         format!(
-            "4: TrainingRuntime json: {annotation}: must be JSON: line 1, column 3: this is not JSON: key must be a string"
+            "21: TrainingRuntime json: {annotation}: must be JSON: line 1, column 3: this is not JSON: key must be a string"
         ),
         format!(
-            "5: TrainingRuntime two: {annotation}: differs from spec.plugins: set one of the two"
+            "26: TrainingRuntime two: {annotation}: differs from spec.plugins: set one of the two"
         ),
-        format!("6: TrainingRuntime word: {annotation}: must be a list, is an object"),
+        format!("31: TrainingRuntime word: {annotation}: must be a list, is an object"),
     ];
     let wanted: Vec<_> = wanted
         .iter()
-        .map(|wanted| format!("jobs.yaml: document {wanted}"))
+        .map(|wanted| format!("jobs.yaml:{wanted}"))
         .collect();
     assert_eq!(errors(text), wanted);
 }

@@ -93,7 +93,7 @@ fn a_kustomization_of_a_folder_is_left_out() {
     assert_eq!(inputs.objects.len(), 1);
     let warned: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
     let wanted = format!(
-        "{}: document 1: this Kustomization is not built, so that its namePrefix, resources has no effect; give the output of `kubectl kustomize` with `-f -` instead",
+        "{}:1: this Kustomization is not built, so that its namePrefix, resources has no effect; give the output of `kubectl kustomize` with `-f -` instead",
         file.display()
     );
     assert_eq!(warned, [wanted]);
@@ -106,7 +106,7 @@ fn a_kustomization_of_a_folder_is_left_out() {
     ] {
         let inputs = read(paths, stdin);
         let errors: Vec<_> = inputs.errors.iter().map(ToString::to_string).collect();
-        assert_eq!(errors, [format!("{place}: document 1: {refused}")]);
+        assert_eq!(errors, [format!("{place}:1: {refused}")]);
     }
 
     // Flux's are objects of a cluster.
@@ -126,15 +126,103 @@ fn standard_input_stands_where_it_is_named() {
         .into_result()
         .unwrap();
     let wanted = [
-        "standard input: document 1: ConfigMap x".to_owned(),
-        "standard input: document 3: ConfigMap z".to_owned(),
-        format!("{}: document 1: ConfigMap a", file.display()),
+        "standard input:1: ConfigMap x".to_owned(),
+        "standard input:6: ConfigMap z".to_owned(),
+        format!("{}:1: ConfigMap a", file.display()),
     ];
     assert_eq!(shown(&inputs), wanted);
     let twice = errors(&[PathBuf::from("-"), PathBuf::from("-")], stdin.as_bytes());
     assert_eq!(
         twice,
         ["standard input: can be read only once: give \"-\" one time"]
+    );
+}
+
+/// The lines of fields are found in YAML of any form, behind other documents, and in one JSON value; where they are not known, the
+/// document is counted.
+#[test]
+fn fields_have_the_lines_of_the_text() {
+    let place = |text: &str, at: usize, field: &str| {
+        let inputs = Inputs::read_text("a", text).into_result().unwrap();
+        let place = inputs.objects[at].place();
+        let place = place.at(field.parse().unwrap()).to_string();
+        place.split_once(": ").unwrap().0.to_owned()
+    };
+    let config_map = "# a comment
+%YAML 1.2
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: &metadata
+  name: a
+data:
+  \"a.b\": |
+    kind: no field
+  list:
+  - {x: 1}
+  -
+    name: y
+    <<: {z: 2}
+  copied: *metadata
+";
+    for (text, at, field, wanted) in [
+        (config_map, 0, "", "a:4"),
+        (config_map, 0, "metadata.name", "a:7"),
+        (config_map, 0, "data[a.b]", "a:9"),
+        (config_map, 0, "data.list", "a:11"),
+        (config_map, 0, "data.list[0].x", "a:12"),
+        (config_map, 0, "data.list[1].name", "a:14"),
+        (config_map, 0, "data.list[y].name", "a:14"),
+        // Of what is not there, or stands elsewhere, the nearest.
+        (config_map, 0, "data.list[1].z", "a:14"),
+        (config_map, 0, "data.list[7]", "a:11"),
+        (config_map, 0, "data.copied.name", "a:16"),
+        (config_map, 0, "kind.of", "a:5"),
+        (
+            "\u{feff}apiVersion: v1\nkind: A\nmetadata: {name: a}\n",
+            0,
+            "kind",
+            "a:2",
+        ),
+        (
+            "{\"apiVersion\": \"v1\",\n\"kind\": \"A\",\n\"metadata\": {\"name\":\n\"a\"}}",
+            0,
+            "metadata.name",
+            "a:3",
+        ),
+        (
+            "{\"kind\": \"A\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"a\"}}\n{\"kind\": \"A\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"b\"}}",
+            1,
+            "kind",
+            "a",
+        ),
+    ] {
+        assert_eq!(place(text, at, field), wanted, "{field}");
+    }
+    // Two documents without a marker between them, and one before them.
+    let ended = "kind: A\napiVersion: v1\nmetadata: {name: a}\n...\n";
+    let text = format!("a: 1\n---\n{ended}{ended}");
+    let objects = Inputs::read_text("a", &text).objects;
+    let places: Vec<_> = objects
+        .iter()
+        .map(|object| object.place().at("apiVersion".parse().unwrap()).to_string())
+        .collect();
+    assert_eq!(places, ["a:4: A a: apiVersion", "a:8: A a: apiVersion"]);
+}
+
+/// A run may have hundreds of errors, and each looks for its line.
+#[test]
+fn lines_are_looked_for_in_short_documents_alone() {
+    let long = "x".repeat(300 << 10);
+    let text = format!("{}data: {{a: {long}}}\n", config_map("a"));
+    let inputs = Inputs::read_text("a", &text).into_result().unwrap();
+    assert_eq!(shown(&inputs), ["a: document 1: ConfigMap a"]);
+    let comments = format!("# {long}\n---\n").repeat(30);
+    let text = format!("{}---\n{comments}{}", config_map("a"), config_map("b"));
+    let inputs = Inputs::read_text("a", &text).into_result().unwrap();
+    assert_eq!(
+        shown(&inputs),
+        ["a: document 1: ConfigMap a", "a: document 32: ConfigMap b"]
     );
 }
 
@@ -156,10 +244,10 @@ items:
 ";
     let inputs = Inputs::read_text("f.yaml", text).into_result().unwrap();
     let wanted = [
-        "f.yaml: document 1: items[0]: ConfigMap ml/a",
-        "f.yaml: document 1: items[1]: items[0]: ConfigMap b",
-        "f.yaml: document 1: items[1]: items[1]: ConfigMap c",
-        "f.yaml: document 3: AllowList no-list",
+        "f.yaml:4: items[0]: ConfigMap ml/a",
+        "f.yaml:8: items[1]: items[0]: ConfigMap b",
+        "f.yaml:9: items[1]: items[1]: ConfigMap c",
+        "f.yaml:13: AllowList no-list",
     ];
     assert_eq!(shown(&inputs), wanted);
     assert_eq!(inputs.objects[1].api_version, "v1");

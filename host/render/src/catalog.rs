@@ -33,24 +33,29 @@ impl Job {
     /// The problem with its place in the input.
     #[must_use]
     pub fn locate(&self, problem: &Problem) -> Located {
-        self.say(problem.about(), problem.said(&self.job, &self.runtime))
+        let message = problem.said(&self.job, &self.runtime);
+        self.say(problem.about(), problem.field().as_deref(), message)
     }
 
     /// The warning with its place in the input.
     #[must_use]
     pub fn locate_warning(&self, warning: &Warning) -> Located {
-        self.say(warning.about, warning.said(&self.job, &self.runtime))
+        let message = warning.said(&self.job, &self.runtime);
+        self.say(warning.about, warning.field.as_deref(), message)
     }
 
-    fn say(&self, about: About, message: String) -> Located {
+    fn say(&self, about: About, field: Option<&str>, message: String) -> Located {
         let place = match about {
             About::TrainJob => &self.place,
             About::Runtime => &self.runtime_place,
         };
-        Located {
-            place: place.clone(),
-            message,
-        }
+        // The message names the field, if there is one.
+        let field = field.map(|field| about.spelled(field, &self.job, &self.runtime));
+        let place = Place {
+            line_of: field.and_then(|field| field.parse().ok()),
+            ..place.clone()
+        };
+        Located { place, message }
     }
 
     /// The TrainJob's place in the input.

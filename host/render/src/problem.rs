@@ -26,7 +26,7 @@ pub enum About {
 impl About {
     /// The field as its author spelled it: that of an old form is read as another one. A plugin may name anything; what is no
     /// path is returned as it is.
-    fn spelled(self, field: &str, job: &TrainJob, runtime: &Runtime) -> String {
+    pub(crate) fn spelled(self, field: &str, job: &TrainJob, runtime: &Runtime) -> String {
         let written = |path: FieldPath| match self {
             Self::TrainJob => job.written(&path),
             Self::Runtime => runtime.written(&path),

@@ -85,5 +85,6 @@ fn refuse_unknown(admitted: &mut Admitted, unknown: &Unknown) {
         path: admitted.object.dialect.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };
-    admitted.refuse_field(&FieldPath::root(), unknown.to_string());
+    let message = unknown.to_string();
+    admitted.refuse_naming(unknown.path, message);
 }

@@ -70,22 +70,24 @@ fn cases() -> Result<Vec<Case>> {
 impl Case {
     fn read(name: String, folder: &Path) -> Result<Self> {
         let mut documents = Vec::new();
-        for document in yaml::read(&fs::read_to_string(folder.join("input.yaml"))?) {
+        let input = fs::read_to_string(folder.join("input.yaml"))?;
+        for document in yaml::read(&input) {
             let value = document.map_or(Value::Null, |document| document.value);
             documents.push((value, Vec::new()));
         }
         for line in fs::read_to_string(folder.join("expected.txt"))?.lines() {
-            let Some(line) = line.strip_prefix("error: input.yaml: ") else {
+            let Some(line) = line.strip_prefix("error: input.yaml:") else {
                 ensure!(line.starts_with("warning: "), "{line}");
                 continue;
             };
-            // An error of the whole file is one of all documents.
-            let line = line.strip_prefix("document ").unwrap_or("1: : the file");
-            let (number, error) = line.split_once(": ").context("no document")?;
+            // An error of the whole file, or of a document that can't be read, is one of all documents.
+            let (number, error) = line.split_once(": ").context("no line")?;
+            let number = number.parse().unwrap_or_default();
             // Behind its kind and name.
             let error = error.split_once(": ").map_or(error, |(_, error)| error);
-            let at = number.parse::<usize>()?.checked_sub(1);
-            let document = documents.get_mut(at.context("no document")?);
+            let before = input.lines().take(number);
+            let at = before.filter(|line| line.starts_with("---")).count();
+            let document = documents.get_mut(at);
             document.context("no document")?.1.push(error.to_owned());
         }
         Ok(Self { name, documents })

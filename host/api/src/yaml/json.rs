@@ -40,7 +40,11 @@ pub(super) fn read_stream(text: &str, budget: &mut Budget) -> Result<Vec<Documen
         let value = value.map_err(|error| behind(before, json_error(number, &error)))?;
         is_value.map_err(|error| json_error(number, &error))?;
         if !value.is_null() {
-            documents.push(Document { number, value });
+            documents.push(Document {
+                number,
+                value,
+                part: None,
+            });
         }
     }
     Ok(documents)

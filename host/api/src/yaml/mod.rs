@@ -8,6 +8,7 @@ mod budget;
 mod build;
 mod error;
 mod json;
+mod lines;
 mod scalar;
 mod split;
 mod write;
@@ -18,6 +19,8 @@ use serde_json::Value;
 pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES};
 pub use error::{Error, ErrorKind};
 pub use json::read_json;
+pub use lines::DocumentText;
+pub(crate) use lines::Part;
 pub use write::{write, write_documents};
 
 use build::Builder;
@@ -36,6 +39,8 @@ pub struct Document {
     pub number: usize,
     /// What it holds; never null.
     pub value: Value,
+    /// Where it stands in the text. `None` for one of several JSON values.
+    pub(crate) part: Option<Part>,
 }
 
 /// Reads all documents of a text, YAML or JSON.
@@ -49,13 +54,24 @@ pub fn read(text: &str) -> Vec<Result<Document, Error>> {
 
 /// The same for one of several texts, which share a budget.
 pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = without_mark(text);
     if !text.trim_start().starts_with('{') {
         return read_yaml(text, budget);
     }
     let before = budget.clone();
     match json::read_stream(text, budget) {
-        Ok(documents) => documents.into_iter().map(Ok).collect(),
+        Ok(mut documents) => {
+            if let [document] = documents.as_mut_slice() {
+                // One JSON value is YAML, too.
+                document.part = Some(Part {
+                    start: 0,
+                    end: text.len(),
+                    lines_before: 0,
+                    documents_before: 0,
+                });
+            }
+            documents.into_iter().map(Ok).collect()
+        }
         Err(json) if json.kind.ends_reading() => vec![Err(json)],
         Err(json) => {
             // What was read as JSON is gone.
@@ -73,6 +89,11 @@ pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Documen
             }
         }
     }
+}
+
+/// The text without the byte order mark that some editors put before it.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn read_yaml(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
@@ -99,6 +120,7 @@ fn read_chunk(
     results: &mut Vec<Result<Document, Error>>,
 ) {
     let mut open = false;
+    let before = *counted;
     for event in Parser::new_from_str(chunk.text) {
         let outcome = match event {
             Ok((Event::DocumentStart(_), _)) => {
@@ -111,9 +133,16 @@ fn read_chunk(
                 let kept = builder.finish().map(|value| {
                     open = false;
                     if !value.is_null() {
+                        let part = Part {
+                            start: chunk.start,
+                            end: chunk.start + chunk.text.len(),
+                            lines_before: chunk.lines_before,
+                            documents_before: *counted - before - 1,
+                        };
                         results.push(Ok(Document {
                             number: *counted,
                             value,
+                            part: Some(part),
                         }));
                     }
                 });

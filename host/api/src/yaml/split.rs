@@ -4,6 +4,8 @@
 pub(super) struct Chunk<'t> {
     /// The text, its `---` included.
     pub(super) text: &'t str,
+    /// Where it begins in the whole text, in bytes.
+    pub(super) start: usize,
     /// The number of lines of the whole text before it.
     pub(super) lines_before: usize,
 }
@@ -31,7 +33,13 @@ pub(super) fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
     let mut prologue = Prologue::Blank;
     std::iter::from_fn(move || {
         let (from, lines_before) = start?;
-        let chunk = |to| text.get(from..to).map(|text| Chunk { text, lines_before });
+        let chunk = |to| {
+            text.get(from..to).map(|text| Chunk {
+                text,
+                start: from,
+                lines_before,
+            })
+        };
         for line in lines.by_ref() {
             let marker = is_marker(line);
             let ends = marker && prologue != Prologue::Directives && offset > from;
