@@ -48,7 +48,7 @@ struct Case {
 /// What becomes of a case.
 enum Outcome<'a> {
     /// Its objects are in the cluster.
-    Created(Created<'a>),
+    Created(Box<Created<'a>>),
     /// The API server refuses one.
     Refused,
     /// It is about files, and not about objects.
@@ -108,7 +108,7 @@ impl Case {
         let mut documents = self.documents.iter();
         documents.any(|(object, errors)| {
             let says = |text: &&str| errors.iter().any(|error| error.contains(text));
-            !object.is_object() || OF_FILES.iter().any(|text| says(&text))
+            !object.is_object() || OF_FILES.iter().any(says)
         })
     }
 }
@@ -200,7 +200,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
             jobs.push((name.to_owned(), expected));
         }
     }
-    Ok(Outcome::Created(Created { namespace, jobs }))
+    Ok(Outcome::Created(Box::new(Created { namespace, jobs })))
 }
 
 impl Created<'_> {
