@@ -137,15 +137,26 @@ impl<'a> Adopted<'a> {
         Ok(())
     }
 
-    async fn suspend(&self) -> Result<()> {
+    /// Suspends or resumes all TrainJobs, and waits until each of them is so.
+    async fn set_suspend(
+        &self,
+        suspend: bool,
+        what: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
         for (name, ..) in JOBS {
             self.namespace
-                .patch(name, &json!({"suspend": true}))
+                .patch(name, &json!({"suspend": suspend}))
                 .await?;
         }
         for (name, ..) in JOBS {
-            self.namespace.until(name, "it waits", is_suspended).await?;
+            self.namespace.until(name, what, &holds).await?;
         }
+        Ok(())
+    }
+
+    async fn suspend(&self) -> Result<()> {
+        self.set_suspend(true, "it waits", is_suspended).await?;
         let pods = self.namespace.api(&self.namespace.pods);
         pods.until_all("no pod is left", <[Value]>::is_empty)
             .await?;
@@ -153,16 +164,8 @@ impl<'a> Adopted<'a> {
     }
 
     async fn resume(&self) -> Result<()> {
-        for (name, ..) in JOBS {
-            self.namespace
-                .patch(name, &json!({"suspend": false}))
-                .await?;
-        }
-        for (name, ..) in JOBS {
-            let goes_on = |job: &Value| is_running(job) && is(job, "Suspended", "False");
-            self.namespace.until(name, "it goes on", goes_on).await?;
-        }
-        Ok(())
+        let goes_on = |job: &Value| is_running(job) && is(job, "Suspended", "False");
+        self.set_suspend(false, "it goes on", goes_on).await
     }
 
     /// Deletes the JobSets, and waits until there are others.
