@@ -40,7 +40,7 @@ test: setup ## Run all tests that need no cluster.
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no plugin, child process or cluster: under a minute, once they are built.
-	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%) -- --skip lists_are_asked_for_once
+	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%) -- --skip lists_are_requested_once
 
 .PHONY: test-cluster
 test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
@@ -59,7 +59,7 @@ test-harness: ## Run the tests of the cluster that test-cluster runs on.
 test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, what TrainJobs become on 3,000; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored the_reference_differs_as_listed::; \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed::; \
 	else \
 	  echo "skipped: test-reference needs Go (https://go.dev/dl); make test compares with answers that are checked in"; \
 	fi
@@ -105,4 +105,4 @@ expected: setup ## Write the expected files of tests/cases anew; read the diff.
 
 .PHONY: expected-reference
 expected-reference: setup ## Write anew what the reference answers to tests/cases, read the diff; needs Go.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored the_reference_differs_as_listed::the_checked_in_answers
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored differences_from_the_reference_are_listed::the_checked_in_answers

@@ -62,7 +62,7 @@ fn run(folder: &Path, line: &str) -> Output {
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     let commands = lines.filter(|line| line.starts_with("trainyard "));
-    // What builds a plugin is tried by `the_guide_works`.
+    // What builds a plugin is tried by `plugin_guide_works`.
     commands
         .filter(|line| !line.starts_with("trainyard plugin build"))
         .collect()

@@ -1,4 +1,4 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod crates_become_components;
-mod same_sources_same_bytes;
+mod builds_are_reproducible;
+mod crates_are_built_into_components;

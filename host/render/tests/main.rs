@@ -1,17 +1,17 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod additions_are_placed_by_rule;
+mod additions_have_a_defined_order;
 mod common;
+mod errors_for_missing_runtimes_stay_small;
 mod every_field_of_a_job_set_is_explained;
 mod every_legal_order_gives_the_same_bytes;
-mod gangs_ask_for_what_their_pods_will;
-mod key_material_is_a_placeholder_until_it_is_applied;
-mod missing_runtimes_take_little;
+mod gang_requests_match_pod_requests;
+mod interacting_plugins_have_one_outcome;
+mod key_material_is_a_placeholder_until_applied;
 mod no_plugin_overwrites_another;
 mod overrides_reach_their_containers;
-mod patches_say_who_set_what;
-mod plugins_that_meet_have_one_outcome;
-mod pod_specs_are_edited_to_the_letter;
-mod rendering_ends_in_time;
-mod what_is_gone_or_new_is_explained;
-mod what_is_left_out_is_missed_by_those_that_need_it;
+mod patched_fields_name_their_manager;
+mod pod_spec_edits_are_exact;
+mod removed_and_added_fields_are_explained;
+mod rendering_stops_at_its_deadline;
+mod skipped_plugins_fail_only_train_jobs_that_need_them;

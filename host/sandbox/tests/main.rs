@@ -2,10 +2,10 @@
 
 mod bad_files_are_refused;
 mod common;
-mod compiling_is_bounded;
+mod compilation_is_bounded;
 mod every_method_links;
 mod hostile_calls_are_contained;
-mod instantiating_is_contained;
+mod instantiation_is_contained;
 mod only_the_contract_can_be_imported;
-mod screening_survives_damage;
-mod tampered_cache_entries_are_compiled_again;
+mod screening_survives_corrupt_files;
+mod tampered_cache_entries_are_recompiled;

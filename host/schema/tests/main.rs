@@ -1,14 +1,14 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod admitting_what_is_stored_changes_nothing;
-mod cel_rules_hold;
+mod admission_is_idempotent;
+mod cel_rules_are_evaluated;
 mod common;
-mod crds_differ_from_the_reference_as_listed;
+mod crd_differences_from_the_reference_are_listed;
+mod defaulted_fields_are_distinguished_from_written_ones;
 mod definitions_are_generated;
-mod errors_read_as_an_api_servers;
-mod kubernetes_types_are_filled_in;
-mod merge_keys_are_kubernetes_own;
-mod objects_over_the_size_limits_are_refused;
+mod errors_match_the_api_server;
+mod kubernetes_types_are_expanded;
+mod merge_keys_match_kubernetes;
+mod oversized_objects_are_refused;
 mod unusable_schemas_do_not_compile;
-mod values_are_pruned_defaulted_and_checked;
-mod what_defaults_set_is_told_from_what_was_written;
+mod values_are_pruned_defaulted_and_validated;

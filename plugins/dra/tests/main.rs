@@ -3,4 +3,4 @@
 mod claims_reach_their_containers;
 mod common;
 mod devices_are_counted;
-mod mistakes_are_told_where_they_are;
+mod mistakes_are_reported_at_their_field;

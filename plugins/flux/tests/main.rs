@@ -1,8 +1,8 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
 mod common;
-mod instances_follow_the_job;
-mod mistakes_are_told_where_they_are;
-mod pods_bring_flux;
-mod runs_that_fail_end_the_job;
-mod scripts_join_the_instance;
+mod failed_runs_fail_the_job;
+mod flux_configuration_follows_the_train_job;
+mod mistakes_are_reported_at_their_field;
+mod pods_install_flux;
+mod scripts_start_the_flux_instance;

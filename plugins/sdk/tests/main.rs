@@ -1,8 +1,8 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod configuration_gives_its_schema;
-mod contract_is_the_hosts;
+mod config_types_derive_their_schema;
 mod errors_name_the_method_that_was_called;
-mod mock_shows_what_a_host_would;
-mod names_are_the_hosts;
-mod native_policies_end_as_in_the_sandbox;
+mod mock_host_behaves_as_the_host;
+mod native_policies_fail_as_in_the_sandbox;
+mod sdk_contract_matches_the_host;
+mod sdk_names_match_the_host;

@@ -1,17 +1,17 @@
 //! The controller on clusters that work.
 
-mod a_missing_object_is_waited_for;
-mod an_object_that_can_not_be_decoded_stops_no_other;
-mod claims_are_allocated;
+mod changed_lookups_trigger_a_reconcile;
 mod common;
-mod errors_are_the_same_in_events;
-mod flux_instances_run;
-mod lookups_wake_their_train_jobs;
-mod plugins_of_a_folder_are_used;
-mod printed_roles_are_enough;
+mod events_report_the_same_errors_as_render;
+mod flux_train_jobs_run;
+mod mpi_train_jobs_run;
+mod plugins_are_loaded_from_a_folder;
+mod printed_roles_are_sufficient;
 mod released_clients_work;
-mod train_jobs_of_mpi_run;
+mod resource_claims_are_allocated;
 mod train_jobs_reach_their_end;
+mod train_jobs_wait_for_missing_objects;
+mod undecodable_objects_block_no_others;
 
 use std::process::ExitCode;
 
@@ -24,32 +24,35 @@ fn main() -> ExitCode {
             train_jobs_reach_their_end::tests(),
         )
         .tests(
-            "plugins_of_a_folder_are_used",
-            plugins_of_a_folder_are_used::tests(),
+            "plugins_are_loaded_from_a_folder",
+            plugins_are_loaded_from_a_folder::tests(),
         )
         .tests(
-            "printed_roles_are_enough",
-            printed_roles_are_enough::tests(),
+            "printed_roles_are_sufficient",
+            printed_roles_are_sufficient::tests(),
         )
         .tests("released_clients_work", released_clients_work::tests())
         .tests(
-            "lookups_wake_their_train_jobs",
-            lookups_wake_their_train_jobs::tests(),
+            "changed_lookups_trigger_a_reconcile",
+            changed_lookups_trigger_a_reconcile::tests(),
         )
         .tests(
-            "a_missing_object_is_waited_for",
-            a_missing_object_is_waited_for::tests(),
+            "train_jobs_wait_for_missing_objects",
+            train_jobs_wait_for_missing_objects::tests(),
         )
         .tests(
-            "an_object_that_can_not_be_decoded_stops_no_other",
-            an_object_that_can_not_be_decoded_stops_no_other::tests(),
+            "undecodable_objects_block_no_others",
+            undecodable_objects_block_no_others::tests(),
         )
-        .tests("claims_are_allocated", claims_are_allocated::tests())
         .tests(
-            "errors_are_the_same_in_events",
-            errors_are_the_same_in_events::tests(),
+            "resource_claims_are_allocated",
+            resource_claims_are_allocated::tests(),
         )
-        .tests("flux_instances_run", flux_instances_run::tests())
-        .tests("train_jobs_of_mpi_run", train_jobs_of_mpi_run::tests())
+        .tests(
+            "events_report_the_same_errors_as_render",
+            events_report_the_same_errors_as_render::tests(),
+        )
+        .tests("flux_train_jobs_run", flux_train_jobs_run::tests())
+        .tests("mpi_train_jobs_run", mpi_train_jobs_run::tests())
         .run()
 }

@@ -1,20 +1,20 @@
 //! The controller on clusters that do not work, and controllers that are killed, misled or too many.
 
-mod a_bad_plugin_harms_nobody;
-mod a_killed_controller_converges;
-mod a_queued_job_set_is_never_lost;
-mod a_restart_writes_nothing;
-mod a_resumed_job_has_todays_placement_alone;
-mod a_running_job_set_is_frozen;
-mod a_shaken_api_server_is_waited_out;
+mod bad_plugins_affect_only_their_own_train_jobs;
 mod common;
-mod hostile_train_jobs_stop_nobody;
-mod keys_are_made_once;
-mod kinds_may_come_later;
-mod one_controller_leads_and_another_takes_over;
-mod roles_are_what_is_called;
-mod running_jobs_of_the_reference_are_adopted;
-mod what_others_do_is_put_right;
+mod controller_restart_writes_nothing;
+mod controller_survives_api_server_outages;
+mod controller_waits_for_its_crds;
+mod external_changes_are_repaired;
+mod hostile_train_jobs_block_no_others;
+mod keys_are_generated_once;
+mod killed_controllers_converge_after_restart;
+mod one_replica_leads_and_another_takes_over;
+mod printed_roles_match_api_calls;
+mod queued_job_sets_are_never_lost;
+mod resumed_train_jobs_get_only_their_current_placement;
+mod running_job_sets_are_frozen;
+mod running_train_jobs_of_the_reference_are_adopted;
 
 use std::process::ExitCode;
 
@@ -23,54 +23,57 @@ use trainyard_cluster::Program;
 fn main() -> ExitCode {
     Program::default()
         .tests(
-            "what_others_do_is_put_right",
-            what_others_do_is_put_right::tests(),
+            "external_changes_are_repaired",
+            external_changes_are_repaired::tests(),
         )
         .tests(
-            "a_queued_job_set_is_never_lost",
-            a_queued_job_set_is_never_lost::tests(),
+            "queued_job_sets_are_never_lost",
+            queued_job_sets_are_never_lost::tests(),
         )
         .tests(
-            "a_killed_controller_converges",
-            a_killed_controller_converges::tests(),
+            "killed_controllers_converge_after_restart",
+            killed_controllers_converge_after_restart::tests(),
         )
         .tests(
-            "a_shaken_api_server_is_waited_out",
-            a_shaken_api_server_is_waited_out::tests(),
+            "controller_survives_api_server_outages",
+            controller_survives_api_server_outages::tests(),
         )
         .tests(
-            "a_running_job_set_is_frozen",
-            a_running_job_set_is_frozen::tests(),
+            "running_job_sets_are_frozen",
+            running_job_sets_are_frozen::tests(),
         )
         .tests(
-            "a_resumed_job_has_todays_placement_alone",
-            a_resumed_job_has_todays_placement_alone::tests(),
+            "resumed_train_jobs_get_only_their_current_placement",
+            resumed_train_jobs_get_only_their_current_placement::tests(),
         )
         .tests(
-            "a_bad_plugin_harms_nobody",
-            a_bad_plugin_harms_nobody::tests(),
+            "bad_plugins_affect_only_their_own_train_jobs",
+            bad_plugins_affect_only_their_own_train_jobs::tests(),
         )
         .tests(
-            "one_controller_leads_and_another_takes_over",
-            one_controller_leads_and_another_takes_over::tests(),
+            "one_replica_leads_and_another_takes_over",
+            one_replica_leads_and_another_takes_over::tests(),
         )
         .tests(
-            "running_jobs_of_the_reference_are_adopted",
-            running_jobs_of_the_reference_are_adopted::tests(),
+            "running_train_jobs_of_the_reference_are_adopted",
+            running_train_jobs_of_the_reference_are_adopted::tests(),
         )
         .tests(
-            "roles_are_what_is_called",
-            roles_are_what_is_called::tests(),
+            "printed_roles_match_api_calls",
+            printed_roles_match_api_calls::tests(),
         )
         .tests(
-            "a_restart_writes_nothing",
-            a_restart_writes_nothing::tests(),
+            "controller_restart_writes_nothing",
+            controller_restart_writes_nothing::tests(),
         )
         .tests(
-            "hostile_train_jobs_stop_nobody",
-            hostile_train_jobs_stop_nobody::tests(),
+            "hostile_train_jobs_block_no_others",
+            hostile_train_jobs_block_no_others::tests(),
         )
-        .tests("kinds_may_come_later", kinds_may_come_later::tests())
-        .tests("keys_are_made_once", keys_are_made_once::tests())
+        .tests(
+            "controller_waits_for_its_crds",
+            controller_waits_for_its_crds::tests(),
+        )
+        .tests("keys_are_generated_once", keys_are_generated_once::tests())
         .run()
 }

@@ -1,10 +1,10 @@
 //! The tests of the harness itself: they are run when it changed, by `make test-harness`.
 
-mod accounts_may_do_what_rbac_lets_them;
-mod the_cluster_outlives_its_api_server;
-mod the_cluster_runs_jobs;
-mod the_control_plane_serves;
-mod the_proxy_injects_faults;
+mod service_accounts_have_the_permissions_of_their_roles;
+mod test_cluster_runs_job_sets;
+mod test_cluster_survives_api_server_restarts;
+mod test_control_plane_enforces_schemas;
+mod test_proxy_injects_faults;
 
 use std::process::ExitCode;
 
@@ -13,21 +13,24 @@ use trainyard_cluster::Program;
 fn main() -> ExitCode {
     Program::default()
         .tests(
-            "the_control_plane_serves",
-            the_control_plane_serves::tests(),
+            "test_control_plane_enforces_schemas",
+            test_control_plane_enforces_schemas::tests(),
         )
         .tests(
-            "accounts_may_do_what_rbac_lets_them",
-            accounts_may_do_what_rbac_lets_them::tests(),
+            "service_accounts_have_the_permissions_of_their_roles",
+            service_accounts_have_the_permissions_of_their_roles::tests(),
         )
         .tests(
-            "the_proxy_injects_faults",
-            the_proxy_injects_faults::tests(),
+            "test_proxy_injects_faults",
+            test_proxy_injects_faults::tests(),
         )
-        .tests("the_cluster_runs_jobs", the_cluster_runs_jobs::tests())
         .tests(
-            "the_cluster_outlives_its_api_server",
-            the_cluster_outlives_its_api_server::tests(),
+            "test_cluster_runs_job_sets",
+            test_cluster_runs_job_sets::tests(),
+        )
+        .tests(
+            "test_cluster_survives_api_server_restarts",
+            test_cluster_survives_api_server_restarts::tests(),
         )
         .run()
 }

@@ -601,7 +601,7 @@ async fn a_runtime_by_the_guides_group_runs(shared: &Shared) -> Result<()> {
 }
 
 /// What the API server's schema can't say of an old form, the controller says; the CRD refuses what is too large for it.
-async fn old_forms_are_bounded(shared: &Shared) -> Result<()> {
+async fn conversion_of_old_forms_is_bounded(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let spec = |targets: usize, pods: &Value| {
         let target = |at| json!({"name": format!("job-{at}")});
@@ -795,7 +795,10 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
             "a_runtime_by_the_guides_group_runs",
             a_runtime_by_the_guides_group_runs,
         ),
-        Test::new("old_forms_are_bounded", old_forms_are_bounded),
+        Test::new(
+            "conversion_of_old_forms_is_bounded",
+            conversion_of_old_forms_is_bounded,
+        ),
         Test::new(
             "a_missing_runtime_is_told_and_waited_for",
             a_missing_runtime_is_told_and_waited_for,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Resource, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
 
-use crate::a_running_job_set_is_frozen::Editions;
 use crate::common::{Place, is, kind, runtime};
+use crate::running_job_sets_are_frozen::Editions;
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 

@@ -1,7 +1,7 @@
 //! `trainyard validate --no-plugins` says of each input of the table in `tests/cluster/inputs` what an API server says: the same verdict,
 //! the same fields, in the same words.
 //!
-//! What the server says stands in the table, and `tests/cluster/tests/the_schema_agrees_with_the_server.rs` asks a real one.
+//! What the server says stands in the table, and `tests/cluster/tests/schema_agrees_with_the_api_server.rs` asks a real one.
 //! That test also proves that the schema step has the server's words, so those are compared here.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]

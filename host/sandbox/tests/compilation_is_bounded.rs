@@ -260,7 +260,7 @@ fn a_parent() {
 #[test]
 fn the_compiling_process_ends_with_its_parent() {
     let mut parent = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "compiling_is_bounded::a_parent", "--ignored"])
+        .args(["--exact", "compilation_is_bounded::a_parent", "--ignored"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -200,7 +200,7 @@ async fn until_idle(controller: &Trainyard, count: usize) -> Result<()> {
     Ok(())
 }
 
-async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
+async fn controller_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
     define_kinds(plane).await?;
     let count = how_many()?;
     let runtimes = Resource::defined_by(&Kind::ClusterTrainingRuntime.crd()?)?;
@@ -269,7 +269,7 @@ async fn a_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test> {
     vec![Test::new(
-        "a_restart_writes_nothing",
-        a_restart_writes_nothing,
+        "controller_restart_writes_nothing",
+        controller_restart_writes_nothing,
     )]
 }
