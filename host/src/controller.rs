@@ -19,7 +19,7 @@ use trainyard_controller::{
 use crate::{
     cli::LoadArgs,
     cluster::ClusterArgs,
-    load::{self, Fitting},
+    load::{self, LenientLoad},
     policy_file::PolicyFile,
     report::{self, Failure},
 };
@@ -116,25 +116,25 @@ fn plugins(
     let wrap = |policy| trainyard_controller::guarded(policy, metrics);
     let wrap = |policy| trainyard_controller::observed(wrap(policy), metrics);
     let sizes = Sizes::for_cores(load::cores());
-    let fitting = Fitting::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
-    let generation = fitting.renderer.generation();
-    let plan = generation.digest(&fitting.renderer.facts().facts);
+    let load = LenientLoad::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
+    let generation = load.renderer.generation();
+    let plan = generation.digest(&load.renderer.facts().facts);
     metrics.set_plan(&plan);
     tracing::info!(plan, "the plugins are in order");
     for plugin in generation.plugins() {
         metrics.plugin_loaded(&plugin.id);
         tracing::info!(plugin = %plugin.id, "loaded");
     }
-    for plugin in &fitting.disabled {
+    for plugin in &load.disabled {
         tracing::info!(plugin, "disabled in the policy file");
     }
-    for (file, why) in &fitting.refused {
+    for (file, why) in &load.refused {
         metrics.plugin_refused(file);
         tracing::error!(file, why, "a plugin is left out");
     }
-    let loader = Arc::new(fitting.loader);
+    let loader = Arc::new(load.loader);
     Ok(Plugins {
-        renderer: Arc::new(fitting.renderer),
+        renderer: Arc::new(load.renderer),
         threads: Threads::new(
             Arc::new(move |call| loader.pool().spawn(call)),
             sizes,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_componentize::build;
 use trainyard_model::{
-    claims::{ClaimPath, Touch, permission},
+    claims::{ClaimPath, Verb, permission},
     manifest::Manifest,
     plugin::PluginId,
     record::Permission,
@@ -181,7 +181,7 @@ impl Inspected {
 }
 
 /// What the operator has to know of a claim.
-fn mark(touch: Touch, path: &ClaimPath) -> &'static str {
+fn mark(touch: Verb, path: &ClaimPath) -> &'static str {
     match permission(touch, path) {
         Permission::Grant => " (needs a grant)",
         Permission::OwnOnly => " (without a grant: its own objects and volumes alone)",

@@ -7,7 +7,7 @@ use trainyard_controller::rbac::{self, NAMESPACE};
 
 use crate::{
     cli::{self, LoadArgs, ObjectFormat},
-    load::Loaded,
+    load::LoadedPlugins,
     output,
     report::{self, Failure},
 };
@@ -26,7 +26,7 @@ pub(crate) struct RbacArgs {
 }
 
 pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
-    let loaded = Loaded::load(&args.load)?;
+    let loaded = LoadedPlugins::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
     let roles = rbac::roles(claims, &args.namespace);

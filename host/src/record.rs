@@ -8,7 +8,7 @@ use trainyard_render::Rendered;
 
 use crate::{
     bundle::{self, Cluster, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack},
-    load::Loaded,
+    load::LoadedPlugins,
     report::Failure,
 };
 
@@ -67,7 +67,7 @@ pub(crate) fn output(rendered: &Rendered) -> Value {
 /// Writes a bundle of all that was noted.
 pub(crate) fn write(
     path: &Path,
-    loaded: &Loaded,
+    loaded: &LoadedPlugins,
     recordings: Vec<Recording>,
 ) -> Result<(), Failure> {
     let mut files = BTreeMap::new();

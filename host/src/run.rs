@@ -12,7 +12,7 @@ use trainyard_schema::Admission;
 
 use crate::{
     cli::{InputArgs, LoadArgs, RunArgs},
-    load::Loaded,
+    load::LoadedPlugins,
     output::{Held, Progress},
     report::{self, Failure, MAX_LINES},
     stats::Stats,
@@ -45,7 +45,7 @@ impl Originals {
 /// The files and plugins of one run.
 pub(crate) struct Run {
     pub(crate) catalog: Catalog,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedPlugins,
     /// What is wrong with the files: the TrainJobs that are in order can still be judged.
     pub(crate) failure: Failure,
 }
@@ -63,7 +63,7 @@ impl Run {
 
 /// What became of the TrainJobs of a run.
 pub(crate) struct Done {
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: LoadedPlugins,
     /// How many of them were rendered.
     pub(crate) rendered: usize,
     /// What is refused: nothing, unless the others are wanted all the same.
@@ -105,7 +105,7 @@ fn with_plugins(
     mut failure: Failure,
     load: &LoadArgs,
 ) -> Result<Run, Failure> {
-    match Loaded::load(load) {
+    match LoadedPlugins::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_mine);
             judge_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);

@@ -8,7 +8,7 @@ use std::{
 use trainyard_model::{
     call::Call,
     plugin::Plugin,
-    policy::{Finished, Phase, Policy},
+    policy::{CallOutcome, Phase, Policy},
 };
 
 use crate::{output::Table, report};
@@ -42,7 +42,7 @@ impl Policy for Measured {
         self.policy.plugin()
     }
 
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let started = Instant::now();
         let finished = self.policy.run(phase, call);
         let took = started.elapsed();

@@ -2,7 +2,7 @@
 //!
 //! From bytes to objects:
 //! - [`yaml`] reads YAML and JSON as Kubernetes' own tools do, and writes YAML that any reader takes back as it was.
-//! - [`inputs`] reads files, folders and standard input into [`object::Object`]s, and reports all that is wrong in one run;
+//! - [`inputs`] reads files, folders and standard input into [`object::EmittedObject`]s, and reports all that is wrong in one run;
 //!   `kustomization` tells a folder's Kustomization from its objects. [`size`] is what a cluster stores at most.
 //! - [`dialect`] turns what was written for earlier releases into what the current one reads, [`nulls`] drops what an API server drops, and
 //!   [`admitted`] is an object after both, with all that stands against it. [`known`] tells our kinds from those of others.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use trainyard_model::call::Call;
 use trainyard_model::plugin::Plugin;
-use trainyard_model::policy::{Busy, Ended, Finished, Phase, Policy};
+use trainyard_model::policy::{Busy, CallFailure, CallOutcome, Phase, Policy};
 
 use crate::breaker::{Breaker, End, Open};
 use crate::metrics::Metrics;
@@ -81,23 +81,23 @@ impl Policy for Guarded {
         self.policy.plugin()
     }
 
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let caller = (call.job().namespace.clone(), phase);
         if let Err(open) = self.admit(&caller) {
             let busy = Busy::Open {
                 calls: open.calls,
                 within: open.within.as_secs(),
             };
-            return Finished {
+            return CallOutcome {
                 call,
-                end: Err(Ended::Busy(busy)),
+                end: Err(CallFailure::Busy(busy)),
                 fuel: None,
             };
         }
         let finished = self.policy.run(phase, call);
         let end = match &finished.end {
             Err(ended) if ended.is_exhausted() => End::Exhausted,
-            Err(Ended::Missing(_)) => End::Early,
+            Err(CallFailure::Missing(_)) => End::Early,
             _ => End::InTime,
         };
         self.ended(&caller, end);
@@ -123,8 +123,8 @@ mod tests {
             &self.0
         }
 
-        fn run(&self, _: Phase, call: Box<Call>) -> Finished {
-            Finished {
+        fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
+            CallOutcome {
                 call,
                 end: Ok(()),
                 fuel: None,

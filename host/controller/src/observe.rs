@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trainyard_model::call::Call;
 use trainyard_model::plugin::Plugin;
-use trainyard_model::policy::{Ended, Finished, Phase, Policy};
+use trainyard_model::policy::{CallFailure, CallOutcome, Phase, Policy};
 
 use crate::metrics::{Metrics, PluginCall};
 
@@ -28,7 +28,7 @@ impl Policy for Observed {
         self.policy.plugin()
     }
 
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let id = &self.plugin().id;
         let span = tracing::info_span!("plugin call", plugin = %id, %phase);
         let started = Instant::now();
@@ -43,7 +43,7 @@ impl Policy for Observed {
             error: finished.end.as_ref().err(),
         });
         if let Err(error) = &finished.end
-            && !matches!(error, Ended::Missing(_))
+            && !matches!(error, CallFailure::Missing(_))
         {
             tracing::info!(parent: &span, %error, kind = error.kind(), "the call counts for nothing");
         }

@@ -12,7 +12,7 @@ use trainyard_controller::{
 };
 use trainyard_model::{
     plugin::PluginId,
-    policy::{Busy, Ended, Phase},
+    policy::{Busy, CallFailure, Phase},
 };
 
 fn has(text: &str, line: &str) {
@@ -86,7 +86,7 @@ fn torch() -> PluginId {
     }
 }
 
-fn call(metrics: &Metrics, phase: Phase, error: Option<&Ended>) {
+fn call(metrics: &Metrics, phase: Phase, error: Option<&CallFailure>) {
     metrics.plugin_called(&PluginCall {
         plugin: &torch(),
         phase,
@@ -159,7 +159,7 @@ fn values_of_labels_are_escaped() {
         took: Duration::ZERO,
         fuel: Some(1),
         writes: 1,
-        error: Some(&Ended::Busy(Busy::Pool)),
+        error: Some(&CallFailure::Busy(Busy::Pool)),
     });
     let text = metrics.text().unwrap();
     has(&text, "trainyard_leader 0");
@@ -192,7 +192,7 @@ fn values_of_labels_are_escaped() {
 #[test]
 fn each_plugin_and_phase_is_counted_apart() {
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
-    let busy = Ended::Busy(Busy::Pool);
+    let busy = CallFailure::Busy(Busy::Pool);
     for (phase, error) in [
         (Phase::Transform, None),
         (Phase::Transform, Some(&busy)),
@@ -320,7 +320,11 @@ fn the_list_of_metrics_is_whole() {
         .collect();
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     metrics.reconciled(Outcome::Error("render"), Duration::ZERO);
-    call(&metrics, Phase::Transform, Some(&Ended::Busy(Busy::Pool)));
+    call(
+        &metrics,
+        Phase::Transform,
+        Some(&CallFailure::Busy(Busy::Pool)),
+    );
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
     metrics.set_plan("sha256:1");

@@ -15,7 +15,7 @@ use trainyard_model::{
     contract::VERSION,
     manifest::Manifest,
     plugin::{Plugin, Settings},
-    policy::{Finished, Phase, Policy},
+    policy::{CallOutcome, Phase, Policy},
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
@@ -27,9 +27,9 @@ impl Policy for Talks {
         &self.0
     }
 
-    fn run(&self, _: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
         tracing::info!("it says so");
-        Finished {
+        CallOutcome {
             call,
             end: Ok(()),
             fuel: None,

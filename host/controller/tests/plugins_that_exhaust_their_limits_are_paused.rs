@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{guarded, metrics::Metrics, observed};
 use trainyard_model::call::Call;
-use trainyard_model::policy::{Busy, Ended, Limit};
+use trainyard_model::policy::{Busy, CallFailure, Limit};
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
 
 use crate::stub::controller::{job, runtime};
 use crate::stub::{metrics, policy::policy};
 
 /// A renderer with a plugin whose calls end so for TrainJobs of the namespace `bad`, and the number of its calls.
-fn renderer(end: fn() -> Ended, metrics: &Arc<Metrics>) -> (Renderer, Arc<AtomicUsize>) {
+fn renderer(end: fn() -> CallFailure, metrics: &Arc<Metrics>) -> (Renderer, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let run = move |call: &mut Call| {
@@ -46,8 +46,8 @@ fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>
 #[test]
 fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
     for end in [
-        || Ended::Busy(Busy::WallClock(2_000)),
-        || Ended::limit(Limit::Fuel(100_000_000)),
+        || CallFailure::Busy(Busy::WallClock(2_000)),
+        || CallFailure::limit(Limit::Fuel(100_000_000)),
     ] {
         let metrics = metrics();
         let (renderer, calls) = renderer(end, &metrics);
@@ -75,11 +75,11 @@ fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
 
 #[test]
 fn a_plugin_that_refuses_or_crashes_is_called_every_time() {
-    let trap = || Ended::Trap {
+    let trap = || CallFailure::Trap {
         kind: "unreachable".to_owned(),
         message: None,
     };
-    for end in [trap, || Ended::limit(Limit::Writes(1))] {
+    for end in [trap, || CallFailure::limit(Limit::Writes(1))] {
         let (renderer, calls) = renderer(end, &metrics());
         for _ in 0..20 {
             let problems = render(&renderer, "bad").unwrap_err();

@@ -11,7 +11,7 @@ pub use self::pinned::PinnedSettings;
 pub(crate) use self::pinned::digest as canonical_digest;
 
 use crate::{
-    claims::{ClaimError, Compiled, Grants},
+    claims::{ClaimError, CompiledClaims, Grants},
     limits::Limits,
     manifest::{Manifest, NodeSet, When},
     schema::{ConfigError, Schema},
@@ -91,7 +91,7 @@ pub struct Plugin {
     /// What it declares.
     pub manifest: Manifest,
     /// Its claims, checked against its grants.
-    pub claims: Arc<Compiled>,
+    pub claims: Arc<CompiledClaims>,
     /// What the operator set.
     pub settings: Settings,
     /// In which configurations each env var is the plugin's; `None` is each of them.
@@ -155,7 +155,7 @@ impl Plugin {
             return Err(PluginError::Digest { id, wanted });
         }
         let not_counted = node_sets_not_granted(&manifest, &settings.grants);
-        let claims = match Compiled::new(&manifest.claims, &settings.grants) {
+        let claims = match CompiledClaims::new(&manifest.claims, &settings.grants) {
             Ok(claims) if not_counted.is_empty() => claims,
             claims => {
                 let errors = claims.err().into_iter().flatten().chain(not_counted);

@@ -54,23 +54,23 @@ pub trait Policy: Send + Sync {
     fn plugin(&self) -> &Arc<Plugin>;
 
     /// Calls one phase, with nothing left of any call before. Whether the call's writes count is not decided here.
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished;
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome;
 }
 
 /// A call that has ended, with its journal.
 #[derive(Debug)]
-pub struct Finished {
+pub struct CallOutcome {
     /// The call, as the plugin left it.
     pub call: Box<Call>,
     /// How it ended.
-    pub end: Result<(), Ended>,
+    pub end: Result<(), CallFailure>,
     /// Instructions that it used; none where nobody counts them.
     pub fuel: Option<u64>,
 }
 
 /// Why a call counts for nothing.
 #[derive(Debug, Error)]
-pub enum Ended {
+pub enum CallFailure {
     /// The plugin refused the TrainJob.
     #[error("{0}")]
     Refused(Failure),
@@ -105,7 +105,7 @@ pub enum Ended {
     Busy(Busy),
 }
 
-impl Ended {
+impl CallFailure {
     /// A limit that ran out between two calls of the contract's methods.
     #[must_use]
     pub const fn limit(limit: Limit) -> Self {
@@ -161,7 +161,7 @@ impl Ended {
     }
 }
 
-impl From<Faulted> for Ended {
+impl From<Faulted> for CallFailure {
     fn from(Faulted { method, fault }: Faulted) -> Self {
         match fault {
             Fault::Limit(limit) => Self::Limit { limit, method },
@@ -171,7 +171,7 @@ impl From<Faulted> for Ended {
     }
 }
 
-impl From<Fault> for Ended {
+impl From<Fault> for CallFailure {
     fn from(fault: Fault) -> Self {
         Faulted::from(fault).into()
     }

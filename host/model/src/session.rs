@@ -12,17 +12,17 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::{
-    clash::{Contested, EmittedTwice},
-    own::NotEmitted,
+    clash::{DuplicateObject, WriteConflict},
+    own::MissingObject,
 };
 use crate::{
-    call::{Call, CallInputs, CallResult, Kept, LogLine, OnOwnData},
+    call::{Call, CallInputs, CallResult, Kept, LogLine, OwnDataUse},
     facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
-    object::Object,
+    object::EmittedObject,
     plugin::PluginId,
-    policy::{Ended, Finished, Phase, Policy},
+    policy::{CallFailure, CallOutcome, Phase, Policy},
     record::{Change, ContainerId, Record},
     text::clean,
     value::Failure,
@@ -43,12 +43,12 @@ pub struct Emitted {
     /// The plugin.
     pub plugin: PluginId,
     /// The object.
-    pub object: Object,
+    pub object: EmittedObject,
 }
 
 /// A sentence of a plugin for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Diagnostic {
     /// The plugin.
     pub plugin: PluginId,
     /// The phase in which it said so.
@@ -78,7 +78,7 @@ pub struct CallError {
     /// The phase.
     pub phase: Phase,
     /// Why.
-    pub cause: Ended,
+    pub cause: CallFailure,
 }
 
 impl CallError {
@@ -86,7 +86,7 @@ impl CallError {
     #[must_use]
     pub const fn missing(&self) -> Option<&LookupKey> {
         match &self.cause {
-            Ended::Missing(key) => Some(key),
+            CallFailure::Missing(key) => Some(key),
             _ => None,
         }
     }
@@ -101,9 +101,9 @@ pub struct Session {
     lookups: Arc<Lookups>,
     committed: Vec<Committed>,
     emitted: Vec<Emitted>,
-    on_own_data: Vec<(PluginId, OnOwnData)>,
-    warnings: Vec<Said>,
-    errors: Vec<Said>,
+    on_own_data: Vec<(PluginId, OwnDataUse)>,
+    warnings: Vec<Diagnostic>,
+    errors: Vec<Diagnostic>,
     log: Vec<Logged>,
     reads: Reads,
     kept: BTreeMap<Arc<str>, Arc<Kept>>,
@@ -162,7 +162,7 @@ impl Session {
         };
         // The trait gives the call back in every case, and the record with it.
         let record = std::mem::take(&mut self.record);
-        let Finished { call, end, .. } =
+        let CallOutcome { call, end, .. } =
             policy.run(phase, Box::new(Call::new(phase, record, inputs)));
         self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
     }
@@ -173,10 +173,10 @@ impl Session {
         plugin: PluginId,
         phase: Phase,
         mut result: CallResult,
-        end: Result<(), Ended>,
+        end: Result<(), CallFailure>,
     ) -> Result<(), Box<CallError>> {
         // What is said in a call that is made again would be said twice.
-        if !end.as_ref().is_err_and(Ended::is_made_again) {
+        if !end.as_ref().is_err_and(CallFailure::is_made_again) {
             self.log.extend(result.log.into_iter().map(|line| Logged {
                 plugin: plugin.clone(),
                 phase,
@@ -201,7 +201,7 @@ impl Session {
         if !result.kept.is_empty() {
             self.kept.insert(plugin.name.clone(), result.kept);
         }
-        let said = |failure| Said {
+        let said = |failure| Diagnostic {
             plugin: plugin.clone(),
             phase,
             failure,
@@ -269,13 +269,13 @@ impl Session {
 
     /// What the plugins warned of, by phase and then by plugin, whatever order they ran in.
     #[must_use]
-    pub fn warnings(&self) -> Vec<&Said> {
+    pub fn warnings(&self) -> Vec<&Diagnostic> {
         in_one_order(&self.warnings)
     }
 
     /// What the plugins refuse the TrainJob for, in the same order.
     #[must_use]
-    pub fn errors(&self) -> Vec<&Said> {
+    pub fn errors(&self) -> Vec<&Diagnostic> {
         in_one_order(&self.errors)
     }
 
@@ -317,8 +317,8 @@ impl Session {
 }
 
 /// By phase and then by plugin; what one plugin said in a phase stays as it said it.
-fn in_one_order(said: &[Said]) -> Vec<&Said> {
-    let mut sorted: Vec<&Said> = said.iter().collect();
+fn in_one_order(said: &[Diagnostic]) -> Vec<&Diagnostic> {
+    let mut sorted: Vec<&Diagnostic> = said.iter().collect();
     sorted.sort_by(|a, b| (a.phase, &a.plugin).cmp(&(b.phase, &b.plugin)));
     sorted
 }

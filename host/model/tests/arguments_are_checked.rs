@@ -15,12 +15,12 @@ use std::sync::Arc;
 use serde_json::json;
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
-    claims::{ClaimError, Touch},
+    claims::{ClaimError, Verb},
     contract::handle,
     job::Job,
     plugin::{PluginError, Settings},
     policy::Phase,
-    record::{Field, Owner, Place, PlaceScope},
+    record::{EntryRef, EntryScope, Field, Owner},
     value::{Devices, Mount, PodResourceClaim},
 };
 
@@ -222,8 +222,8 @@ fn mount_paths_are_compared_as_paths() {
         let mut record = record();
         let id = record.node_container(0).unwrap();
         let written = json!({"name": "data", "mountPath": "/data//sub/"});
-        let place = Place {
-            scope: PlaceScope::Container(id),
+        let place = EntryRef {
+            scope: EntryScope::Container(id),
             field: Field::Mounts,
             key: "/data//sub/".into(),
         };
@@ -245,7 +245,7 @@ fn mount_paths_are_compared_as_paths() {
     ] {
         call.container_put_mount(node, &mount("v", path)).unwrap();
         let change = call.changes().last().unwrap();
-        assert_eq!(&*change.place.key, at, "{path}");
+        assert_eq!(&*change.entry.key, at, "{path}");
         let json = change.new.as_ref().unwrap().as_json().unwrap();
         assert_eq!(json["mountPath"], *at, "{path}");
     }
@@ -267,7 +267,7 @@ fn mount_paths_are_compared_as_paths() {
         let (mut free, node) = guest(Settings::built_in());
         free.container_put_mount(node, &mount("v", path)).unwrap();
         let change = free.changes().last().unwrap();
-        assert_eq!(&*change.place.key, "/data//sub/", "it takes its place");
+        assert_eq!(&*change.entry.key, "/data//sub/", "it takes its place");
         assert_eq!(change.old.as_ref().unwrap().owner, Owner::Patch);
     }
 }
@@ -661,7 +661,7 @@ fn a_fault_can_not_steer_a_terminal() {
         matches!(
             &fault,
             Fault::NotClaimed {
-                touch: Touch::Write,
+                touch: Verb::Write,
                 ..
             }
         ),

@@ -17,7 +17,7 @@ use crate::common::{
 };
 use trainyard_model::{
     call::{Call, Fault},
-    claims::{ClaimPath, Key, PodSets, Scope},
+    claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern},
     contract::{handle, interface},
     manifest::Manifest,
     policy::Phase,
@@ -274,8 +274,8 @@ fn every_write_of_the_record_has_a_claim_to_write() {
 
 /// Whether the path is the template with arguments in the places of words in capitals.
 fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
-    let key = |path: &Key, template: &Key| match (path, template) {
-        (Key::Literal(key), Key::Literal(template)) => {
+    let key = |path: &KeyPattern, template: &KeyPattern| match (path, template) {
+        (KeyPattern::Literal(key), KeyPattern::Literal(template)) => {
             let (keys, templates) = (key.split('/'), template.split('/'));
             let is_argument = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());
             let whole = matches!(
@@ -288,13 +288,13 @@ fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
                         .zip(templates)
                         .all(|(key, template)| key == template || is_argument(template)))
         }
-        (Key::Prefix(key), Key::Prefix(template)) => {
+        (KeyPattern::Prefix(key), KeyPattern::Prefix(template)) => {
             key.split('/').count() == template.split('/').count()
         }
         (path, template) => path == template,
     };
-    let sets = |path: &PodSets, template: &PodSets| match (path, template) {
-        (PodSets::Named(path), PodSets::Named(template)) => key(path, template),
+    let sets = |path: &PodSetPattern, template: &PodSetPattern| match (path, template) {
+        (PodSetPattern::Named(path), PodSetPattern::Named(template)) => key(path, template),
         (path, template) => path == template,
     };
     let lists = matches!(
@@ -302,11 +302,11 @@ fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
         trainyard_model::record::Level::Container
     );
     let scope = match (&path.scope, &template.scope) {
-        (Scope::Job, Scope::Job) => true,
-        (Scope::PodSet(path), Scope::PodSet(template)) => sets(path, template),
+        (ClaimScope::Job, ClaimScope::Job) => true,
+        (ClaimScope::PodSet(path), ClaimScope::PodSet(template)) => sets(path, template),
         (
-            Scope::Container { pod_sets, name, .. },
-            Scope::Container {
+            ClaimScope::Container { pod_sets, name, .. },
+            ClaimScope::Container {
                 pod_sets: template_sets,
                 name: template_name,
                 ..

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use proptest::prelude::*;
 use trainyard_model::{
-    claims::{ClaimPath, Key, PodSets, Scope, Variable},
+    claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable},
     record::{Field, Level},
     text::clean,
 };
@@ -102,13 +102,13 @@ static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
 /// What the variables stand for; none: each may be anything, wherever it stands.
 type Values = Option<(&'static str, &'static str)>;
 
-fn key_means(key: &Key, text: &str, values: Values) -> bool {
+fn key_means(key: &KeyPattern, text: &str, values: Values) -> bool {
     match key {
-        Key::Any => true,
-        Key::Set | Key::Base => false,
-        Key::Literal(literal) => **literal == *text,
-        Key::Prefix(prefix) => text.starts_with(&**prefix),
-        Key::Variable(variable) => values.is_none_or(|(job, config)| match variable {
+        KeyPattern::Any => true,
+        KeyPattern::Set | KeyPattern::Base => false,
+        KeyPattern::Literal(literal) => **literal == *text,
+        KeyPattern::Prefix(prefix) => text.starts_with(&**prefix),
+        KeyPattern::Variable(variable) => values.is_none_or(|(job, config)| match variable {
             Variable::Job => job == text,
             Variable::Config(_) => config == text,
         }),
@@ -119,24 +119,24 @@ fn means(path: &ClaimPath, place: &Place, values: Values) -> bool {
     if path.field != place.field {
         return false;
     }
-    let in_sets = |sets: &PodSets| {
+    let in_sets = |sets: &PodSetPattern| {
         let (name, ancestor) = place.pod_set.unwrap();
         match sets {
-            PodSets::Named(key) => key_means(key, name, values),
-            PodSets::Ancestor(wanted) => ancestor == Some(&**wanted),
+            PodSetPattern::Named(key) => key_means(key, name, values),
+            PodSetPattern::Ancestor(wanted) => ancestor == Some(&**wanted),
         }
     };
     let in_scope = match &path.scope {
-        Scope::Job => true,
-        Scope::PodSet(sets) => in_sets(sets),
-        Scope::Container {
+        ClaimScope::Job => true,
+        ClaimScope::PodSet(sets) => in_sets(sets),
+        ClaimScope::Container {
             pod_sets,
             list,
             name,
         } => {
             let (place_list, place_name, is_base) = place.container.unwrap();
             let is_named = match name {
-                Key::Base => is_base,
+                KeyPattern::Base => is_base,
                 name => key_means(name, place_name, values),
             };
             in_sets(pod_sets) && *list == place_list && is_named
@@ -145,7 +145,7 @@ fn means(path: &ClaimPath, place: &Place, values: Values) -> bool {
     in_scope
         && match (&path.key, place.what) {
             (None, What::Value) => true,
-            (Some(Key::Set), What::Keys) => true,
+            (Some(KeyPattern::Set), What::Keys) => true,
             (Some(key), What::Key(text)) => key_means(key, text, values),
             _ => false,
         }
@@ -185,34 +185,35 @@ fn around(create: &ClaimPath) -> BTreeSet<Place> {
     out
 }
 
-fn literal() -> impl Strategy<Value = Key> {
-    prop::sample::select(vec!["a", "ab", "aba", "b"]).prop_map(|text| Key::Literal(text.into()))
+fn literal() -> impl Strategy<Value = KeyPattern> {
+    prop::sample::select(vec!["a", "ab", "aba", "b"])
+        .prop_map(|text| KeyPattern::Literal(text.into()))
 }
 
-fn name() -> impl Strategy<Value = Key> {
+fn name() -> impl Strategy<Value = KeyPattern> {
     prop_oneof![
-        1 => Just(Key::Any),
+        1 => Just(KeyPattern::Any),
         3 => literal(),
-        2 => prop::sample::select(vec!["a", "ab"]).prop_map(|text| Key::Prefix(text.into())),
-        1 => Just(Key::Variable(Variable::Job)),
-        1 => Just(Key::Variable(Variable::Config("/x".into()))),
+        2 => prop::sample::select(vec!["a", "ab"]).prop_map(|text| KeyPattern::Prefix(text.into())),
+        1 => Just(KeyPattern::Variable(Variable::Job)),
+        1 => Just(KeyPattern::Variable(Variable::Config("/x".into()))),
     ]
 }
 
-fn container() -> impl Strategy<Value = Key> {
-    prop_oneof![6 => name(), 1 => Just(Key::Base)]
+fn container() -> impl Strategy<Value = KeyPattern> {
+    prop_oneof![6 => name(), 1 => Just(KeyPattern::Base)]
 }
 
-fn pod_sets() -> impl Strategy<Value = PodSets> {
+fn pod_sets() -> impl Strategy<Value = PodSetPattern> {
     prop_oneof![
-        2 => name().prop_map(PodSets::Named),
-        1 => prop::sample::select(vec!["t", "m"]).prop_map(|text| PodSets::Ancestor(text.into())),
+        2 => name().prop_map(PodSetPattern::Named),
+        1 => prop::sample::select(vec!["t", "m"]).prop_map(|text| PodSetPattern::Ancestor(text.into())),
     ]
 }
 
 fn path_of(
     fields: Vec<Field>,
-    key: impl Strategy<Value = Key> + Clone + 'static,
+    key: impl Strategy<Value = KeyPattern> + Clone + 'static,
 ) -> impl Strategy<Value = ClaimPath> {
     let scope = (
         pod_sets(),
@@ -222,9 +223,9 @@ fn path_of(
     (prop::sample::select(fields), scope, key).prop_map(|(field, (pod_sets, list, name), key)| {
         ClaimPath {
             scope: match field.level() {
-                Level::Job => Scope::Job,
-                Level::PodSet => Scope::PodSet(pod_sets),
-                Level::Container => Scope::Container {
+                Level::Job => ClaimScope::Job,
+                Level::PodSet => ClaimScope::PodSet(pod_sets),
+                Level::Container => ClaimScope::Container {
                     pod_sets,
                     list,
                     name,
@@ -243,7 +244,7 @@ fn write() -> impl Strategy<Value = ClaimPath> {
 fn read() -> impl Strategy<Value = ClaimPath> {
     path_of(
         FIELDS.to_vec(),
-        prop_oneof![4 => name(), 1 => Just(Key::Set)].boxed(),
+        prop_oneof![4 => name(), 1 => Just(KeyPattern::Set)].boxed(),
     )
 }
 
@@ -258,7 +259,7 @@ fn pair(first: impl Strategy<Value = ClaimPath>) -> impl Strategy<Value = (Claim
             second.field = first.field;
             second.key = match (first.field.is_keyed(), second.key) {
                 (false, _) => None,
-                (true, key) => Some(key.unwrap_or(Key::Any)),
+                (true, key) => Some(key.unwrap_or(KeyPattern::Any)),
             };
         }
         (first, second)
@@ -301,8 +302,8 @@ proptest! {
         let text = path.to_string();
         let mut compared = path;
         compared.key = compared.key.map(|key| match key {
-            Key::Literal(key) => Key::Literal(compared.field.compared(&key).into()),
-            Key::Prefix(prefix) => Key::Prefix(compared.field.compared_prefix(&prefix).into()),
+            KeyPattern::Literal(key) => KeyPattern::Literal(compared.field.compared(&key).into()),
+            KeyPattern::Prefix(prefix) => KeyPattern::Prefix(compared.field.compared_prefix(&prefix).into()),
             key => key,
         });
         prop_assert_eq!(text.parse::<ClaimPath>(), Ok(compared), "{}", text);
@@ -329,35 +330,35 @@ fn text(pattern: &'static str, not: &'static [char]) -> impl Strategy<Value = Bo
         .prop_map(Into::into)
 }
 
-fn any_key() -> impl Strategy<Value = Key> {
+fn any_key() -> impl Strategy<Value = KeyPattern> {
     prop_oneof![
-        3 => text(r#"[ -~é\[\]"\\*$@#.]{0,20}"#, &[]).prop_map(Key::Literal),
-        1 => text("[a-zA-Z_/.-][!-~]{0,12}", &[']', '"', '*']).prop_map(Key::Prefix),
-        1 => text("/[!-~]{0,12}", &[']', '"']).prop_map(|pointer| Key::Variable(Variable::Config(pointer))),
-        1 => Just(Key::Variable(Variable::Job)),
-        1 => Just(Key::Any),
+        3 => text(r#"[ -~é\[\]"\\*$@#.]{0,20}"#, &[]).prop_map(KeyPattern::Literal),
+        1 => text("[a-zA-Z_/.-][!-~]{0,12}", &[']', '"', '*']).prop_map(KeyPattern::Prefix),
+        1 => text("/[!-~]{0,12}", &[']', '"']).prop_map(|pointer| KeyPattern::Variable(Variable::Config(pointer))),
+        1 => Just(KeyPattern::Variable(Variable::Job)),
+        1 => Just(KeyPattern::Any),
     ]
 }
 
 fn any_path() -> impl Strategy<Value = ClaimPath> {
     let sets = prop_oneof![
-        any_key().prop_map(PodSets::Named),
-        text("[a-z][!-~]{0,12}", &[']', '"', '*', '@']).prop_map(PodSets::Ancestor),
+        any_key().prop_map(PodSetPattern::Named),
+        text("[a-z][!-~]{0,12}", &[']', '"', '*', '@']).prop_map(PodSetPattern::Ancestor),
     ];
-    let key = prop_oneof![4 => any_key(), 1 => Just(Key::Set)];
+    let key = prop_oneof![4 => any_key(), 1 => Just(KeyPattern::Set)];
     let field = prop::sample::select(Field::ALL.to_vec());
     (
         field,
         sets,
         prop::sample::select(LISTS.to_vec()),
-        prop_oneof![6 => any_key(), 1 => Just(Key::Base)],
+        prop_oneof![6 => any_key(), 1 => Just(KeyPattern::Base)],
         key,
     )
         .prop_map(|(field, pod_sets, list, name, key)| ClaimPath {
             scope: match field.level() {
-                Level::Job => Scope::Job,
-                Level::PodSet => Scope::PodSet(pod_sets),
-                Level::Container => Scope::Container {
+                Level::Job => ClaimScope::Job,
+                Level::PodSet => ClaimScope::PodSet(pod_sets),
+                Level::Container => ClaimScope::Container {
                     pod_sets,
                     list,
                     name,

@@ -17,7 +17,7 @@ use trainyard_model::{
     contract::handle,
     plugin::PluginError,
     policy::Phase,
-    record::{Field, PlaceScope, Record},
+    record::{EntryScope, Field, Record},
 };
 
 use crate::common::{self, call_over, container, load, manifest, plugin, pod_set};
@@ -119,7 +119,7 @@ fn a_record_without_a_raw_write_holds_no_raw_member() {
     let record = call.finish().record;
     let fields = |scope| record.fields(scope).unwrap();
     assert!(
-        fields(PlaceScope::PodSet(0)).all(Field::PodRaw).is_empty(),
+        fields(EntryScope::PodSet(0)).all(Field::PodRaw).is_empty(),
         "a read adds nothing"
     );
 }

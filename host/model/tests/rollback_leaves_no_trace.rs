@@ -23,8 +23,8 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     plugin::Plugin,
-    policy::{Ended, Phase},
-    record::{ContainerId, Datum, Field, Owner, PlaceScope, Record},
+    policy::{CallFailure, Phase},
+    record::{ContainerId, Datum, EntryScope, Field, Owner, Record},
     session::{Committed, Session},
     value::{Failure, Mount, Port},
 };
@@ -251,7 +251,7 @@ fn run(
     name: &str,
     rank: u16,
     writes: &[Write],
-    end: Result<(), Ended>,
+    end: Result<(), CallFailure>,
 ) -> bool {
     let (writes, end) = (writes.to_vec(), Mutex::new(Some(end)));
     let policy = Scripted::new(writer(name), move |_, call| {
@@ -266,13 +266,13 @@ fn failure() -> impl Strategy<Value = u8> {
     0u8..3
 }
 
-fn ended(kind: u8) -> Ended {
+fn ended(kind: u8) -> CallFailure {
     match kind {
-        0 => Ended::Refused(Failure {
+        0 => CallFailure::Refused(Failure {
             message: "no".to_owned(),
             field: None,
         }),
-        1 => Ended::Trap {
+        1 => CallFailure::Trap {
             kind: "unreachable".to_owned(),
             message: None,
         },
@@ -449,7 +449,7 @@ impl Model {
 
 /// Replays a journal over the base: each old value is what stood there, and the last new values are the record's.
 fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
-    type Values = BTreeMap<(PlaceScope, Field, String), (Datum, Owner)>;
+    type Values = BTreeMap<(EntryScope, Field, String), (Datum, Owner)>;
     let values = |record: &Record| {
         let mut out = Values::new();
         let mut add = |scope, fields: &trainyard_model::record::Fields| {
@@ -462,14 +462,14 @@ fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
                 }
             }
         };
-        add(PlaceScope::Job, &record.fields);
+        add(EntryScope::Job, &record.fields);
         for (set, at) in record.pod_sets.iter().zip(0u32..) {
-            add(PlaceScope::PodSet(at), &set.fields);
+            add(EntryScope::PodSet(at), &set.fields);
         }
         for id in (0..record.container_ids()).map(ContainerId) {
             add(
-                PlaceScope::Container(id),
-                record.fields(PlaceScope::Container(id)).unwrap(),
+                EntryScope::Container(id),
+                record.fields(EntryScope::Container(id)).unwrap(),
             );
         }
         out
@@ -483,9 +483,9 @@ fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
                 .is_some_and(|reason| reason.starts_with("write "))
         );
         let place = (
-            change.place.scope,
-            change.place.field,
-            change.place.key.to_string(),
+            change.entry.scope,
+            change.entry.field,
+            change.entry.key.to_string(),
         );
         let old = match change.new.clone() {
             Some(new) => now.insert(place, (new, change.owner)),
@@ -536,7 +536,7 @@ proptest! {
 }
 
 /// A plugin that keeps a text in transform, over what it has kept, and reads it in the other phases.
-fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), Ended>) -> Scripted {
+fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) -> Scripted {
     let plugin = plugin(&manifest(name, &[]));
     Scripted::new(plugin, move |phase, call| {
         if phase == Phase::Transform {
@@ -581,7 +581,7 @@ fn nothing_that_a_failed_call_said_or_emitted_counts() {
         "sayer",
         &[("writes", "objects[v1/ConfigMap/-a]")],
     ));
-    let say = |end: fn() -> Result<(), Ended>| {
+    let say = |end: fn() -> Result<(), CallFailure>| {
         Scripted::new(plugin.clone(), move |_, call| {
             call.context_warn(Call::CONTEXT, "careful", None)?;
             call.context_error(Call::CONTEXT, "no", None)?;

@@ -19,7 +19,7 @@ use trainyard_model::{
     limits::Limits,
     manifest::Manifest,
     plugin::{Plugin, Settings},
-    policy::{Finished, Phase, Policy},
+    policy::{CallOutcome, Phase, Policy},
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
@@ -228,9 +228,9 @@ impl Policy for Writer {
         &self.plugin
     }
 
-    fn run(&self, _: Phase, mut call: Box<Call>) -> Finished {
+    fn run(&self, _: Phase, mut call: Box<Call>) -> CallOutcome {
         let end = (self.writes)(&mut call, self.size).map_err(Into::into);
-        Finished {
+        CallOutcome {
             call,
             end,
             fuel: None,

@@ -10,7 +10,7 @@ use trainyard_api::{
     Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob,
     runtime::RuntimeKind,
 };
-use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey, Lookups};
+use trainyard_model::lookup::{LookupAnswer, LookupKey, Lookups, Requester};
 
 use crate::{
     Rendered, Renderer,
@@ -172,7 +172,7 @@ impl Catalog {
                         && k == kind
                         && scope.as_deref().is_none_or(|scope| scope == namespace)
                 });
-                let asker = Asker {
+                let asker = Requester {
                     name: &job.job.metadata.name,
                     uid: job.job.metadata.uid.as_deref(),
                 };

@@ -8,8 +8,8 @@ use trainyard_api::FieldPath;
 use trainyard_model::{
     plan,
     plugin::PluginId,
-    record::{Change, ContainerId, Entry, Field, Owner, Place, PlaceScope, Record},
-    session::{Contested, EmittedTwice, NotEmitted, Session},
+    record::{Change, ContainerId, Entry, EntryRef, EntryScope, Field, Owner, Record},
+    session::{DuplicateObject, MissingObject, Session, WriteConflict},
 };
 
 use crate::{
@@ -30,13 +30,13 @@ pub(crate) fn check<'c>(
     who: Who<'_>,
 ) -> Vec<Problem> {
     let removed: Removed = changes
-        .filter(|change| change.place.field == Field::Volumes && change.new.is_none())
-        .map(|change| ((change.place.scope, change.place.key.clone()), change.owner))
+        .filter(|change| change.entry.field == Field::Volumes && change.new.is_none())
+        .map(|change| ((change.entry.scope, change.entry.key.clone()), change.owner))
         .collect();
     let patched = patches.iter().flat_map(|patch| &patch.changes);
     let patched: PatchedMounts<'_> = patched
-        .filter(|change| change.place.field == Field::Mounts)
-        .map(|change| (&change.place, change))
+        .filter(|change| change.entry.field == Field::Mounts)
+        .map(|change| (&change.entry, change))
         .collect();
     let mut problems = Vec::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
@@ -70,8 +70,8 @@ pub(crate) fn contested(
     session: &Session,
     is_declared: impl Fn(&PluginId, &PluginId) -> bool,
 ) -> Vec<Problem> {
-    let problem = |contested: Contested| {
-        let Contested {
+    let problem = |contested: WriteConflict| {
+        let WriteConflict {
             first,
             second,
             place,
@@ -102,7 +102,7 @@ pub(crate) fn contested(
 /// # Errors
 /// Each two plugins that emitted the same object.
 pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
-    let problem = |twice: EmittedTwice| Problem::Invariant {
+    let problem = |twice: DuplicateObject| Problem::Invariant {
         place: format!("{} {}", twice.kind, twice.name),
         message: format!(
             "the plugins {} and {} both emit it: choose another suffix in one of them, or exclude one",
@@ -122,7 +122,7 @@ pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
 /// # Errors
 /// Each volume and env var whose object its plugin did not emit under that name.
 pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>> {
-    let problem = |missing: NotEmitted| Problem::Invariant {
+    let problem = |missing: MissingObject| Problem::Invariant {
         place: missing.place.to_string(),
         message: format!(
             "the plugin {} put it over its own {} `{}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out",
@@ -138,10 +138,10 @@ pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>>
 }
 
 /// The last change of each mount by a patch.
-type PatchedMounts<'a> = BTreeMap<&'a Place, &'a Change>;
+type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a Change>;
 
 /// Who removed a volume.
-type Removed = BTreeMap<(PlaceScope, Arc<str>), Owner>;
+type Removed = BTreeMap<(EntryScope, Arc<str>), Owner>;
 
 /// The most DNS search domains of a pod, and the most characters of their list.
 const MAX_SEARCHES: usize = 32;
@@ -320,7 +320,7 @@ impl Pod<'_> {
 
     /// A pod that names its node is never scheduled, so that no gate can hold it back.
     fn gates(&mut self, position: u32) {
-        let scope = PlaceScope::PodSet(position);
+        let scope = EntryScope::PodSet(position);
         let node = self
             .record
             .member(scope, "nodeName")
@@ -406,7 +406,7 @@ impl Pod<'_> {
             let Some(volume) = missing else { continue };
             let remover = self
                 .removed
-                .get(&(PlaceScope::PodSet(position), volume.into()));
+                .get(&(EntryScope::PodSet(position), volume.into()));
             if remover.is_some() || entry.owner != Owner::Runtime {
                 let end = match remover {
                     Some(remover) => format!(
@@ -466,8 +466,8 @@ impl Pod<'_> {
 
     /// The TrainJob's field by which a patch set a mount.
     fn patched(&self, id: ContainerId, mount: &Entry) -> Option<FieldPath> {
-        let place = Place {
-            scope: PlaceScope::Container(id),
+        let place = EntryRef {
+            scope: EntryScope::Container(id),
             field: Field::Mounts,
             key: mount.key.clone(),
         };
@@ -477,7 +477,7 @@ impl Pod<'_> {
 
     fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {
         self.record
-            .fields(PlaceScope::Container(id))
+            .fields(EntryScope::Container(id))
             .map(|fields| fields.all(field).to_vec())
             .unwrap_or_default()
     }

@@ -36,7 +36,7 @@ use trainyard_model::{
     facts::Facts,
     limits::Limits,
     lookup::Lookups,
-    object::{ApplyMode, Content, Held, Object, ObjectKind, ObjectName, SecretValue},
+    object::{ApplyMode, Content, DataValue, EmittedObject, ObjectKind, ObjectName, SecretValue},
     plan::{Generation, Plan, PlanError},
     plugin::PluginId,
     policy::{Phase, Policy},
@@ -485,13 +485,13 @@ fn finish(
 }
 
 /// The keys of an object that hold key material.
-fn material(object: &Object) -> BTreeMap<String, SecretValue> {
+fn material(object: &EmittedObject) -> BTreeMap<String, SecretValue> {
     let Content::Secret { data, .. } = &object.content else {
         return BTreeMap::new();
     };
-    let with_material = |(key, held): (&str, &Held<SecretValue>)| match held {
-        Held::Text(text) if text.has_material() => Some((key.to_owned(), text.clone())),
-        Held::Text(_) | Held::Bytes(_) => None,
+    let with_material = |(key, held): (&str, &DataValue<SecretValue>)| match held {
+        DataValue::Text(text) if text.has_material() => Some((key.to_owned(), text.clone())),
+        DataValue::Text(_) | DataValue::Bytes(_) => None,
     };
     data.iter().filter_map(with_material).collect()
 }

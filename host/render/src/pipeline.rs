@@ -10,7 +10,7 @@ use trainyard_model::{
     deadline::Deadline,
     plan::Generation,
     plugin::{Plugin, PluginId},
-    policy::{Ended, Phase, Policy},
+    policy::{CallFailure, Phase, Policy},
     session::Session,
 };
 
@@ -130,7 +130,7 @@ fn call(
         }
         let Some(key) = error.missing().cloned() else {
             return Err(Box::new(match error.cause {
-                Ended::Refused(failure) => Problem::refused(&error.plugin, phase, &failure),
+                CallFailure::Refused(failure) => Problem::refused(&error.plugin, phase, &failure),
                 _ => Problem::Call(error),
             }));
         };

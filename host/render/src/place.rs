@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
-use trainyard_model::record::{Field, Level, Place, PlaceScope, Record};
+use trainyard_model::record::{EntryRef, EntryScope, Field, Level, Record};
 
 use crate::{
     additions,
@@ -14,12 +14,12 @@ use crate::{
 const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
 
 /// Where a place of the record stands in the JobSet, by names; none for what is no part of it.
-pub(crate) fn path_of(record: &Record, place: &Place) -> Option<FieldPath> {
+pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
     let (keys, shape) = shape(place.field);
     let (set, container) = match place.scope {
-        PlaceScope::Job => (None, None),
-        PlaceScope::PodSet(at) => (Some(record.pod_set(at)?), None),
-        PlaceScope::Container(id) => {
+        EntryScope::Job => (None, None),
+        EntryScope::PodSet(at) => (Some(record.pod_set(at)?), None),
+        EntryScope::Container(id) => {
             let container = record.container(id)?;
             (Some(record.pod_set(container.pod_set)?), Some(container))
         }
@@ -53,11 +53,11 @@ fn replicated_jobs() -> FieldPath {
 
 /// Where a place of the record stands in a JobSet that was written with it, by names: in none, in one, or, for what narrows
 /// alternatives, in each of them.
-pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &Place) -> Vec<FieldPath> {
+pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &EntryRef) -> Vec<FieldPath> {
     let (_, Shape::Additions) = shape(place.field) else {
         return path_of(record, place).into_iter().collect();
     };
-    let (PlaceScope::PodSet(at), Some(fields)) = (place.scope, record.fields(place.scope)) else {
+    let (EntryScope::PodSet(at), Some(fields)) = (place.scope, record.fields(place.scope)) else {
         return Vec::new();
     };
     let pods = POD_TEMPLATE.join("/");

@@ -10,7 +10,7 @@ use trainyard_model::{
     plan::PlanError,
     plugin::PluginId,
     policy::Phase,
-    session::{CallError, Said},
+    session::{CallError, Diagnostic},
     value::Failure,
 };
 
@@ -278,8 +278,8 @@ impl Problem {
     }
 }
 
-impl From<&Said> for Problem {
-    fn from(said: &Said) -> Self {
+impl From<&Diagnostic> for Problem {
+    fn from(said: &Diagnostic) -> Self {
         Self::refused(&said.plugin, said.phase, &said.failure)
     }
 }
@@ -348,8 +348,8 @@ impl fmt::Display for Warning {
     }
 }
 
-impl From<&Said> for Warning {
-    fn from(said: &Said) -> Self {
+impl From<&Diagnostic> for Warning {
+    fn from(said: &Diagnostic) -> Self {
         let (about, field) = place(said.failure.field.as_deref());
         Self {
             about,

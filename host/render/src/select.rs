@@ -9,7 +9,7 @@ use trainyard_model::{
     manifest::ActiveWhen,
     plan::{Generation, Plan, Planned},
     plugin::Plugin,
-    record::{Field, PlaceScope, PodSet, Record},
+    record::{EntryScope, Field, PodSet, Record},
     text::nearest,
 };
 
@@ -112,7 +112,7 @@ fn is_list(value: &Value, pointer: &str) -> bool {
 fn has_claims(record: &Record) -> bool {
     let in_pods = |set: &PodSet| !set.fields.all(Field::ResourceClaims).is_empty();
     let in_container = |id| {
-        let fields = record.fields(PlaceScope::Container(id));
+        let fields = record.fields(EntryScope::Container(id));
         fields.is_some_and(|fields| !fields.all(Field::ResourceClaimUses).is_empty())
     };
     let mut sets = record.pod_sets.iter().zip(0u32..);

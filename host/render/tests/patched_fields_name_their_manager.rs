@@ -18,7 +18,7 @@ use trainyard_model::{
     contract::VERSION,
     manifest::Manifest,
     plugin::{Plugin, Settings},
-    policy::{Finished, Phase, Policy},
+    policy::{CallOutcome, Phase, Policy},
 };
 use trainyard_render::{ClusterFacts, Provenance, Rendered, Renderer, Setter};
 
@@ -199,14 +199,14 @@ impl Policy for Claims {
         &self.plugin
     }
 
-    fn run(&self, _: Phase, mut call: Box<Call>) -> Finished {
+    fn run(&self, _: Phase, mut call: Box<Call>) -> CallOutcome {
         let seen = (|| {
             let container = common::container(&mut call, "node")?;
             let a = call.container_env(container, "A")?;
             Ok(format!("{a:?}"))
         })();
         let end = seen.map(|seen| self.seen.lock().unwrap().push(seen));
-        Finished {
+        CallOutcome {
             call,
             end: end.map_err(|fault: trainyard_model::call::Fault| fault.into()),
             fuel: None,

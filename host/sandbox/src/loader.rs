@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use trainyard_model::{
     manifest::Manifest,
     plugin::{Plugin, PluginError, PluginId, Settings},
-    policy::Ended,
+    policy::CallFailure,
     text::clean,
 };
 use wasmtime::component::{Component, Linker};
@@ -91,7 +91,7 @@ pub enum LoadProblem {
         /// The plugin.
         id: PluginId,
         /// How.
-        cause: Box<Ended>,
+        cause: Box<CallFailure>,
     },
     /// The compiled code does not load.
     #[error("plugin {id}: its compiled code does not load: {problem}")]

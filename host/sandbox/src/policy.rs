@@ -6,7 +6,7 @@ use trainyard_model::{
     call::{Call, CallInputs, Faulted},
     contract::handle,
     plugin::Plugin,
-    policy::{Busy, Ended, Finished, Limit, Phase, Policy},
+    policy::{Busy, CallFailure, CallOutcome, Limit, Phase, Policy},
     record::Record,
     text::clean,
     value,
@@ -154,26 +154,26 @@ impl SandboxedPolicy {
     }
 
     /// What an error means: by its type, never by its text.
-    fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> Ended {
+    fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> CallFailure {
         let limits = &self.plugin.settings.limits;
         if let Some(fault) = error.downcast_ref::<Faulted>() {
             return fault.clone().into();
         }
         if error.downcast_ref::<OutOfMemory>().is_some() {
-            return Ended::limit(Limit::Memory(limits.memory_bytes));
+            return CallFailure::limit(Limit::Memory(limits.memory_bytes));
         }
         if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-            return Ended::Busy(Busy::Pool);
+            return CallFailure::Busy(Busy::Pool);
         }
         match error.downcast_ref::<Trap>() {
-            Some(Trap::OutOfFuel) => Ended::limit(Limit::Fuel(limits.fuel)),
-            Some(Trap::StackOverflow) => Ended::limit(Limit::Stack(STACK_BYTES as u64)),
-            Some(Trap::Interrupt) => Ended::Busy(Busy::WallClock(limits.wall_clock_ms)),
-            Some(trap) => Ended::Trap {
+            Some(Trap::OutOfFuel) => CallFailure::limit(Limit::Fuel(limits.fuel)),
+            Some(Trap::StackOverflow) => CallFailure::limit(Limit::Stack(STACK_BYTES as u64)),
+            Some(Trap::Interrupt) => CallFailure::Busy(Busy::WallClock(limits.wall_clock_ms)),
+            Some(trap) => CallFailure::Trap {
                 kind: trap.to_string(),
                 message: panic_message,
             },
-            None => Ended::Trap {
+            None => CallFailure::Trap {
                 kind: clean(&format!("{error:#}")),
                 message: panic_message,
             },
@@ -186,20 +186,20 @@ impl Policy for SandboxedPolicy {
         &self.plugin
     }
 
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let (mut store, fueled) = self.store(call);
         let result = fueled.and_then(|()| self.call(phase, &mut store));
         let left = store.get_fuel().ok();
         let state = store.into_data();
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+            Ok(Err(failure)) => Err(CallFailure::Refused(value::Failure::cleaned(
                 &failure.message,
                 failure.field.as_deref(),
             ))),
             Err(error) => Err(self.ended(&error, state.panic_message)),
         };
-        Finished {
+        CallOutcome {
             call: state.call,
             end,
             fuel: left.map(|left| self.plugin.settings.limits.fuel.saturating_sub(left)),

@@ -14,7 +14,7 @@ use trainyard_model::{
     call::Fault,
     limits::Limits,
     plugin::Settings,
-    policy::{Busy, Ended, Limit},
+    policy::{Busy, CallFailure, Limit},
 };
 
 /// Limits that a test reaches fast.
@@ -29,23 +29,23 @@ fn small() -> Limits {
     }
 }
 
-fn limit_of(ended: Ended) -> Limit {
+fn limit_of(ended: CallFailure) -> Limit {
     match ended {
-        Ended::Limit { limit, .. } => limit,
+        CallFailure::Limit { limit, .. } => limit,
         other => panic!("no limit: {other:?}"),
     }
 }
 
-fn fault_of(ended: &Ended) -> &Fault {
+fn fault_of(ended: &CallFailure) -> &Fault {
     match ended {
-        Ended::Broke(faulted) => &faulted.fault,
+        CallFailure::Broke(faulted) => &faulted.fault,
         other => panic!("no fault: {other:?}"),
     }
 }
 
-fn trap_of(ended: Ended) -> (String, Option<String>) {
+fn trap_of(ended: CallFailure) -> (String, Option<String>) {
     match ended {
-        Ended::Trap { kind, message } => (kind, message),
+        CallFailure::Trap { kind, message } => (kind, message),
         other => panic!("no trap: {other:?}"),
     }
 }
@@ -76,7 +76,7 @@ fn an_endless_loop_with_endless_fuel_meets_the_clock_and_is_worth_another_try() 
     let ended = contained(&loader(), transform("", &forever("")), limits);
     assert!(ended.is_transient());
     assert!(
-        matches!(ended, Ended::Busy(Busy::WallClock(50))),
+        matches!(ended, CallFailure::Busy(Busy::WallClock(50))),
         "{ended:?}"
     );
 }
@@ -172,7 +172,7 @@ fn a_list_that_names_one_huge_text_over_and_over_copies_little() {
     let claims = r#"{"writes":["pod-sets[*].containers[node].command"]}"#;
     let ended = contained(&loader(), transform_claiming(claims, "", body), small());
     assert!(
-        matches!(ended, Ended::Trap { .. } | Ended::Limit { .. }),
+        matches!(ended, CallFailure::Trap { .. } | CallFailure::Limit { .. }),
         "{ended:?}"
     );
 }
@@ -249,7 +249,7 @@ fn a_refusal_is_cleaned_and_is_no_crash() {
       (i32.store (i32.const 68) (i32.const 1104))
       (i32.store (i32.const 72) (i32.const 38))"#;
     match contained(&loader(), transform("", body), small()) {
-        Ended::Refused(failure) => {
+        CallFailure::Refused(failure) => {
             assert_eq!(
                 failure.message,
                 "index out of bounds: \\u{1b}[2Jthe len is 3\\u{0}"
@@ -436,16 +436,16 @@ fn more_calls_than_there_is_room_for_are_the_hosts_load() {
     let policy = loader
         .load_foreign(transform("", &forever("")), |_| settings(limits))
         .unwrap();
-    let ends: Vec<Ended> = std::thread::scope(|scope| {
+    let ends: Vec<CallFailure> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| call(&policy).unwrap_err().cause))
             .collect();
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
-    assert!(ends.iter().all(Ended::is_transient), "{ends:?}");
+    assert!(ends.iter().all(CallFailure::is_transient), "{ends:?}");
     assert!(
         ends.iter()
-            .any(|end| matches!(end, Ended::Busy(Busy::Pool))),
+            .any(|end| matches!(end, CallFailure::Busy(Busy::Pool))),
         "{ends:?}"
     );
     common::next_job_renders(&loader);

@@ -10,7 +10,7 @@
 use crate::common::{good, loader, next_job_renders, settings, transform, with_instances};
 use trainyard_model::{
     limits::Limits,
-    policy::{Ended, Limit},
+    policy::{CallFailure, Limit},
 };
 use trainyard_sandbox::LoadProblem;
 
@@ -27,7 +27,7 @@ fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
     problem
 }
 
-fn cause(problem: LoadProblem) -> Ended {
+fn cause(problem: LoadProblem) -> CallFailure {
     match problem {
         LoadProblem::Instantiate { cause, .. } => *cause,
         other => panic!("{other}"),
@@ -41,7 +41,7 @@ fn an_endless_start_function_runs_out_of_fuel() {
     assert!(
         matches!(
             ended,
-            Ended::Limit {
+            CallFailure::Limit {
                 limit: Limit::Fuel(_),
                 ..
             }
@@ -54,7 +54,7 @@ fn an_endless_start_function_runs_out_of_fuel() {
 fn a_start_function_that_crashes_is_told() {
     let start = "(func $start unreachable) (start $start)";
     match cause(refused(transform(start, ""), Limits::default())) {
-        Ended::Trap { kind, .. } => assert!(kind.contains("unreachable"), "{kind}"),
+        CallFailure::Trap { kind, .. } => assert!(kind.contains("unreachable"), "{kind}"),
         other => panic!("{other:?}"),
     }
 }
@@ -68,7 +68,7 @@ fn a_start_function_that_grows_memory_meets_its_limit() {
     };
     let ended = cause(refused(transform(start, ""), limits));
     assert!(
-        matches!(ended, Ended::Limit { limit: Limit::Memory(n), .. } if n == 2 << 20),
+        matches!(ended, CallFailure::Limit { limit: Limit::Memory(n), .. } if n == 2 << 20),
         "{ended:?}"
     );
 }
@@ -77,7 +77,7 @@ fn a_start_function_that_grows_memory_meets_its_limit() {
 fn data_beyond_the_memory_is_told() {
     let data = r#"(data (i32.const 262143) "four")"#;
     let ended = cause(refused(transform(data, ""), Limits::default()));
-    assert!(matches!(ended, Ended::Trap { .. }), "{ended:?}");
+    assert!(matches!(ended, CallFailure::Trap { .. }), "{ended:?}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn many_memories_are_counted_together() {
     assert!(
         matches!(
             ended,
-            Ended::Limit {
+            CallFailure::Limit {
                 limit: Limit::Memory(_),
                 ..
             }

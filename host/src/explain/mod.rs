@@ -16,7 +16,7 @@ use crate::{
     bundle::InputKind,
     cli::RunArgs,
     cluster::{self, ClusterArgs},
-    load::Loaded,
+    load::LoadedPlugins,
     output::{self, Held, List},
     record::{self, Recording, Written},
     report::{self, Failure},
@@ -207,7 +207,7 @@ fn explain_live(args: &ExplainArgs, name: &str, wanted: &[&FieldPath]) -> Result
             .collect());
     }
     let failed = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
-    let mut loaded = Loaded::load(load)?;
+    let mut loaded = LoadedPlugins::load(load)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

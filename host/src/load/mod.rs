@@ -1,7 +1,7 @@
 //! Loads plugins: the built-in ones and those given as files, each under what the operator sets for it.
 
 mod beside;
-mod fitting;
+mod lenient;
 mod refused;
 
 use std::{
@@ -32,11 +32,11 @@ use crate::{
     report::{self, Failure},
 };
 pub(crate) use beside::Beside;
-pub(crate) use fitting::Fitting;
+pub(crate) use lenient::LenientLoad;
 use refused::{Origin, Refused, shown};
 
 /// The plugins of one run of a command.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedPlugins {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
     /// The names of the plugins that the policy file disables.
@@ -45,7 +45,7 @@ pub(crate) struct Loaded {
     origins: BTreeMap<Arc<str>, Origin>,
 }
 
-impl Loaded {
+impl LoadedPlugins {
     /// Loads the built-in plugins and those that were given, and checks them against each other. A command works with all of
     /// them or not at all.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cli::LoadArgs,
-    load::{Beside, Loaded},
+    load::{Beside, LoadedPlugins},
     output,
     report::Failure,
 };
@@ -194,7 +194,7 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
             "--against is told as a table or as JSON: leave -o out, or give -o json",
         ]));
     }
-    let (loaded, beside) = Loaded::load_beside(load, file)?;
+    let (loaded, beside) = LoadedPlugins::load_beside(load, file)?;
     let change = Change::of(&loaded.renderer, &beside);
     match format {
         PlanFormat::Json => output::json(&change)?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trainyard_model::claims::{ClaimPath, Touch};
+use trainyard_model::claims::{ClaimPath, Verb};
 
 use super::report::PlanReport;
 
@@ -15,9 +15,9 @@ pub(super) enum Cell {
     /// Nothing.
     Empty,
     /// Another path of it means some of the same places.
-    Meets(Touch),
+    Meets(Verb),
     /// The very path.
-    Claims(Touch),
+    Claims(Verb),
 }
 
 impl<'a> Matrix<'a> {
@@ -30,7 +30,7 @@ impl<'a> Matrix<'a> {
         }
         for (row, cells) in &mut rows {
             cells.extend(report.plugins.iter().map(|plugin| {
-                let cell = |(touch, path): (Touch, &ClaimPath)| {
+                let cell = |(touch, path): (Verb, &ClaimPath)| {
                     if path == *row {
                         Cell::Claims(touch)
                     } else if path.overlaps(row) {
@@ -99,15 +99,15 @@ mod tests {
             [
                 (
                     "annotations[y]".to_owned(),
-                    vec![Cell::Empty, Cell::Claims(Touch::Read)]
+                    vec![Cell::Empty, Cell::Claims(Verb::Read)]
                 ),
                 (
                     "labels[*]".to_owned(),
-                    vec![Cell::Claims(Touch::Read), Cell::Meets(Touch::Read)]
+                    vec![Cell::Claims(Verb::Read), Cell::Meets(Verb::Read)]
                 ),
                 (
                     "labels[x]".to_owned(),
-                    vec![Cell::Claims(Touch::Write), Cell::Claims(Touch::Read)]
+                    vec![Cell::Claims(Verb::Write), Cell::Claims(Verb::Read)]
                 ),
             ]
         );

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use self::report::{PlanReport, Relations};
 use crate::{
     cli::RunArgs,
-    load::Loaded,
+    load::LoadedPlugins,
     output::{self, Held, List},
     report::Failure,
     run::{self, Run},
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
     let keep_going = args.run.keep_going;
     let claims = args.claims || args.output == PlanFormat::Html;
     if args.run.input.filename.is_empty() {
-        let loaded = Loaded::load(&args.run.load)?;
+        let loaded = LoadedPlugins::load(&args.run.load)?;
         let relations = Relations::new(
             loaded.renderer.generation(),
             &loaded.renderer.facts().facts,

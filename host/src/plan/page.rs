@@ -4,7 +4,7 @@
 //! anything from elsewhere.
 
 use maud::{Markup, html};
-use trainyard_model::{claims::Touch, text::clean_to};
+use trainyard_model::{claims::Verb, text::clean_to};
 
 use super::{
     graph::Graph,
@@ -237,10 +237,10 @@ fn claims(report: &PlanReport<'_>) -> Markup {
 }
 
 fn shown(cell: Cell) -> Markup {
-    let class = |touch: Touch| match touch {
-        Touch::Read => "",
-        Touch::Create => " create",
-        Touch::Write => " write",
+    let class = |touch: Verb| match touch {
+        Verb::Read => "",
+        Verb::Create => " create",
+        Verb::Write => " write",
     };
     html! {
         @match cell {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use trainyard_model::{
-    claims::{ClaimPath, Claims, Grants, Touch},
+    claims::{ClaimPath, Claims, Grants, Verb},
     facts::Facts,
     manifest::{ActiveWhen, NodeSet},
     plan::{Because, Edge, Generation, PossibleClash, Slot},
@@ -286,7 +286,7 @@ impl<'a> PluginReport<'a> {
     }
 
     /// What it claims, with how it touches it.
-    pub(super) fn touches(&self) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+    pub(super) fn touches(&self) -> impl Iterator<Item = (Verb, &ClaimPath)> {
         self.claims.into_iter().flat_map(Claims::iter)
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use trainyard_model::object::{Content, Object};
+use trainyard_model::object::{Content, EmittedObject};
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};
 
@@ -43,7 +43,7 @@ pub fn errors(job: MockJob) -> Vec<String> {
     job.transform(&PLUGIN).unwrap().errors()
 }
 
-fn object<'o>(outcome: &'o Outcome, kind: &str) -> &'o Object {
+fn object<'o>(outcome: &'o Outcome, kind: &str) -> &'o EmittedObject {
     let mut objects = outcome.objects().into_iter();
     objects.find(|object| object.kind.kind() == kind).unwrap()
 }

@@ -10,7 +10,7 @@ use trainyard_model::{
     call::{Call, Fault, Faulted},
     manifest::{Manifest, PartsError},
     plugin::{Plugin, PluginError, Settings},
-    policy::{Ended, Finished, Phase, Policy},
+    policy::{CallFailure, CallOutcome, Phase, Policy},
     text::clean,
     value,
 };
@@ -87,7 +87,7 @@ impl Policy for NativePolicy {
         &self.plugin
     }
 
-    fn run(&self, phase: Phase, call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let context: Context = Call::CONTEXT.give();
         let (call, result) = during(call, || match phase {
             Phase::Transform => self
@@ -104,13 +104,13 @@ impl Policy for NativePolicy {
         });
         let end = match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(failure)) => Err(Ended::Refused(value::Failure::cleaned(
+            Ok(Err(failure)) => Err(CallFailure::Refused(value::Failure::cleaned(
                 &failure.message,
                 failure.field.as_deref(),
             ))),
             Err(panic) => Err(ended(panic)),
         };
-        Finished {
+        CallOutcome {
             call,
             end,
             fuel: None,
@@ -119,13 +119,13 @@ impl Policy for NativePolicy {
 }
 
 /// What unwound: a fault of the host, or the plugin's own panic.
-fn ended(panic: Box<dyn std::any::Any + Send>) -> Ended {
+fn ended(panic: Box<dyn std::any::Any + Send>) -> CallFailure {
     match panic.downcast::<Faulted>() {
         Ok(fault) => (*fault).into(),
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            Ended::Trap {
+            CallFailure::Trap {
                 kind: "panic".to_owned(),
                 message: message.as_deref().map(clean),
             }

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use trainyard_model::policy::Ended;
+use trainyard_model::policy::CallFailure;
 use trainyard_sdk::{
     Build, Container, Context, Failure, KeyFile, PluginParts, PodSet, Port, Transform,
     mock::{MockError, MockJob},
@@ -66,11 +66,11 @@ fn node(ctx: &Context) -> Container {
 }
 
 /// How a call of one phase ends over a small job.
-fn ended(phase: &str, act: fn(&Context)) -> Ended {
+fn ended(phase: &str, act: fn(&Context)) -> CallFailure {
     ended_of(MockJob::new("llama").all_granted(), phase, act)
 }
 
-fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> Ended {
+fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> CallFailure {
     NEXT.set(act);
     let job = job.pod_set("node", |set| {
         set.ancestor("trainer").container("node", |c| c.image("i"))
@@ -84,7 +84,7 @@ fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> Ended {
 fn broke(phase: &str, (method, act): Wrong) {
     let ended = ended(phase, act);
     let said = ended.to_string();
-    let Ended::Broke(faulted) = ended else {
+    let CallFailure::Broke(faulted) = ended else {
         panic!("{method}: {ended:?}");
     };
     assert_eq!(faulted.method, Some(method), "{said}");
@@ -218,6 +218,6 @@ fn an_object_that_is_not_at_hand_is_no_fault() {
         c.lookups().get("v1", "ConfigMap", "absent");
     };
     let ended = ended("transform", ask);
-    assert!(matches!(ended, Ended::Missing(_)), "{ended:?}");
+    assert!(matches!(ended, CallFailure::Missing(_)), "{ended:?}");
     assert_eq!((ended.kind(), ended.is_made_again()), ("missing", true));
 }

@@ -9,7 +9,7 @@ use trainyard_model::{
     call::Fault,
     job::Job,
     plugin::Settings,
-    policy::{Ended, Phase, Policy},
+    policy::{CallFailure, Phase, Policy},
     record::Record,
     session::Session,
 };
@@ -56,7 +56,7 @@ fn policy(claim: &str) -> Arc<dyn Policy> {
 }
 
 /// How a call ends, and the labels that count after it.
-fn call(policy: &dyn Policy, end: &str) -> (Result<(), Ended>, usize) {
+fn call(policy: &dyn Policy, end: &str) -> (Result<(), CallFailure>, usize) {
     let job = Job {
         name: "bert".into(),
         labels: [("end".to_owned(), end.to_owned())].into(),
@@ -81,7 +81,7 @@ fn a_call_that_ends_well_counts() {
 #[test]
 fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
     let (end, labels) = call(&*policy("mine/*"), "refuse");
-    let Err(Ended::Refused(failure)) = end else {
+    let Err(CallFailure::Refused(failure)) = end else {
         panic!("{end:?}");
     };
     assert_eq!(failure.field.as_deref(), Some("spec.trainer"));
@@ -95,7 +95,7 @@ fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
 #[test]
 fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
     let (end, labels) = call(&*policy("mine/*"), "fault");
-    let Err(Ended::Broke(faulted)) = end else {
+    let Err(CallFailure::Broke(faulted)) = end else {
         panic!("{end:?}");
     };
     assert!(matches!(faulted.fault, Fault::NotClaimed { .. }));
@@ -110,7 +110,7 @@ fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
 #[test]
 fn a_panic_is_a_trap_with_its_message() {
     let (end, labels) = call(&*policy("mine/*"), "panic");
-    let Err(Ended::Trap { message, .. }) = end else {
+    let Err(CallFailure::Trap { message, .. }) = end else {
         panic!("{end:?}");
     };
     assert_eq!(message.as_deref(), Some("lost at bert"));

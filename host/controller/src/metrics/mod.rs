@@ -22,7 +22,7 @@ use prometheus_client::{
 };
 use trainyard_model::{
     plugin::PluginId,
-    policy::{Ended, Phase},
+    policy::{CallFailure, Phase},
 };
 
 use crate::queue::Queue;
@@ -92,7 +92,7 @@ pub struct PluginCall<'a> {
     /// Entries of its journal.
     pub writes: u64,
     /// Why it counts for nothing, if so.
-    pub error: Option<&'a Ended>,
+    pub error: Option<&'a CallFailure>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

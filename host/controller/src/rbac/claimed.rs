@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use trainyard_model::claims::{Claims, Key};
+use trainyard_model::claims::{Claims, KeyPattern};
 use trainyard_model::object::{DataKind, ObjectKind};
 use trainyard_model::record::Field;
 
@@ -28,11 +28,13 @@ pub(super) enum Names<'c> {
 
 impl<'c> Claimed<'c> {
     /// None where it does not name one kind.
-    pub(super) fn of(key: Option<&'c Key>) -> Option<Self> {
+    pub(super) fn of(key: Option<&'c KeyPattern>) -> Option<Self> {
         let (text, is_prefix) = match key? {
-            Key::Literal(text) => (text, false),
-            Key::Prefix(text) => (text, true),
-            Key::Any | Key::Set | Key::Variable(_) | Key::Base => return None,
+            KeyPattern::Literal(text) => (text, false),
+            KeyPattern::Prefix(text) => (text, true),
+            KeyPattern::Any | KeyPattern::Set | KeyPattern::Variable(_) | KeyPattern::Base => {
+                return None;
+            }
         };
         let (version_and_kind, name) = text.rsplit_once('/')?;
         let (api_version, kind) = version_and_kind.rsplit_once('/')?;

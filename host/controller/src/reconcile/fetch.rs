@@ -8,7 +8,7 @@ use kube::discovery::Scope;
 use kube::{Client, Resource as _};
 use serde_json::Value;
 use tokio::time::Instant;
-use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
+use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 
 use super::error::ReconcileError;
 use crate::client::segment;
@@ -44,7 +44,7 @@ impl Fetcher {
     pub(crate) async fn fetch(
         &self,
         namespace: &Arc<str>,
-        asker: Asker<'_>,
+        asker: Requester<'_>,
         key: &LookupKey,
     ) -> Result<Fetched, ReconcileError> {
         let Kind { api_version, kind } = &Kind::of(key);

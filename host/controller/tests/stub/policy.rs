@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::call::Call;
 use trainyard_model::plugin::{Plugin, Settings};
-use trainyard_model::policy::{Ended, Finished, Phase, Policy};
+use trainyard_model::policy::{CallFailure, CallOutcome, Phase, Policy};
 use trainyard_model::{contract::VERSION, manifest::Manifest};
 
 struct Native<F> {
@@ -13,14 +13,14 @@ struct Native<F> {
     run: F,
 }
 
-impl<F: Fn(&mut Call) -> Result<(), Ended> + Send + Sync> Policy for Native<F> {
+impl<F: Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync> Policy for Native<F> {
     fn plugin(&self) -> &Arc<Plugin> {
         &self.plugin
     }
 
-    fn run(&self, _: Phase, mut call: Box<Call>) -> Finished {
+    fn run(&self, _: Phase, mut call: Box<Call>) -> CallOutcome {
         let end = (self.run)(&mut call);
-        Finished {
+        CallOutcome {
             call,
             end,
             fuel: None,
@@ -32,7 +32,7 @@ impl<F: Fn(&mut Call) -> Result<(), Ended> + Send + Sync> Policy for Native<F> {
 pub(crate) fn policy(
     name: &str,
     reads: &[&str],
-    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+    run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
 ) -> Arc<dyn Policy> {
     native(name, "transform", &json!({"reads": reads}), run)
 }
@@ -41,7 +41,7 @@ pub(crate) fn policy(
 pub(crate) fn builder(
     name: &str,
     objects: &[&str],
-    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+    run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
 ) -> Arc<dyn Policy> {
     native(name, "build", &json!({"writes": objects}), run)
 }
@@ -50,7 +50,7 @@ fn native(
     name: &str,
     phase: &str,
     claims: &Value,
-    run: impl Fn(&mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+    run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
 ) -> Arc<dyn Policy> {
     let manifest = json!({
         "name": name, "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": [phase],

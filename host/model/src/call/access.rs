@@ -2,10 +2,10 @@
 
 use super::{Call, Fault, Numbered, Target};
 use crate::{
-    claims::{ClaimPath, Grant, Key, Touch},
+    claims::{ClaimPath, Grant, KeyPattern, Verb},
     contract::handle,
     policy::Phase,
-    record::{Container, ContainerId, Field, Owner, Path, Place, PlaceScope, PodSet},
+    record::{Container, ContainerId, EntryPath, EntryRef, EntryScope, Field, Owner, PodSet},
     text::clean,
 };
 
@@ -14,7 +14,7 @@ impl Call {
     pub(super) fn pod_set_target(&self, handle: handle::PodSet) -> Result<(Target, u32), Fault> {
         self.pod_set(handle)?;
         let (at, base) = handle.split();
-        let scope = PlaceScope::PodSet(at);
+        let scope = EntryScope::PodSet(at);
         Ok((Target { scope, base }, at))
     }
 
@@ -30,7 +30,7 @@ impl Call {
     pub(super) fn container_target(&self, handle: handle::Container) -> Result<Target, Fault> {
         self.container(handle)?;
         let (id, base) = handle.split();
-        let scope = PlaceScope::Container(ContainerId(id));
+        let scope = EntryScope::Container(ContainerId(id));
         Ok(Target { scope, base })
     }
 
@@ -55,12 +55,12 @@ impl Call {
         }
         match self
             .access
-            .find(&self.record, Touch::Read, target.scope, field, key)
+            .find(&self.record, Verb::Read, target.scope, field, key)
         {
             Some(_) => Ok(()),
             None => Err(match key {
-                Some(key) => self.not_claimed(Touch::Read, target.scope, field, key),
-                None => self.pattern_not_claimed(target.scope, field, Key::Set),
+                Some(key) => self.not_claimed(Verb::Read, target.scope, field, key),
+                None => self.pattern_not_claimed(target.scope, field, KeyPattern::Set),
             }),
         }
     }
@@ -71,7 +71,7 @@ impl Call {
         if free || self.access.covers_all(&self.record, target.scope, field) {
             return Ok(());
         }
-        Err(self.pattern_not_claimed(target.scope, field, Key::Any))
+        Err(self.pattern_not_claimed(target.scope, field, KeyPattern::Any))
     }
 
     /// Checks a read of a field of every container in one list of a pod set, those that other plugins may add included.
@@ -81,7 +81,7 @@ impl Call {
         list: Field,
         field: Field,
     ) -> Result<(), Fault> {
-        let PlaceScope::PodSet(at) = pod_set.scope else {
+        let EntryScope::PodSet(at) = pod_set.scope else {
             return Err(Fault::DeadHandle { what: "pod set" });
         };
         let free = pod_set.base || self.phase != Phase::Transform;
@@ -94,7 +94,7 @@ impl Call {
             .access
             .missing_claim_on_all(&self.record, at, list, field);
         Err(missing(
-            Touch::Read,
+            Verb::Read,
             format!("{}[*].{field}{keys}", containers.stem()),
             &claim,
         ))
@@ -105,7 +105,7 @@ impl Call {
     pub(super) fn may_write(
         &mut self,
         target: Target,
-        touch: Touch,
+        touch: Verb,
         field: Field,
         key: &str,
     ) -> Result<Grant, Fault> {
@@ -131,7 +131,7 @@ impl Call {
     pub(super) fn claimed(
         &mut self,
         target: Target,
-        touch: Touch,
+        touch: Verb,
         field: Field,
         key: &str,
     ) -> Result<Grant, Fault> {
@@ -152,10 +152,10 @@ impl Call {
     ) -> Fault {
         let claim = self
             .access
-            .claim(&self.record, Touch::Write, target.scope, field, Some(key))
+            .claim(&self.record, Verb::Write, target.scope, field, Some(key))
             .map(|(claim, _)| clean(&claim.to_string()));
         match claim {
-            None => self.not_claimed(Touch::Write, target.scope, field, key),
+            None => self.not_claimed(Verb::Write, target.scope, field, key),
             Some(claim) => Fault::NotGranted {
                 path: self.path(target.scope, field, key).to_string(),
                 claim,
@@ -168,13 +168,13 @@ impl Call {
     /// The fault for a touch that no claim allows.
     pub(super) fn not_claimed(
         &self,
-        touch: Touch,
-        scope: PlaceScope,
+        touch: Verb,
+        scope: EntryScope,
         field: Field,
         key: &str,
     ) -> Fault {
         let path = self.path(scope, field, key).to_string();
-        let key = field.is_keyed().then(|| Key::Literal(key.into()));
+        let key = field.is_keyed().then(|| KeyPattern::Literal(key.into()));
         let claim = self
             .access
             .missing_claim(&self.record, touch, scope, field, key);
@@ -184,15 +184,15 @@ impl Call {
     /// The same for a read of several keys: of the set of keys, of all of them, or of those with a prefix.
     pub(super) fn pattern_not_claimed(
         &self,
-        scope: PlaceScope,
+        scope: EntryScope,
         field: Field,
-        pattern: Key,
+        pattern: KeyPattern,
     ) -> Fault {
         let path = format!("{}[{pattern}]", self.path(scope, field, "").stem());
         let claim =
             self.access
-                .missing_claim(&self.record, Touch::Read, scope, field, Some(pattern));
-        missing(Touch::Read, path, &claim)
+                .missing_claim(&self.record, Verb::Read, scope, field, Some(pattern));
+        missing(Verb::Read, path, &claim)
     }
 
     /// The fault for a write over what the runtime, a patch or the TrainJob set, and the plugin does not reserve.
@@ -209,8 +209,8 @@ impl Call {
         }
     }
 
-    fn path(&self, scope: PlaceScope, field: Field, key: &str) -> Path {
-        self.record.path(&Place {
+    fn path(&self, scope: EntryScope, field: Field, key: &str) -> EntryPath {
+        self.record.path(&EntryRef {
             scope,
             field,
             key: key.into(),
@@ -218,9 +218,9 @@ impl Call {
     }
 
     /// Whether the scope is a container that this plugin added.
-    fn is_mine(&self, scope: PlaceScope) -> bool {
+    fn is_mine(&self, scope: EntryScope) -> bool {
         match scope {
-            PlaceScope::Container(id) => self
+            EntryScope::Container(id) => self
                 .record
                 .container(id)
                 .is_some_and(|c| c.home == self.owner()),
@@ -230,7 +230,7 @@ impl Call {
 }
 
 /// The fault for a touch that needs that claim. Keys come from guests.
-fn missing(touch: Touch, path: String, claim: &ClaimPath) -> Fault {
+fn missing(touch: Verb, path: String, claim: &ClaimPath) -> Fault {
     Fault::NotClaimed {
         touch,
         path,

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Call, Fault, PlaceScope, wrong};
+use super::{Call, EntryScope, Fault, wrong};
 use crate::{
-    claims::Touch,
+    claims::Verb,
     contract::handle,
     lookup::{LookupKey, is_known},
     record::Field,
@@ -91,14 +91,14 @@ impl Call {
                 .access
                 .find(
                     &self.record,
-                    Touch::Read,
-                    PlaceScope::Job,
+                    Verb::Read,
+                    EntryScope::Job,
                     Field::JobSpec,
                     Some(at),
                 )
                 .is_none()
         {
-            return Err(self.not_claimed(Touch::Read, PlaceScope::Job, Field::JobSpec, at));
+            return Err(self.not_claimed(Verb::Read, EntryScope::Job, Field::JobSpec, at));
         }
         if let Some(key) = looked_up {
             self.note_read(&key, at)?;

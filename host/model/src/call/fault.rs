@@ -1,9 +1,9 @@
 use thiserror::Error;
 
 use crate::{
-    claims::Touch,
+    claims::Verb,
     lookup::LookupKey,
-    object::Object,
+    object::EmittedObject,
     policy::{Limit, Phase},
     reserved::Reserved,
     text::quoted,
@@ -16,7 +16,7 @@ pub enum Fault {
     #[error("it may not {touch} `{path}`: no claim allows it; add `{}` to `claims.{}` in the manifest", quoted(claim), touch.list())]
     NotClaimed {
         /// How it touched.
-        touch: Touch,
+        touch: Verb,
         /// The place.
         path: String,
         /// The claim that is missing.
@@ -79,7 +79,7 @@ pub enum Fault {
     Argument(String),
     /// More was written into an object than a cluster takes.
     #[error(
-        "`{path}`: {written} bytes are more than an object of a plugin has, {most}; use fewer nodes, or emit less for each", most = Object::MOST_BYTES
+        "`{path}`: {written} bytes are more than an object of a plugin has, {most}; use fewer nodes, or emit less for each", most = EmittedObject::MOST_BYTES
     )]
     TooLarge {
         /// The object.

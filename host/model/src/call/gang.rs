@@ -10,7 +10,7 @@ use crate::{
     lookup::{LookupAnswer, LookupKey},
     pod_requests::{self, Amounts, Defaults, InitContainer, NoAmount, Pod, Resources},
     quantity::Quantity as Amount,
-    record::{Container, ContainerId, Field, PlaceScope, Record},
+    record::{Container, ContainerId, EntryScope, Field, Record},
     value::Quantity,
 };
 
@@ -83,7 +83,7 @@ impl Call {
             let Some(pods) = set.count.checked_mul(set.replicas) else {
                 return too_many_pods();
             };
-            let scope = PlaceScope::PodSet(at);
+            let scope = EntryScope::PodSet(at);
             gang.push((Target { scope, base }, at, pods));
         }
         Ok(gang)
@@ -220,7 +220,7 @@ fn too_many_pods<T>() -> Result<T, Fault> {
 /// What a container asks for.
 fn resources(record: &Record, id: ContainerId) -> Result<Resources, NoAmount> {
     let list = |field: Field| -> Result<Amounts, NoAmount> {
-        let fields = record.fields(PlaceScope::Container(id));
+        let fields = record.fields(EntryScope::Container(id));
         let entries = fields
             .into_iter()
             .flat_map(|fields| fields.all(field).iter());

@@ -3,13 +3,13 @@
 use super::{Call, Fault, Numbered, Target, context::BASE_INFO};
 use crate::{
     contract::handle,
-    record::{Field, PlaceScope, PodSet},
+    record::{EntryScope, Field, PodSet},
 };
 
 impl Call {
     pub(super) fn info_target(handle: handle::Info) -> Target {
         Target {
-            scope: PlaceScope::Job,
+            scope: EntryScope::Job,
             base: handle == BASE_INFO,
         }
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Call, Fault, PlaceScope, wrong};
+use super::{Call, EntryScope, Fault, wrong};
 use crate::{
-    claims::{Key, Touch},
+    claims::{KeyPattern, Verb},
     contract::handle,
-    lookup::{Asker, LookupAnswer, LookupKey},
+    lookup::{LookupAnswer, LookupKey, Requester},
     record::Field,
 };
 
@@ -21,13 +21,13 @@ impl Call {
         if !self.may_look_up(&claim_key, &key) {
             return Err(match key {
                 LookupKey::All { .. } => {
-                    let prefix = Key::Prefix(claim_key.trim_end_matches('*').into());
-                    self.pattern_not_claimed(PlaceScope::Job, Field::Lookups, prefix)
+                    let prefix = KeyPattern::Prefix(claim_key.trim_end_matches('*').into());
+                    self.pattern_not_claimed(EntryScope::Job, Field::Lookups, prefix)
                 }
-                _ => self.not_claimed(Touch::Read, PlaceScope::Job, Field::Lookups, &claim_key),
+                _ => self.not_claimed(Verb::Read, EntryScope::Job, Field::Lookups, &claim_key),
             });
         }
-        let asker = Asker::from(&*self.inputs.job);
+        let asker = Requester::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
             Some(LookupAnswer::Object(object)) if !asker.may_see(object) => {
                 wrong("the object is emitted for this TrainJob; a plugin can't look it up")
@@ -43,8 +43,8 @@ impl Call {
             self.access
                 .find(
                     &self.record,
-                    Touch::Read,
-                    PlaceScope::Job,
+                    Verb::Read,
+                    EntryScope::Job,
                     Field::Lookups,
                     Some(text),
                 )

@@ -36,10 +36,10 @@ use crate::{
     contract::{Handle, handle},
     job::Job,
     lookup::{Lookups, Reads},
-    object::{DataKind, Object},
+    object::{DataKind, EmittedObject},
     plugin::Plugin,
     policy::Phase,
-    record::{Change, Owner, Place, PlaceScope, Record},
+    record::{Change, EntryRef, EntryScope, Owner, Record},
     value::Failure,
 };
 
@@ -60,9 +60,9 @@ pub struct LogLine {
 
 /// A place at which a call put what stands on a ConfigMap or Secret of its plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnOwnData {
+pub struct OwnDataUse {
     /// The volume or env var.
-    pub place: Place,
+    pub place: EntryRef,
     /// The plugin, as the record knows it.
     pub owner: Owner,
     /// What the object is.
@@ -105,8 +105,8 @@ pub struct Call {
     kept: Arc<Kept>,
     kept_bytes: usize,
     facts: BTreeSet<String>,
-    objects: Vec<Object>,
-    on_own_data: Vec<OnOwnData>,
+    objects: Vec<EmittedObject>,
+    on_own_data: Vec<OwnDataUse>,
     asked: material::Asked,
     warnings: Vec<Failure>,
     errors: Vec<Failure>,
@@ -124,9 +124,9 @@ pub struct CallResult {
     /// How many containers there were before.
     pub containers_before: u32,
     /// The objects that it emitted.
-    pub objects: Vec<Object>,
+    pub objects: Vec<EmittedObject>,
     /// What it put that stands on objects which its plugin has to emit.
-    pub on_own_data: Vec<OnOwnData>,
+    pub on_own_data: Vec<OwnDataUse>,
     /// What it warned of.
     pub warnings: Vec<Failure>,
     /// What it refuses the TrainJob for.
@@ -144,7 +144,7 @@ pub struct CallResult {
 /// A pod set or container, of the record or of its base.
 #[derive(Clone, Copy)]
 struct Target {
-    scope: PlaceScope,
+    scope: EntryScope,
     base: bool,
 }
 

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::{Call, Fault, OnOwnData, PlaceScope, raw::room_of, wrong};
+use super::{Call, EntryScope, Fault, OwnDataUse, raw::room_of, wrong};
 use crate::{
-    claims::Touch,
+    claims::Verb,
     contract::handle,
     names::NO_KIND,
     object::{
-        ApplyMode, Content, Data, DataError, DataKind, Object, ObjectKind, ObjectKindError,
+        ApplyMode, Content, Data, DataError, DataKind, EmittedObject, ObjectKind, ObjectKindError,
         ObjectName, ObjectNameError, SecretType, SecretValue, object_name,
     },
     policy::Phase,
-    record::{Field, Place},
+    record::{EntryRef, Field},
     text::clean,
 };
 
@@ -58,13 +58,13 @@ impl Call {
 
     /// Checks an emission by the claims.
     fn may_emit(&mut self, key: &str) -> Result<(), Fault> {
-        let (scope, field) = (PlaceScope::Job, Field::Objects);
+        let (scope, field) = (EntryScope::Job, Field::Objects);
         match self
             .access
-            .find(&self.record, Touch::Write, scope, field, Some(key))
+            .find(&self.record, Verb::Write, scope, field, Some(key))
         {
             Some(_) => Ok(()),
-            None => Err(self.not_claimed(Touch::Write, scope, field, key)),
+            None => Err(self.not_claimed(Verb::Write, scope, field, key)),
         }
     }
 
@@ -78,8 +78,8 @@ impl Call {
     }
 
     /// Keeps where this plugin put what stands on an object of its own, so that no other object comes into its pods by that name.
-    pub(super) fn stands_on_own_data(&mut self, place: Place, kind: DataKind, name: String) {
-        self.on_own_data.push(OnOwnData {
+    pub(super) fn stands_on_own_data(&mut self, place: EntryRef, kind: DataKind, name: String) {
+        self.on_own_data.push(OwnDataUse {
             place,
             owner: self.owner(),
             kind,
@@ -133,7 +133,7 @@ impl Call {
             Content::Secret { .. } => ApplyMode::Once,
             _ => ApplyMode::default(),
         };
-        self.objects.push(Object {
+        self.objects.push(EmittedObject {
             kind,
             suffix: suffix.to_owned(),
             name,
@@ -148,12 +148,16 @@ impl Call {
     }
 
     /// An emitted object, to write to; counts as a write of so many bytes.
-    fn object(&mut self, handle: handle::Object, bytes: usize) -> Result<&mut Object, Fault> {
+    fn object(
+        &mut self,
+        handle: handle::Object,
+        bytes: usize,
+    ) -> Result<&mut EmittedObject, Fault> {
         self.meter.write()?;
         self.meter.add_bytes(bytes)?;
         let object = self.emitted(handle)?;
         object.written = object.written.saturating_add(bytes);
-        if object.written > Object::MOST_BYTES {
+        if object.written > EmittedObject::MOST_BYTES {
             let (version, kind) = (object.kind.api_version(), object.kind.kind());
             return Err(Fault::TooLarge {
                 path: format!("objects[{version}/{kind}/{}]", object.suffix),
@@ -163,7 +167,7 @@ impl Call {
         Ok(object)
     }
 
-    fn emitted(&mut self, handle: handle::Object) -> Result<&mut Object, Fault> {
+    fn emitted(&mut self, handle: handle::Object) -> Result<&mut EmittedObject, Fault> {
         self.objects
             .get_mut(handle.0 as usize)
             .ok_or(Fault::DeadHandle { what: "object" })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Call, Fault, Target, wrong};
-use crate::{claims::Touch, contract::handle, record::Field};
+use crate::{claims::Verb, contract::handle, record::Field};
 
 impl Call {
     /// `pod-set.raw`
@@ -77,7 +77,7 @@ impl Call {
         json: &str,
     ) -> Result<(), Fault> {
         self.check_member(field, member)?;
-        self.may_write(target, Touch::Write, field, member)?;
+        self.may_write(target, Verb::Write, field, member)?;
         let value = self.json_argument(json)?;
         if field == Field::PodRaw && member == "restartPolicy" && !is_of_a_job(&value) {
             return wrong("the restart policy of a Job's pods is `Never` or `OnFailure`");

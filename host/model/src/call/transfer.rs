@@ -2,9 +2,9 @@
 
 use super::{Call, Fault, Target};
 use crate::{
-    claims::Touch,
+    claims::Verb,
     contract::Handle,
-    record::{Datum, Field, Place, PlaceScope},
+    record::{Datum, EntryRef, EntryScope, Field},
 };
 
 impl Call {
@@ -65,8 +65,8 @@ impl Call {
     }
 
     /// Writes one value (`None` removes it) after [`Self::may_write`], and journals it.
-    pub(super) fn put(&mut self, scope: PlaceScope, field: Field, key: &str, new: Option<Datum>) {
-        let place = Place {
+    pub(super) fn put(&mut self, scope: EntryScope, field: Field, key: &str, new: Option<Datum>) {
+        let place = EntryRef {
             scope,
             field,
             key: key.into(),
@@ -85,7 +85,7 @@ impl Call {
         new: Option<Datum>,
     ) -> Result<(), Fault> {
         self.meter.text(key)?;
-        self.may_write(target, Touch::Write, field, key)?;
+        self.may_write(target, Verb::Write, field, key)?;
         self.put(target.scope, field, key, new);
         Ok(())
     }

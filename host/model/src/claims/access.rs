@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{ClaimPath, Compiled, Grant, Key, PodSets, Scope, Touch, Variable};
-use crate::record::{Container, ContainerId, Field, Owner, PlaceScope, PodSet, Record};
+use super::{
+    ClaimPath, ClaimScope, CompiledClaims, Grant, KeyPattern, PodSetPattern, Variable, Verb,
+};
+use crate::record::{Container, ContainerId, EntryScope, Field, Owner, PodSet, Record};
 
 /// The values of a call's variables.
 #[derive(Clone, Debug)]
@@ -27,26 +29,31 @@ impl Variables {
         }
     }
 
-    fn of_key(&self, key: &Key) -> Option<&str> {
+    fn of_key(&self, key: &KeyPattern) -> Option<&str> {
         match key {
-            Key::Variable(variable) => self.value(variable),
+            KeyPattern::Variable(variable) => self.value(variable),
             _ => None,
         }
     }
 
     /// Whether a claim on those pod sets means this one.
-    pub(super) fn mean_pod_set(&self, pod_sets: &PodSets, set: &PodSet) -> bool {
+    pub(super) fn mean_pod_set(&self, pod_sets: &PodSetPattern, set: &PodSet) -> bool {
         match pod_sets {
-            PodSets::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
-            PodSets::Named(key) => key.matches(&set.name, self.of_key(key)),
+            PodSetPattern::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
+            PodSetPattern::Named(key) => key.matches(&set.name, self.of_key(key)),
         }
     }
 
     /// Whether a claim on containers of that list and name means this one, if it means its pod set.
-    pub(super) fn mean_container(&self, list: Field, name: &Key, container: &Container) -> bool {
+    pub(super) fn mean_container(
+        &self,
+        list: Field,
+        name: &KeyPattern,
+        container: &Container,
+    ) -> bool {
         let is_added = matches!(container.home, Owner::Plugin(_));
         list == container.list
-            && !(is_added && *name == Key::Base)
+            && !(is_added && *name == KeyPattern::Base)
             && name.matches(&container.name, self.of_key(name))
     }
 }
@@ -54,7 +61,7 @@ impl Variables {
 /// One plugin's claims, resolved for one TrainJob's record.
 #[derive(Debug)]
 pub struct Access {
-    pub(super) claims: Arc<Compiled>,
+    pub(super) claims: Arc<CompiledClaims>,
     pub(super) variables: Variables,
     pod_sets: Vec<u128>,
     containers: Vec<Option<u128>>,
@@ -63,15 +70,15 @@ pub struct Access {
 impl Access {
     /// Resolves the pod sets of the claims; containers follow when they are first touched.
     #[must_use]
-    pub fn new(claims: Arc<Compiled>, variables: Variables, record: &Record) -> Self {
+    pub fn new(claims: Arc<CompiledClaims>, variables: Variables, record: &Record) -> Self {
         let below_pod_sets = claims.in_pod_set | claims.in_container;
         let pod_sets = record
             .pod_sets
             .iter()
             .map(|set| {
                 select(&claims, below_pod_sets, |path| match &path.scope {
-                    Scope::Job => false,
-                    Scope::PodSet(sets) | Scope::Container { pod_sets: sets, .. } => {
+                    ClaimScope::Job => false,
+                    ClaimScope::PodSet(sets) | ClaimScope::Container { pod_sets: sets, .. } => {
                         variables.mean_pod_set(sets, set)
                     }
                 })
@@ -90,8 +97,8 @@ impl Access {
     pub fn find(
         &mut self,
         record: &Record,
-        touch: Touch,
-        scope: PlaceScope,
+        touch: Verb,
+        scope: EntryScope,
         field: Field,
         key: Option<&str>,
     ) -> Option<Grant> {
@@ -103,8 +110,8 @@ impl Access {
     pub fn claim(
         &mut self,
         record: &Record,
-        touch: Touch,
-        scope: PlaceScope,
+        touch: Verb,
+        scope: EntryScope,
         field: Field,
         key: Option<&str>,
     ) -> Option<(&ClaimPath, Grant)> {
@@ -115,15 +122,15 @@ impl Access {
             let value = |pattern| self.variables.of_key(pattern).map(|v| field.compared(v));
             let meant = match (&path.key, &key) {
                 (None, _) => true,
-                (Some(pattern), None) => *pattern == Key::Set,
+                (Some(pattern), None) => *pattern == KeyPattern::Set,
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
                     covers_pointer(pattern, key, value(pattern).as_deref())
                 }
                 // What carries power is claimed by its name, which needs a grant.
                 (Some(pattern), Some(key))
-                    if touch == Touch::Write && field.is_named_to_write(key) =>
+                    if touch == Verb::Write && field.is_named_to_write(key) =>
                 {
-                    matches!(pattern, Key::Literal(name) if **name == **key)
+                    matches!(pattern, KeyPattern::Literal(name) if **name == **key)
                 }
                 (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),
             };
@@ -137,18 +144,18 @@ impl Access {
     }
 
     /// Whether every value of a keyed field may be read.
-    pub fn covers_all(&mut self, record: &Record, scope: PlaceScope, field: Field) -> bool {
-        let among = self.scope_mask(record, scope) & self.claims.candidates(Touch::Read, field);
-        patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(Key::Any)))
+    pub fn covers_all(&mut self, record: &Record, scope: EntryScope, field: Field) -> bool {
+        let among = self.scope_mask(record, scope) & self.claims.candidates(Verb::Read, field);
+        patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(KeyPattern::Any)))
     }
 
     /// Whether a field of every container in one list of a pod set may be read, whatever containers there will be.
     pub fn covers_all_in(&self, pod_set: u32, list: Field, field: Field) -> bool {
         let in_set = self.pod_sets.get(pod_set as usize).copied().unwrap_or(0);
-        let among = in_set & self.claims.in_container & self.claims.candidates(Touch::Read, field);
+        let among = in_set & self.claims.in_container & self.claims.candidates(Verb::Read, field);
         patterns(&self.claims, among).any(|(path, _)| {
-            let of_all = matches!(&path.scope, Scope::Container { list: of, name: Key::Any, .. } if *of == list);
-            of_all && matches!(path.key, None | Some(Key::Any))
+            let of_all = matches!(&path.scope, ClaimScope::Container { list: of, name: KeyPattern::Any, .. } if *of == list);
+            of_all && matches!(path.key, None | Some(KeyPattern::Any))
         })
     }
 
@@ -157,24 +164,24 @@ impl Access {
     pub fn knows(&mut self, record: &Record, id: ContainerId) -> bool {
         let Some((scope, list, name)) = record
             .container(id)
-            .map(|c| (PlaceScope::PodSet(c.pod_set), c.list, c.name.clone()))
+            .map(|c| (EntryScope::PodSet(c.pod_set), c.list, c.name.clone()))
         else {
             return false;
         };
         self.container_mask(record, id) != 0
             || self
-                .find(record, Touch::Read, scope, list, Some(&name))
+                .find(record, Verb::Read, scope, list, Some(&name))
                 .is_some()
-            || self.find(record, Touch::Read, scope, list, None).is_some()
+            || self.find(record, Verb::Read, scope, list, None).is_some()
     }
 
-    fn scope_mask(&mut self, record: &Record, scope: PlaceScope) -> u128 {
+    fn scope_mask(&mut self, record: &Record, scope: EntryScope) -> u128 {
         match scope {
-            PlaceScope::Job => self.claims.in_job,
-            PlaceScope::PodSet(at) => {
+            EntryScope::Job => self.claims.in_job,
+            EntryScope::PodSet(at) => {
                 self.pod_sets.get(at as usize).copied().unwrap_or(0) & self.claims.in_pod_set
             }
-            PlaceScope::Container(id) => self.container_mask(record, id),
+            EntryScope::Container(id) => self.container_mask(record, id),
         }
     }
 
@@ -193,7 +200,7 @@ impl Access {
                 &self.claims,
                 in_set & self.claims.in_container,
                 |path| match &path.scope {
-                    Scope::Container { list, name, .. } => {
+                    ClaimScope::Container { list, name, .. } => {
                         self.variables.mean_container(*list, name, container)
                     }
                     _ => false,
@@ -211,10 +218,10 @@ impl Access {
 }
 
 /// A claim of a pointer includes what stands below it.
-fn covers_pointer(pattern: &Key, pointer: &str, value: Option<&str>) -> bool {
+fn covers_pointer(pattern: &KeyPattern, pointer: &str, value: Option<&str>) -> bool {
     let claimed = match pattern {
-        Key::Literal(claimed) => Some(&**claimed),
-        Key::Variable(_) => value,
+        KeyPattern::Literal(claimed) => Some(&**claimed),
+        KeyPattern::Variable(_) => value,
         other => return other.matches(pointer, None),
     };
     claimed
@@ -223,12 +230,16 @@ fn covers_pointer(pattern: &Key, pointer: &str, value: Option<&str>) -> bool {
 }
 
 /// The claims that a mask names.
-fn patterns(claims: &Compiled, among: u128) -> impl Iterator<Item = &(ClaimPath, Grant)> {
+fn patterns(claims: &CompiledClaims, among: u128) -> impl Iterator<Item = &(ClaimPath, Grant)> {
     bits(among).filter_map(|at| claims.patterns.get(at))
 }
 
 /// The mask of those claims among some that are wanted.
-fn select(claims: &Compiled, among: u128, mut wanted: impl FnMut(&ClaimPath) -> bool) -> u128 {
+fn select(
+    claims: &CompiledClaims,
+    among: u128,
+    mut wanted: impl FnMut(&ClaimPath) -> bool,
+) -> u128 {
     bits(among)
         .filter(|at| {
             claims

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{ClaimPath, Claims, Key, Scope, Touch, possible::possible};
+use super::{ClaimPath, ClaimScope, Claims, KeyPattern, Verb, possible::possible};
 use crate::{
     object::DataKind,
     record::{Field, Permission},
@@ -72,7 +72,7 @@ pub enum ClaimError {
     )]
     NotGranted {
         /// How it would touch.
-        touch: Touch,
+        touch: Verb,
         /// The claim.
         path: String,
     },
@@ -89,7 +89,7 @@ pub enum ClaimError {
 
 /// The claims of one plugin, checked and ready for [`super::Access`].
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledClaims {
     pub(super) patterns: Vec<(ClaimPath, Grant)>,
     pub(super) by_field: BTreeMap<Field, u128>,
     pub(super) in_job: u128,
@@ -100,7 +100,7 @@ pub struct Compiled {
     writes: u128,
 }
 
-impl Compiled {
+impl CompiledClaims {
     /// Checks claims against each other's rules and the grants.
     ///
     /// # Errors
@@ -135,27 +135,27 @@ impl Compiled {
         }
     }
 
-    fn add(&mut self, bit: u128, touch: Touch, path: ClaimPath, grant: Grant) {
+    fn add(&mut self, bit: u128, touch: Verb, path: ClaimPath, grant: Grant) {
         *self.by_field.entry(path.field).or_default() |= bit;
         *match path.scope {
-            Scope::Job => &mut self.in_job,
-            Scope::PodSet(_) => &mut self.in_pod_set,
-            Scope::Container { .. } => &mut self.in_container,
+            ClaimScope::Job => &mut self.in_job,
+            ClaimScope::PodSet(_) => &mut self.in_pod_set,
+            ClaimScope::Container { .. } => &mut self.in_container,
         } |= bit;
         *match touch {
-            Touch::Read => &mut self.reads,
-            Touch::Create => &mut self.creates,
-            Touch::Write => &mut self.writes,
+            Verb::Read => &mut self.reads,
+            Verb::Create => &mut self.creates,
+            Verb::Write => &mut self.writes,
         } |= bit;
         self.patterns.push((path, grant));
     }
 
     /// The bits of the claims that allow a touch of a field.
-    pub(super) fn candidates(&self, touch: Touch, field: Field) -> u128 {
+    pub(super) fn candidates(&self, touch: Verb, field: Field) -> u128 {
         let by_touch = match touch {
-            Touch::Read => self.reads | self.creates | self.writes,
-            Touch::Create => self.creates,
-            Touch::Write => self.writes,
+            Verb::Read => self.reads | self.creates | self.writes,
+            Verb::Create => self.creates,
+            Verb::Write => self.writes,
         };
         self.by_field.get(&field).copied().unwrap_or(0) & by_touch
     }
@@ -163,17 +163,17 @@ impl Compiled {
 
 /// What the operator has to allow for a claim.
 #[must_use]
-pub fn permission(touch: Touch, path: &ClaimPath) -> Permission {
+pub fn permission(touch: Verb, path: &ClaimPath) -> Permission {
     match touch {
-        Touch::Read => permission_to_read(path),
-        Touch::Write if path.field == Field::Objects => permission_to_emit(path),
-        Touch::Write if is_security_annotation(path) => Permission::Grant,
-        Touch::Create | Touch::Write => path.field.permission(),
+        Verb::Read => permission_to_read(path),
+        Verb::Write if path.field == Field::Objects => permission_to_emit(path),
+        Verb::Write if is_security_annotation(path) => Permission::Grant,
+        Verb::Create | Verb::Write => path.field.permission(),
     }
 }
 
 /// How far the grants allow a claim.
-fn granted(touch: Touch, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
+fn granted(touch: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
     match permission(touch, path) {
         _ if grants.allow(path) => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
@@ -193,7 +193,7 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
         name.is_some_and(|name| !matches!(name, "" | "*" | "#"))
     };
     match (&path.field, &path.key) {
-        (Field::Lookups, Some(Key::Literal(key))) if is_named(key) => Permission::Default,
+        (Field::Lookups, Some(KeyPattern::Literal(key))) if is_named(key) => Permission::Default,
         (Field::Lookups, _) => Permission::Grant,
         _ => Permission::Default,
     }
@@ -202,7 +202,7 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
 /// What a plugin needs to emit: nothing for ConfigMaps, which do nothing by themselves.
 fn permission_to_emit(path: &ClaimPath) -> Permission {
     let kind = match &path.key {
-        Some(Key::Literal(key) | Key::Prefix(key)) => key.rsplit_once('/'),
+        Some(KeyPattern::Literal(key) | KeyPattern::Prefix(key)) => key.rsplit_once('/'),
         _ => None,
     };
     let kind = kind.and_then(|(version_and_kind, _)| version_and_kind.split_once('/'));
@@ -216,5 +216,5 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
 
 /// Whether the claim names an annotation of pods that Kubernetes reads as a part of their security context.
 fn is_security_annotation(path: &ClaimPath) -> bool {
-    matches!(&path.key, Some(Key::Literal(key)) if path.field.is_named_to_write(key))
+    matches!(&path.key, Some(KeyPattern::Literal(key)) if path.field.is_named_to_write(key))
 }

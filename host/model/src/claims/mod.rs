@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
-    compiled::{ClaimError, Compiled, Grant, Grants, MAX_CLAIMS, permission},
-    path::{ClaimPath, Key, MAX_PATH, PathError, PodSets, Scope, Variable},
+    compiled::{ClaimError, CompiledClaims, Grant, Grants, MAX_CLAIMS, permission},
+    path::{ClaimPath, ClaimScope, KeyPattern, MAX_PATH, PathError, PodSetPattern, Variable},
 };
 
 /// How a place is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Touch {
+pub enum Verb {
     /// It is read in transform.
     Read,
     /// A container is added.
@@ -30,7 +30,7 @@ pub enum Touch {
     Write,
 }
 
-impl Touch {
+impl Verb {
     /// The manifest's key.
     #[must_use]
     pub const fn list(self) -> &'static str {
@@ -42,7 +42,7 @@ impl Touch {
     }
 }
 
-impl fmt::Display for Touch {
+impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
@@ -86,7 +86,7 @@ impl TryFrom<Texts> for Claims {
 
     fn try_from(texts: Texts) -> Result<Self, String> {
         let mut problems = Vec::new();
-        let mut paths = |touch: Touch, list: Vec<String>| {
+        let mut paths = |touch: Verb, list: Vec<String>| {
             let mut paths = Vec::with_capacity(list.len());
             for text in list {
                 match text.parse() {
@@ -97,9 +97,9 @@ impl TryFrom<Texts> for Claims {
             paths
         };
         let claims = Self {
-            reads: paths(Touch::Read, texts.reads),
-            creates: paths(Touch::Create, texts.creates),
-            writes: paths(Touch::Write, texts.writes),
+            reads: paths(Verb::Read, texts.reads),
+            creates: paths(Verb::Create, texts.creates),
+            writes: paths(Verb::Write, texts.writes),
         };
         if problems.is_empty() {
             Ok(claims)
@@ -111,12 +111,12 @@ impl TryFrom<Texts> for Claims {
 
 impl Claims {
     /// All claims with how they touch, reads first.
-    pub fn iter(&self) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Verb, &ClaimPath)> {
         self.reads
             .iter()
-            .map(|p| (Touch::Read, p))
-            .chain(self.creates.iter().map(|p| (Touch::Create, p)))
-            .chain(self.writes.iter().map(|p| (Touch::Write, p)))
+            .map(|p| (Verb::Read, p))
+            .chain(self.creates.iter().map(|p| (Verb::Create, p)))
+            .chain(self.writes.iter().map(|p| (Verb::Write, p)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! When two claims may mean the same place, and when one covers the other.
 
-use super::path::{ClaimPath, Key, PodSets, Scope};
+use super::path::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern};
 
-impl Key {
+impl KeyPattern {
     /// Whether some key is meant by both. A variable may be any key; the set of keys meets itself alone.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -48,7 +48,7 @@ impl Key {
     }
 }
 
-impl Key {
+impl KeyPattern {
     /// The narrower of two keys that overlap: what is written where both claims meet. A variable stands for itself, since its
     /// value is not known.
     fn meet(&self, other: &Self) -> Self {
@@ -67,14 +67,14 @@ impl Key {
     }
 }
 
-impl PodSets {
+impl PodSetPattern {
     /// The narrower of two choices that overlap; a name is narrower than an ancestor.
     fn meet(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Named(a), Self::Named(b)) => Self::Named(a.meet(b)),
-            (Self::Named(Key::Literal(_)), Self::Ancestor(_))
+            (Self::Named(KeyPattern::Literal(_)), Self::Ancestor(_))
             | (Self::Ancestor(_), Self::Ancestor(_)) => self.clone(),
-            (Self::Ancestor(_), Self::Named(Key::Literal(_)))
+            (Self::Ancestor(_), Self::Named(KeyPattern::Literal(_)))
             | (Self::Named(_), Self::Ancestor(_)) => other.clone(),
             (Self::Ancestor(_), Self::Named(_)) => self.clone(),
         }
@@ -92,7 +92,7 @@ impl PodSets {
 
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Named(Key::Any), _) => true,
+            (Self::Named(KeyPattern::Any), _) => true,
             (Self::Named(a), Self::Named(b)) => a.covers(b),
             (Self::Ancestor(a), Self::Ancestor(b)) => a == b,
             _ => false,
@@ -100,7 +100,7 @@ impl PodSets {
     }
 }
 
-impl Scope {
+impl ClaimScope {
     /// The narrower parts of two scopes that overlap.
     fn meet(&self, other: &Self) -> Self {
         match (self, other) {
@@ -217,8 +217,8 @@ impl ClaimPath {
             return true;
         }
         let (
-            Scope::PodSet(mine),
-            Scope::Container {
+            ClaimScope::PodSet(mine),
+            ClaimScope::Container {
                 pod_sets,
                 list,
                 name,
@@ -228,7 +228,7 @@ impl ClaimPath {
             return false;
         };
         // What a plugin adds is none of those that no plugin added.
-        *name != Key::Base
+        *name != KeyPattern::Base
             && *list == self.field
             && mine.overlaps(pod_sets)
             && self.key.as_ref().is_none_or(|key| key.overlaps(name))
@@ -243,6 +243,6 @@ impl ClaimPath {
     }
 
     fn is_key_set(&self) -> bool {
-        self.key == Some(Key::Set)
+        self.key == Some(KeyPattern::Set)
     }
 }

@@ -1,7 +1,7 @@
 //! Whether any plugin could have a claim: one that can match nothing is a mistake, which its author hears of when the manifest is
 //! checked.
 
-use super::{ClaimError, ClaimPath, Key, PodSets, Scope, Touch};
+use super::{ClaimError, ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Verb};
 use crate::{
     lookup::LookupKey,
     names::{is_dns_label, is_dns_subdomain, is_env_name, is_label_value, is_qualified_name},
@@ -15,7 +15,7 @@ use crate::{
 const STEPS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
 
 /// Whether any plugin could have the claim.
-pub(super) fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError> {
+pub(super) fn possible(touch: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
     let problem = touch_problem(touch, path)
         .or_else(|| scope_problem(&path.scope))
         .or_else(|| key_problem(path.field, path.key.as_ref()?));
@@ -30,22 +30,22 @@ pub(super) fn possible(touch: Touch, path: &ClaimPath) -> Result<(), ClaimError>
 }
 
 /// What is wrong with touching a field so.
-fn touch_problem(touch: Touch, path: &ClaimPath) -> Option<String> {
-    let is_set = path.key == Some(Key::Set);
+fn touch_problem(touch: Verb, path: &ClaimPath) -> Option<String> {
+    let is_set = path.key == Some(KeyPattern::Set);
     let problem = match (touch, path.field) {
-        (Touch::Read, Field::Objects) => "objects are emitted, not read",
-        (Touch::Read, Field::Placement) => "wishes for a place are not read",
-        (Touch::Create, field) if !field.holds_containers() => {
+        (Verb::Read, Field::Objects) => "objects are emitted, not read",
+        (Verb::Read, Field::Placement) => "wishes for a place are not read",
+        (Verb::Create, field) if !field.holds_containers() => {
             "only containers and init containers are created; volumes and the rest stand in `writes`"
         }
-        (Touch::Write, field) if field.holds_containers() => "containers stand in `creates`",
-        (Touch::Create | Touch::Write, _) if is_set => "the set of keys can't be written",
-        (Touch::Write, field) if field.permission() == Permission::Host => {
+        (Verb::Write, field) if field.holds_containers() => "containers stand in `creates`",
+        (Verb::Create | Verb::Write, _) if is_set => "the set of keys can't be written",
+        (Verb::Write, field) if field.permission() == Permission::Host => {
             "it is the host's; no plugin writes it"
         }
-        (Touch::Read, field) if is_set && field.is_raw() => "raw members are read one by one",
-        (Touch::Read, Field::JobSpec) if is_set => "the TrainJob's spec is read by pointer",
-        (Touch::Read, Field::Lookups) if is_set => {
+        (Verb::Read, field) if is_set && field.is_raw() => "raw members are read one by one",
+        (Verb::Read, Field::JobSpec) if is_set => "the TrainJob's spec is read by pointer",
+        (Verb::Read, Field::Lookups) if is_set => {
             "whether a kind is served is `lookups[VERSION/KIND/#]`"
         }
         _ => return None,
@@ -54,23 +54,23 @@ fn touch_problem(touch: Touch, path: &ClaimPath) -> Option<String> {
 }
 
 /// What is wrong with the names of pod sets and containers.
-fn scope_problem(scope: &Scope) -> Option<String> {
+fn scope_problem(scope: &ClaimScope) -> Option<String> {
     match scope {
-        Scope::Job => None,
-        Scope::PodSet(pod_sets) => pod_sets_problem(pod_sets),
-        Scope::Container { pod_sets, name, .. } => {
+        ClaimScope::Job => None,
+        ClaimScope::PodSet(pod_sets) => pod_sets_problem(pod_sets),
+        ClaimScope::Container { pod_sets, name, .. } => {
             pod_sets_problem(pod_sets).or_else(|| Names::CONTAINER.problem(name))
         }
     }
 }
 
-fn pod_sets_problem(pod_sets: &PodSets) -> Option<String> {
+fn pod_sets_problem(pod_sets: &PodSetPattern) -> Option<String> {
     match pod_sets {
-        PodSets::Named(key) => Names::POD_SET.problem(key),
-        PodSets::Ancestor(label) if !is_label_value(label) => Some(format!(
+        PodSetPattern::Named(key) => Names::POD_SET.problem(key),
+        PodSetPattern::Ancestor(label) if !is_label_value(label) => Some(format!(
             "no ancestor is `{label}`, which is not the value of a label"
         )),
-        PodSets::Ancestor(label) => {
+        PodSetPattern::Ancestor(label) => {
             let meant = nearest(label, STEPS).filter(|step| step != &&**label)?;
             Some(format!(
                 "no ancestor is `@{label}`; did you mean `@{meant}`?"
@@ -80,9 +80,9 @@ fn pod_sets_problem(pod_sets: &PodSets) -> Option<String> {
 }
 
 /// What is wrong with the key of a field.
-fn key_problem(field: Field, key: &Key) -> Option<String> {
+fn key_problem(field: Field, key: &KeyPattern) -> Option<String> {
     match field {
-        Field::Containers | Field::InitContainers if matches!(key, Key::Literal(name) if **name == *"@base") => {
+        Field::Containers | Field::InitContainers if matches!(key, KeyPattern::Literal(name) if **name == *"@base") => {
             Some("`@base` stands for containers before a field of theirs alone, as `containers[@base].image`".to_owned())
         }
         Field::Objects => object_problem(key),
@@ -90,8 +90,8 @@ fn key_problem(field: Field, key: &Key) -> Option<String> {
         Field::JobSpec => pointer_problem(key),
         Field::Ports => port_problem(key),
         Field::PodRaw | Field::ContainerRaw => match key {
-            Key::Literal(member) => field.raw_member_problem(member),
-            Key::Prefix(prefix) => field.raw_prefix_problem(prefix),
+            KeyPattern::Literal(member) => field.raw_member_problem(member),
+            KeyPattern::Prefix(prefix) => field.raw_prefix_problem(prefix),
             _ => None,
         },
         _ => Names::of(field)?.problem(key),
@@ -145,26 +145,28 @@ impl Names {
         })
     }
 
-    fn problem(&self, key: &Key) -> Option<String> {
+    fn problem(&self, key: &KeyPattern) -> Option<String> {
         let Self { of, form, is_name } = self;
         match key {
-            Key::Literal(name) if !is_name(name) => {
+            KeyPattern::Literal(name) if !is_name(name) => {
                 Some(format!("no {of} has the name `{name}`; it must be {form}"))
             }
             // What is a whole name, or lacks a character of one.
-            Key::Prefix(prefix) if !is_name(prefix) && !is_name(&format!("{prefix}0")) => Some(
-                format!("no {of} has a name that begins with `{prefix}`; it must be {form}"),
-            ),
+            KeyPattern::Prefix(prefix) if !is_name(prefix) && !is_name(&format!("{prefix}0")) => {
+                Some(format!(
+                    "no {of} has a name that begins with `{prefix}`; it must be {form}"
+                ))
+            }
             _ => None,
         }
     }
 }
 
 /// What is wrong with a pointer into the TrainJob's spec.
-fn pointer_problem(key: &Key) -> Option<String> {
+fn pointer_problem(key: &KeyPattern) -> Option<String> {
     let (text, is_whole) = match key {
-        Key::Literal(text) => (text, true),
-        Key::Prefix(text) => (text, false),
+        KeyPattern::Literal(text) => (text, true),
+        KeyPattern::Prefix(text) => (text, false),
         _ => return None,
     };
     let is_escape = |after: &str| match after.chars().next() {
@@ -179,19 +181,19 @@ fn pointer_problem(key: &Key) -> Option<String> {
 }
 
 /// What is wrong with the number and protocol of a port.
-fn port_problem(key: &Key) -> Option<String> {
+fn port_problem(key: &KeyPattern) -> Option<String> {
     const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
     let is_number =
         |text: &str| !text.starts_with('0') && text.parse::<u16>().is_ok_and(|number| number > 0);
     let (text, is_port) = match key {
-        Key::Literal(text) => {
+        KeyPattern::Literal(text) => {
             let parts = text.split_once('/');
             let is_port = parts.is_some_and(|(number, protocol)| {
                 is_number(number) && PROTOCOLS.contains(&protocol)
             });
             (text, is_port)
         }
-        Key::Prefix(text) => {
+        KeyPattern::Prefix(text) => {
             let is_begun = |part: &str| PROTOCOLS.iter().any(|it| it.starts_with(part));
             let is_port = match text.split_once('/') {
                 Some((number, protocol)) => is_number(number) && is_begun(protocol),
@@ -206,11 +208,11 @@ fn port_problem(key: &Key) -> Option<String> {
 }
 
 /// What is wrong with a claim on objects of the cluster.
-fn lookup_problem(key: &Key) -> Option<String> {
+fn lookup_problem(key: &KeyPattern) -> Option<String> {
     const NO_LOOKUP: &str = "name version, kind and an object, as `lookups[v1/ConfigMap/tracing]`";
     let (text, is_whole) = match key {
-        Key::Literal(text) => (text, true),
-        Key::Prefix(text) => (text, false),
+        KeyPattern::Literal(text) => (text, true),
+        KeyPattern::Prefix(text) => (text, false),
         _ => return None,
     };
     let problem = match (LookupKey::claimed(text), is_whole) {
@@ -224,12 +226,12 @@ fn lookup_problem(key: &Key) -> Option<String> {
 }
 
 /// What is wrong with a claim on objects that the plugin emits.
-fn object_problem(key: &Key) -> Option<String> {
+fn object_problem(key: &KeyPattern) -> Option<String> {
     const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
     let no_object = || Some(NO_OBJECT.to_owned());
     let (text, is_whole) = match key {
-        Key::Literal(text) => (text, true),
-        Key::Prefix(text) => (text, false),
+        KeyPattern::Literal(text) => (text, true),
+        KeyPattern::Prefix(text) => (text, false),
         _ => return no_object(),
     };
     let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {

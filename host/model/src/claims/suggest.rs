@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Access, ClaimPath, Key, PodSets, Scope, Touch, Variable};
+use super::{Access, ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable, Verb};
 use crate::{
     names::is_label_value,
-    record::{Container, Field, PlaceScope, PodSet, Record},
+    record::{Container, EntryScope, Field, PodSet, Record},
 };
 
 impl Access {
@@ -16,24 +16,24 @@ impl Access {
     pub fn missing_claim(
         &self,
         record: &Record,
-        touch: Touch,
-        scope: PlaceScope,
+        touch: Verb,
+        scope: EntryScope,
         field: Field,
-        key: Option<Key>,
+        key: Option<KeyPattern>,
     ) -> ClaimPath {
         let scope = match scope {
-            PlaceScope::Job => Scope::Job,
-            PlaceScope::PodSet(at) => record.pod_set(at).map_or(Scope::Job, |set| {
-                Scope::PodSet(self.pod_sets_as_claimed(set))
+            EntryScope::Job => ClaimScope::Job,
+            EntryScope::PodSet(at) => record.pod_set(at).map_or(ClaimScope::Job, |set| {
+                ClaimScope::PodSet(self.pod_sets_as_claimed(set))
             }),
-            PlaceScope::Container(id) => record
+            EntryScope::Container(id) => record
                 .container(id)
                 .and_then(|container| self.container_as_claimed(record, container))
-                .unwrap_or(Scope::Job),
+                .unwrap_or(ClaimScope::Job),
         };
-        let is_by_name = |key: &str| touch == Touch::Write && field.is_named_to_write(key);
+        let is_by_name = |key: &str| touch == Verb::Write && field.is_named_to_write(key);
         let key = key.map(|key| match key {
-            Key::Literal(text) if !is_by_name(&text) => self.key_as_claimed(field, text),
+            KeyPattern::Literal(text) if !is_by_name(&text) => self.key_as_claimed(field, text),
             key => key,
         });
         ClaimPath { scope, field, key }
@@ -49,40 +49,40 @@ impl Access {
         field: Field,
     ) -> ClaimPath {
         let set = record.pod_set(pod_set);
-        let scope = set.map_or(Scope::Job, |set| Scope::Container {
+        let scope = set.map_or(ClaimScope::Job, |set| ClaimScope::Container {
             pod_sets: self.pod_sets_as_claimed(set),
             list,
-            name: Key::Any,
+            name: KeyPattern::Any,
         });
-        let key = field.is_keyed().then_some(Key::Any);
+        let key = field.is_keyed().then_some(KeyPattern::Any);
         ClaimPath { scope, field, key }
     }
 
-    fn scopes(&self) -> impl Iterator<Item = &Scope> {
+    fn scopes(&self) -> impl Iterator<Item = &ClaimScope> {
         self.claims.patterns.iter().map(|(path, _)| &path.scope)
     }
 
-    fn pod_sets_as_claimed(&self, set: &PodSet) -> PodSets {
+    fn pod_sets_as_claimed(&self, set: &PodSet) -> PodSetPattern {
         let claimed = self.scopes().find_map(|scope| match scope {
-            Scope::PodSet(pod_sets) | Scope::Container { pod_sets, .. } => self
+            ClaimScope::PodSet(pod_sets) | ClaimScope::Container { pod_sets, .. } => self
                 .variables
                 .mean_pod_set(pod_sets, set)
                 .then_some(pod_sets),
-            Scope::Job => None,
+            ClaimScope::Job => None,
         });
         let ancestor = set.ancestor.as_deref();
         let ancestor = ancestor.filter(|label| !label.is_empty() && is_label_value(label));
         match (claimed, ancestor) {
             (Some(claimed), _) => claimed.clone(),
-            (None, Some(ancestor)) => PodSets::Ancestor(ancestor.into()),
-            (None, None) => PodSets::Named(Key::Literal((*set.name).into())),
+            (None, Some(ancestor)) => PodSetPattern::Ancestor(ancestor.into()),
+            (None, None) => PodSetPattern::Named(KeyPattern::Literal((*set.name).into())),
         }
     }
 
-    fn container_as_claimed(&self, record: &Record, container: &Container) -> Option<Scope> {
+    fn container_as_claimed(&self, record: &Record, container: &Container) -> Option<ClaimScope> {
         let set = record.pod_set(container.pod_set)?;
         let claimed = self.scopes().find(|scope| match scope {
-            Scope::Container {
+            ClaimScope::Container {
                 pod_sets,
                 list,
                 name,
@@ -92,18 +92,18 @@ impl Access {
             }
             _ => false,
         });
-        Some(claimed.cloned().unwrap_or_else(|| Scope::Container {
+        Some(claimed.cloned().unwrap_or_else(|| ClaimScope::Container {
             pod_sets: self.pod_sets_as_claimed(set),
             list: container.list,
-            name: Key::Literal((*container.name).into()),
+            name: KeyPattern::Literal((*container.name).into()),
         }))
     }
 
     /// The key by the variable that has its value: of another claim, or of the plugin's configuration, since another runtime may set
     /// another value there.
-    fn key_as_claimed(&self, field: Field, key: Box<str>) -> Key {
+    fn key_as_claimed(&self, field: Field, key: Box<str>) -> KeyPattern {
         if matches!(field, Field::JobSpec | Field::Lookups | Field::Objects) || key.is_empty() {
-            return Key::Literal(key);
+            return KeyPattern::Literal(key);
         }
         let is_value = |value: &str| field.compared(value) == field.compared(&key);
         let mut claimed = self
@@ -111,7 +111,7 @@ impl Access {
             .patterns
             .iter()
             .filter_map(|(path, _)| match &path.key {
-                Some(Key::Variable(variable)) => Some(variable),
+                Some(KeyPattern::Variable(variable)) => Some(variable),
                 _ => None,
             });
         let claimed = claimed.find(|of| self.variables.value(of).is_some_and(is_value));
@@ -120,7 +120,7 @@ impl Access {
             let variable = Variable::Config(pointer.into());
             is_writable(&variable).then_some(variable)
         });
-        variable.map_or(Key::Literal(key), Key::Variable)
+        variable.map_or(KeyPattern::Literal(key), KeyPattern::Variable)
     }
 }
 
@@ -139,9 +139,9 @@ fn pointer_to(config: &Value, is_value: &impl Fn(&str) -> bool) -> Option<String
 
 /// Whether a claim can have the variable as a key: a name in its pointer may hold what no key may.
 fn is_writable(variable: &Variable) -> bool {
-    let key = Key::Variable(variable.clone());
+    let key = KeyPattern::Variable(variable.clone());
     let claim = ClaimPath {
-        scope: Scope::Job,
+        scope: ClaimScope::Job,
         field: Field::Labels,
         key: Some(key),
     };

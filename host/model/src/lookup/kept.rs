@@ -18,7 +18,7 @@ pub(super) const MOST: usize = 16 << 10;
 /// What the host holds of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "Written")]
-pub(super) enum Held {
+pub(super) enum StoredAnswer {
     /// All of it.
     Whole(LookupAnswer),
     /// The part at these pointers: no other can be read of it.
@@ -37,7 +37,7 @@ pub(super) enum Held {
 #[serde(rename_all = "camelCase", untagged)]
 enum Written {
     Answer(LookupAnswer),
-    Held(Tagged),
+    Stored(Tagged),
 }
 
 #[derive(Deserialize)]
@@ -51,17 +51,17 @@ enum Tagged {
     Digest(String),
 }
 
-impl From<Written> for Held {
+impl From<Written> for StoredAnswer {
     fn from(written: Written) -> Self {
         match written {
-            Written::Answer(answer) | Written::Held(Tagged::Whole(answer)) => Self::Whole(answer),
-            Written::Held(Tagged::Part { answer, pointers }) => Self::Part { answer, pointers },
-            Written::Held(Tagged::Digest(digest)) => Self::Digest(digest),
+            Written::Answer(answer) | Written::Stored(Tagged::Whole(answer)) => Self::Whole(answer),
+            Written::Stored(Tagged::Part { answer, pointers }) => Self::Part { answer, pointers },
+            Written::Stored(Tagged::Digest(digest)) => Self::Digest(digest),
         }
     }
 }
 
-impl Held {
+impl StoredAnswer {
     /// What is kept of an answer of which these pointers were read, or its digest if that has more bytes of JSON than `most`.
     pub(super) fn part(answer: &LookupAnswer, pointers: &BTreeSet<String>, most: usize) -> Self {
         let part = |object: &Value| self::part(object, pointers);
@@ -213,18 +213,20 @@ mod tests {
             let object = Arc::new(json!({"a": text, "b": "other"}));
             LookupAnswer::All(vec![object; 100])
         };
-        let held = |text: &str, pointer: &str| Held::part(&list(text), &pointers(&[pointer]), MOST);
-        assert!(matches!(held("x", "/a"), Held::Part { .. }));
+        let held = |text: &str, pointer: &str| {
+            StoredAnswer::part(&list(text), &pointers(&[pointer]), MOST)
+        };
+        assert!(matches!(held("x", "/a"), StoredAnswer::Part { .. }));
         let large = "x".repeat(1_000);
-        let Held::Digest(digest) = held(&large, "/a") else {
+        let StoredAnswer::Digest(digest) = held(&large, "/a") else {
             panic!("it does not fit");
         };
         assert!(
             digest.starts_with("sha256:") && digest.len() == 71,
             "{digest}"
         );
-        assert_eq!(held(&large, "/a"), Held::Digest(digest.clone()));
-        assert_ne!(held(&"y".repeat(1_000), "/a"), Held::Digest(digest));
+        assert_eq!(held(&large, "/a"), StoredAnswer::Digest(digest.clone()));
+        assert_ne!(held(&"y".repeat(1_000), "/a"), StoredAnswer::Digest(digest));
     }
 
     #[test]
@@ -237,17 +239,23 @@ mod tests {
             LookupAnswer::Served(true),
         ];
         for answer in answers {
-            let held = Held::Whole(answer.clone());
+            let held = StoredAnswer::Whole(answer.clone());
             let written = [json!(answer), json!(held)];
             assert_ne!(written[0], written[1]);
             for written in written {
-                assert_eq!(serde_json::from_value::<Held>(written).unwrap(), held);
+                assert_eq!(
+                    serde_json::from_value::<StoredAnswer>(written).unwrap(),
+                    held
+                );
             }
             for held in [
-                Held::part(&answer, &pointers(&["/metadata"]), MOST),
-                Held::Digest("sha256:0".to_owned()),
+                StoredAnswer::part(&answer, &pointers(&["/metadata"]), MOST),
+                StoredAnswer::Digest("sha256:0".to_owned()),
             ] {
-                assert_eq!(serde_json::from_value::<Held>(json!(held)).unwrap(), held);
+                assert_eq!(
+                    serde_json::from_value::<StoredAnswer>(json!(held)).unwrap(),
+                    held
+                );
             }
         }
     }

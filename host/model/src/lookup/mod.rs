@@ -11,8 +11,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::kept::Held;
 pub use self::kept::Reads;
+use self::kept::StoredAnswer;
 pub(crate) use self::kept::is_known;
 use crate::{
     job::Job,
@@ -139,14 +139,14 @@ impl fmt::Display for LookupKey {
 /// What a rendering leads to is not an input of it. A snapshot holds the answers of its TrainJob's lookups, so that a list with
 /// a snapshot in it would grow with every reconcile.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct Requester<'a> {
     /// `metadata.name`.
     pub name: &'a str,
     /// `metadata.uid`. `None` offline, if the file does not have one.
     pub uid: Option<&'a str>,
 }
 
-impl<'a> From<&'a Job> for Asker<'a> {
+impl<'a> From<&'a Job> for Requester<'a> {
     fn from(job: &'a Job) -> Self {
         Self {
             name: &job.name,
@@ -155,7 +155,7 @@ impl<'a> From<&'a Job> for Asker<'a> {
     }
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     /// Whether an object can be an answer: it is not a snapshot, and this TrainJob does not control it.
     #[must_use]
     pub fn may_see(&self, object: &Value) -> bool {
@@ -201,7 +201,7 @@ impl LookupAnswer {
     /// The objects of a kind that the TrainJob may see. A plugin gets them by name, and by namespace if two namespaces have one:
     /// whatever order a host holds them in, a plugin sees one.
     #[must_use]
-    pub fn all(mut objects: Vec<Arc<Value>>, asker: Asker<'_>) -> Self {
+    pub fn all(mut objects: Vec<Arc<Value>>, asker: Requester<'_>) -> Self {
         objects.retain(|object| asker.may_see(object));
         fn key(object: &Value) -> [Option<&str>; 2] {
             ["name", "namespace"].map(|name| object.get("metadata")?.get(name)?.as_str())
@@ -213,16 +213,19 @@ impl LookupAnswer {
 
 /// The answers that the host holds for one TrainJob. As JSON, a list of pairs in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Vec<(LookupKey, Held)>", into = "Vec<(LookupKey, Held)>")]
-pub struct Lookups(BTreeMap<LookupKey, Held>);
+#[serde(
+    from = "Vec<(LookupKey, StoredAnswer)>",
+    into = "Vec<(LookupKey, StoredAnswer)>"
+)]
+pub struct Lookups(BTreeMap<LookupKey, StoredAnswer>);
 
-impl From<Vec<(LookupKey, Held)>> for Lookups {
-    fn from(answers: Vec<(LookupKey, Held)>) -> Self {
+impl From<Vec<(LookupKey, StoredAnswer)>> for Lookups {
+    fn from(answers: Vec<(LookupKey, StoredAnswer)>) -> Self {
         Self(answers.into_iter().collect())
     }
 }
 
-impl From<Lookups> for Vec<(LookupKey, Held)> {
+impl From<Lookups> for Vec<(LookupKey, StoredAnswer)> {
     fn from(lookups: Lookups) -> Self {
         lookups.0.into_iter().collect()
     }
@@ -233,35 +236,37 @@ impl Lookups {
     #[must_use]
     pub fn get(&self, key: &LookupKey) -> Option<&LookupAnswer> {
         match self.0.get(key)? {
-            Held::Whole(answer) | Held::Part { answer, .. } => Some(answer),
-            Held::Digest(_) => None,
+            StoredAnswer::Whole(answer) | StoredAnswer::Part { answer, .. } => Some(answer),
+            StoredAnswer::Digest(_) => None,
         }
     }
 
     /// The only pointers whose content is known of an answer; none if all is.
     pub(crate) fn known(&self, key: &LookupKey) -> Option<&BTreeSet<String>> {
         match self.0.get(key)? {
-            Held::Part { pointers, .. } => Some(pointers),
-            Held::Whole(_) | Held::Digest(_) => None,
+            StoredAnswer::Part { pointers, .. } => Some(pointers),
+            StoredAnswer::Whole(_) | StoredAnswer::Digest(_) => None,
         }
     }
 
     /// Adds an answer.
     pub fn insert(&mut self, key: LookupKey, answer: LookupAnswer) {
-        self.0.insert(key, Held::Whole(answer));
+        self.0.insert(key, StoredAnswer::Whole(answer));
     }
 
     /// Whether only the digest of what was read is kept of an answer: it has to be looked up again.
     #[must_use]
     pub fn is_digest(&self, key: &LookupKey) -> bool {
-        matches!(self.0.get(key), Some(Held::Digest(_)))
+        matches!(self.0.get(key), Some(StoredAnswer::Digest(_)))
     }
 
     /// Whether others, which were kept as these were, have all digests that these have.
     #[must_use]
     pub fn has_digests_of(&self, others: &Self) -> bool {
         let mut held = self.0.iter();
-        held.all(|(key, held)| !matches!(held, Held::Digest(_)) || others.0.get(key) == Some(held))
+        held.all(|(key, held)| {
+            !matches!(held, StoredAnswer::Digest(_)) || others.0.get(key) == Some(held)
+        })
     }
 
     /// What has to be kept of them, so that calls which read no more than this can be made again: what was read, or its digest
@@ -279,11 +284,11 @@ impl Lookups {
 
     fn keeping_up_to(&self, reads: &Reads, most: usize) -> Self {
         let nothing = BTreeSet::new();
-        let kept = |(key, held): (&LookupKey, &Held)| {
+        let kept = |(key, held): (&LookupKey, &StoredAnswer)| {
             let pointers = reads.get(key).unwrap_or(&nothing);
             let held = match held {
-                Held::Whole(answer) => Held::part(answer, pointers, most),
-                Held::Part { .. } | Held::Digest(_) => held.clone(),
+                StoredAnswer::Whole(answer) => StoredAnswer::part(answer, pointers, most),
+                StoredAnswer::Part { .. } | StoredAnswer::Digest(_) => held.clone(),
             };
             (key.clone(), held)
         };
@@ -316,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    const ASKER: Asker<'static> = Asker {
+    const ASKER: Requester<'static> = Requester {
         name: "job",
         uid: Some("1"),
     };
@@ -352,7 +357,7 @@ mod tests {
             };
             assert_eq!(!objects.is_empty(), seen, "{object}");
         }
-        let without_uid = Asker { uid: None, ..ASKER };
+        let without_uid = Requester { uid: None, ..ASKER };
         assert!(!without_uid.may_see(&owned("TrainJob", "job", "1")));
         assert!(without_uid.may_see(&owned("TrainJob", "another", "1")));
     }

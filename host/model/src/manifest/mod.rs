@@ -21,7 +21,7 @@ pub use self::{
     when::{ReservedEnv, ReservedNames, TextAt, When},
 };
 use crate::{
-    claims::{ClaimPath, Claims, Key, PodSets, Scope, permission},
+    claims::{ClaimPath, ClaimScope, Claims, KeyPattern, PodSetPattern, permission},
     contract::{self, Age, VERSION},
     policy::Phase,
     record::{Field, Permission},
@@ -98,9 +98,9 @@ impl NodeSet {
     /// The count that follows `numNodes`, as a grant and `plan --claims` name it.
     #[must_use]
     pub fn count(&self) -> ClaimPath {
-        let name = Key::Literal(self.pod_set.as_str().into());
+        let name = KeyPattern::Literal(self.pod_set.as_str().into());
         ClaimPath {
-            scope: Scope::PodSet(PodSets::Named(name)),
+            scope: ClaimScope::PodSet(PodSetPattern::Named(name)),
             field: Field::Count,
             key: None,
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Manifest, ManifestError};
 use crate::{
-    claims::{ClaimError, Compiled, Grants},
+    claims::{ClaimError, CompiledClaims, Grants},
     contract::VERSION,
     text::join,
 };
@@ -92,7 +92,7 @@ impl Manifest {
         let merged = Value::Object(merged).to_string();
         let manifest = Self::parse(merged.as_bytes())?;
         // Whatever is granted: what is wrong then can't be mended by an operator.
-        Compiled::new(&manifest.claims, &Grants::AsClaimed).map_err(PartsError::Claims)?;
+        CompiledClaims::new(&manifest.claims, &Grants::AsClaimed).map_err(PartsError::Claims)?;
         Ok(manifest)
     }
 

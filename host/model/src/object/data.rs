@@ -7,14 +7,14 @@ use thiserror::Error;
 /// The keys of a ConfigMap or Secret, each with a text `T` or with bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data<T> {
-    keys: BTreeMap<String, Held<T>>,
+    keys: BTreeMap<String, DataValue<T>>,
     /// `immutable`.
     pub immutable: bool,
 }
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held<T> {
+pub enum DataValue<T> {
     /// Text.
     Text(T),
     /// Bytes.
@@ -48,7 +48,7 @@ impl<T> Default for Data<T> {
 
 impl<T> Data<T> {
     /// The keys with what they hold, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Held<T>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &DataValue<T>)> {
         self.keys.iter().map(|(key, held)| (key.as_str(), held))
     }
 
@@ -56,8 +56,8 @@ impl<T> Data<T> {
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&T> {
         match self.keys.get(key)? {
-            Held::Text(text) => Some(text),
-            Held::Bytes(_) => None,
+            DataValue::Text(text) => Some(text),
+            DataValue::Bytes(_) => None,
         }
     }
 
@@ -67,12 +67,12 @@ impl<T> Data<T> {
     /// It is not a key, or holds text.
     pub fn set_bytes(&mut self, key: &str, bytes: &[u8]) -> Result<(), DataError> {
         match self.keys.get(key) {
-            Some(Held::Text(_)) => return Err(DataError::HoldsText),
+            Some(DataValue::Text(_)) => return Err(DataError::HoldsText),
             None if !is_key(key) => return Err(DataError::NoKey),
             _ => {}
         }
         self.keys
-            .insert(key.to_owned(), Held::Bytes(bytes.to_vec()));
+            .insert(key.to_owned(), DataValue::Bytes(bytes.to_vec()));
         Ok(())
     }
 }
@@ -86,10 +86,10 @@ impl<T: Default> Data<T> {
         if !is_key(key) {
             return Err(DataError::NoKey);
         }
-        let empty = || Held::Text(T::default());
+        let empty = || DataValue::Text(T::default());
         match self.keys.entry(key.to_owned()).or_insert_with(empty) {
-            Held::Text(text) => Ok(text),
-            Held::Bytes(_) => Err(DataError::HoldsBytes),
+            DataValue::Text(text) => Ok(text),
+            DataValue::Bytes(_) => Err(DataError::HoldsBytes),
         }
     }
 }

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use self::{
-    data::{Data, DataError, Held},
-    secret::{NoSecretType, Part, SecretType, SecretValue},
+    data::{Data, DataError, DataValue},
+    secret::{Part, SecretType, SecretTypeError, SecretValue},
 };
 use crate::{
     names::{is_api_version, is_dns_subdomain, is_kind, resource_of, short_hash},
@@ -242,7 +242,7 @@ impl DataKind {
 
 /// An emitted object. Namespace and owner are added when it is assembled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct EmittedObject {
     /// `apiVersion` and `kind`.
     pub kind: ObjectKind,
     /// What stands behind the TrainJob's name.
@@ -261,7 +261,7 @@ pub struct Object {
     pub written: usize,
 }
 
-impl Object {
+impl EmittedObject {
     /// The most bytes that a plugin writes into an object: a cluster takes no larger ConfigMap or Secret, and few larger objects of
     /// other kinds.
     pub const MOST_BYTES: usize = 1 << 20;

@@ -62,7 +62,7 @@ pub struct SecretType(String);
 
 /// Why a text is not the type of a Secret that a plugin can emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum NoSecretType {
+pub enum SecretTypeError {
     /// It is not a type at all.
     #[error(
         "the type is not one of a Secret, such as `kubernetes.io/ssh-auth`: letters, digits, `.`, `-`, `_` and `/`, 253 at most"
@@ -86,13 +86,13 @@ impl SecretType {
     ///
     /// # Errors
     /// Why no plugin emits Secrets of it.
-    pub fn new(text: &str) -> Result<Self, NoSecretType> {
+    pub fn new(text: &str) -> Result<Self, SecretTypeError> {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"./-_".contains(&b);
         if text.is_empty() || text.len() > 253 || !text.bytes().all(is_allowed) {
-            return Err(NoSecretType::Malformed);
+            return Err(SecretTypeError::Malformed);
         }
         if TOKENS.contains(&text) {
-            return Err(NoSecretType::Token);
+            return Err(SecretTypeError::Token);
         }
         Ok(Self(text.to_owned()))
     }

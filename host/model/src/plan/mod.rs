@@ -29,7 +29,7 @@ pub use self::{
 };
 use self::{pair::Pair, precedence::Precedence};
 use crate::{
-    claims::{Touch, Variables},
+    claims::{Variables, Verb},
     manifest::ActiveWhen,
     plugin::Plugin,
 };
@@ -49,7 +49,7 @@ pub enum Because {
     /// The first writes or creates what the second reads.
     Path {
         /// What the first does.
-        first: Touch,
+        first: Verb,
         /// The path as the second claims it.
         path: String,
     },

@@ -2,7 +2,7 @@
 
 use super::{Because, Edge, PlanError, PossibleClash, SharedPaths};
 use crate::{
-    claims::{ClaimPath, Key, PodSets, Scope, Touch, Variables},
+    claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variables, Verb},
     plugin::Plugin,
     record::Field,
 };
@@ -152,9 +152,9 @@ fn edge(first: &Plugin, then: &Plugin, because: Because) -> Edge {
 }
 
 /// What a plugin creates and writes.
-fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Touch, &ClaimPath)> {
+fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Verb, &ClaimPath)> {
     let claims = plugin.manifest.claims.iter();
-    claims.filter(|(touch, _)| *touch != Touch::Read)
+    claims.filter(|(touch, _)| *touch != Verb::Read)
 }
 
 /// Why `first` runs before `then`, by what they claim in transform. A declared order stands in for the derived one on
@@ -169,21 +169,21 @@ fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edg
     let claims: Vec<_> = claims
         .map(|(touch, path)| (touch, path, both_write(path)))
         .collect();
-    let seen_by_then = |touch: Touch, made: &ClaimPath| {
+    let seen_by_then = |touch: Verb, made: &ClaimPath| {
         let both_make = match touch {
-            Touch::Create => is_declared && writes_of(then).any(|(_, own)| own.is_of_list(made)),
+            Verb::Create => is_declared && writes_of(then).any(|(_, own)| own.is_of_list(made)),
             _ => both_write(made),
         };
         let mut claims = claims.iter();
         claims.find_map(|(their_touch, path, is_written)| {
             let (sees, is_decided) = match touch {
                 // A name that is read tells nothing but what both decide: who is in the list.
-                Touch::Create => (
-                    made.creates_around(path) && *their_touch != Touch::Create,
+                Verb::Create => (
+                    made.creates_around(path) && *their_touch != Verb::Create,
                     both_make && made.is_of_list(path),
                 ),
                 _ => (
-                    *their_touch == Touch::Read && path.sees_write(made),
+                    *their_touch == Verb::Read && path.sees_write(made),
                     both_make || *is_written,
                 ),
             };
@@ -206,32 +206,32 @@ fn covers(own: &ClaimPath, path: &ClaimPath) -> bool {
 }
 
 /// The keys of a path, those of its scope included.
-fn keys_mut(path: &mut ClaimPath) -> impl Iterator<Item = &mut Key> {
+fn keys_mut(path: &mut ClaimPath) -> impl Iterator<Item = &mut KeyPattern> {
     let (pod_sets, name) = match &mut path.scope {
-        Scope::Job => (None, None),
-        Scope::PodSet(pod_sets) => (Some(pod_sets), None),
-        Scope::Container { pod_sets, name, .. } => (Some(pod_sets), Some(name)),
+        ClaimScope::Job => (None, None),
+        ClaimScope::PodSet(pod_sets) => (Some(pod_sets), None),
+        ClaimScope::Container { pod_sets, name, .. } => (Some(pod_sets), Some(name)),
     };
     let pod_set = pod_sets.and_then(|pod_sets| match pod_sets {
-        PodSets::Named(key) => Some(key),
-        PodSets::Ancestor(_) => None,
+        PodSetPattern::Named(key) => Some(key),
+        PodSetPattern::Ancestor(_) => None,
     });
     pod_set.into_iter().chain(name).chain(path.key.as_mut())
 }
 
 fn has_variable(path: &ClaimPath) -> bool {
-    keys_mut(&mut path.clone()).any(|key| matches!(key, Key::Variable(_)))
+    keys_mut(&mut path.clone()).any(|key| matches!(key, KeyPattern::Variable(_)))
 }
 
 /// The path with this job's values. None where a variable has none: the claim then means nothing.
 fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
     let mut out = path.clone();
     for key in keys_mut(&mut out) {
-        if let Key::Variable(variable) = key {
-            *key = Key::Literal(variables.value(variable)?.into());
+        if let KeyPattern::Variable(variable) = key {
+            *key = KeyPattern::Literal(variables.value(variable)?.into());
         }
     }
-    if let Some(Key::Literal(key)) = &mut out.key {
+    if let Some(KeyPattern::Literal(key)) = &mut out.key {
         *key = out.field.compared(key).into();
     }
     Some(out)

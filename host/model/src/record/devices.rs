@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ContainerId, Datum, Field, Fields, PlaceScope, Record};
+use super::{ContainerId, Datum, EntryScope, Field, Fields, Record};
 use crate::{quantity::Quantity, value::Devices};
 
 /// Extended resources that are accelerators. The operator's list replaces the shipped one.
@@ -108,7 +108,7 @@ impl Record {
     /// What a node container asks of a resource: its request, else its limit.
     fn node_request(&self, node: Option<ContainerId>, resource: &str) -> Option<&str> {
         let id = node?;
-        let fields = self.fields(PlaceScope::Container(id))?;
+        let fields = self.fields(EntryScope::Container(id))?;
         let entry = fields
             .get(Field::Requests, resource)
             .or_else(|| fields.get(Field::Limits, resource))?;
@@ -124,7 +124,7 @@ impl Record {
         node: Option<ContainerId>,
         accelerators: &Accelerators,
     ) -> Vec<Devices> {
-        let fields = node.and_then(|id| self.fields(PlaceScope::Container(id)));
+        let fields = node.and_then(|id| self.fields(EntryScope::Container(id)));
         let mut out =
             fields.map_or_else(Vec::new, |fields| extended_resources(fields, accelerators));
         let put = self

@@ -6,11 +6,11 @@
 
 mod datum;
 mod devices;
+mod entry_ref;
 mod field;
 mod fields;
 mod mount_path;
 mod ordered;
-mod place;
 mod pod_sets;
 mod raw;
 
@@ -21,10 +21,10 @@ use serde_json::Value;
 pub use self::{
     datum::{ContainerId, Datum, env_json},
     devices::Accelerators,
+    entry_ref::{Change, EntryPath, EntryRef, EntryScope},
     field::{Field, Level, Permission},
     fields::{Entries, Entry, Fields, Owner},
     ordered::{Keyed, Ordered},
-    place::{Change, Path, Place, PlaceScope},
     pod_sets::{PodSet, PodSets},
 };
 
@@ -210,26 +210,26 @@ impl Record {
 
     /// The fields at a scope; none where the pod set or container does not exist.
     #[must_use]
-    pub fn fields(&self, scope: PlaceScope) -> Option<&Fields> {
+    pub fn fields(&self, scope: EntryScope) -> Option<&Fields> {
         match scope {
-            PlaceScope::Job => Some(&self.fields),
-            PlaceScope::PodSet(at) => Some(&self.pod_set(at)?.fields),
-            PlaceScope::Container(id) => Some(&self.containers.get(id.0 as usize)?.fields),
+            EntryScope::Job => Some(&self.fields),
+            EntryScope::PodSet(at) => Some(&self.pod_set(at)?.fields),
+            EntryScope::Container(id) => Some(&self.containers.get(id.0 as usize)?.fields),
         }
     }
 
     /// The same, to write.
-    pub(crate) fn fields_mut(&mut self, scope: PlaceScope) -> Option<&mut Fields> {
+    pub(crate) fn fields_mut(&mut self, scope: EntryScope) -> Option<&mut Fields> {
         match scope {
-            PlaceScope::Job => Some(&mut self.fields),
-            PlaceScope::PodSet(at) => Some(&mut self.pod_sets.get_mut(at as usize)?.fields),
-            PlaceScope::Container(id) => Some(&mut self.containers.get_mut(id.0 as usize)?.fields),
+            EntryScope::Job => Some(&mut self.fields),
+            EntryScope::PodSet(at) => Some(&mut self.pod_sets.get_mut(at as usize)?.fields),
+            EntryScope::Container(id) => Some(&mut self.containers.get_mut(id.0 as usize)?.fields),
         }
     }
 
     /// The entry at a place.
     #[must_use]
-    pub fn entry(&self, scope: PlaceScope, field: Field, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, scope: EntryScope, field: Field, key: &str) -> Option<&Entry> {
         self.fields(scope)?.get(field, key)
     }
 

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Field, Level, PlaceScope, Record};
+use super::{EntryScope, Field, Level, Record};
 
 /// Objects whose members count one by one, as `securityContext/runAsUser`; each with those that one may look for outside of it.
 const OPENED: [(Level, &str, &[&str]); 3] = [
@@ -240,11 +240,11 @@ impl Field {
 impl Record {
     /// A raw member of a pod set's pods or of a container, as the template has it; none where it is absent.
     #[must_use]
-    pub fn template_member(&self, scope: PlaceScope, member: &str) -> Option<&Value> {
+    pub fn template_member(&self, scope: EntryScope, member: &str) -> Option<&Value> {
         let object = match scope {
-            PlaceScope::Job => None,
-            PlaceScope::PodSet(at) => self.pod_template(at)?.get("spec"),
-            PlaceScope::Container(id) => self.template_container(id),
+            EntryScope::Job => None,
+            EntryScope::PodSet(at) => self.pod_template(at)?.get("spec"),
+            EntryScope::Container(id) => self.template_container(id),
         };
         let mut names = member.split('/');
         names
@@ -254,9 +254,9 @@ impl Record {
 
     /// A raw member with what plugins made of it; none where it is absent.
     #[must_use]
-    pub fn member(&self, scope: PlaceScope, member: &str) -> Option<&Value> {
+    pub fn member(&self, scope: EntryScope, member: &str) -> Option<&Value> {
         let field = match scope {
-            PlaceScope::Container(_) => Field::ContainerRaw,
+            EntryScope::Container(_) => Field::ContainerRaw,
             _ => Field::PodRaw,
         };
         match self.entry(scope, field, member) {

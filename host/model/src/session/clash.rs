@@ -6,25 +6,25 @@ use std::collections::BTreeMap;
 use super::{Committed, Emitted, Session};
 use crate::{
     plugin::PluginId,
-    record::{Path, Place},
+    record::{EntryPath, EntryRef},
 };
 
 /// Two plugins that changed one place without a declared order, the first one by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contested {
+pub struct WriteConflict {
     /// One of them.
     pub first: PluginId,
     /// The other.
     pub second: PluginId,
     /// The place; the first one by path if there are several.
-    pub place: Path,
+    pub place: EntryPath,
     /// How many more places both changed.
     pub more: usize,
 }
 
 /// Two plugins that emitted one object, the first one by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmittedTwice {
+pub struct DuplicateObject {
     /// One of them.
     pub first: PluginId,
     /// The other.
@@ -39,17 +39,20 @@ impl Session {
     /// Finds the plugins that changed one place and of which `is_declared` knows no order, by what their calls changed: a
     /// claim does not show everything, such as what a plugin writes into the containers that it added.
     #[must_use]
-    pub fn contested(&self, is_declared: impl Fn(&PluginId, &PluginId) -> bool) -> Vec<Contested> {
-        let mut by_place: BTreeMap<&Place, Vec<&PluginId>> = BTreeMap::new();
+    pub fn contested(
+        &self,
+        is_declared: impl Fn(&PluginId, &PluginId) -> bool,
+    ) -> Vec<WriteConflict> {
+        let mut by_place: BTreeMap<&EntryRef, Vec<&PluginId>> = BTreeMap::new();
         for Committed { plugin, changes } in &self.committed {
             for change in changes {
-                let authors = by_place.entry(&change.place).or_default();
+                let authors = by_place.entry(&change.entry).or_default();
                 if !authors.contains(&plugin) {
                     authors.push(plugin);
                 }
             }
         }
-        let mut found: BTreeMap<(&PluginId, &PluginId), Contested> = BTreeMap::new();
+        let mut found: BTreeMap<(&PluginId, &PluginId), WriteConflict> = BTreeMap::new();
         for (place, mut authors) in by_place {
             authors.sort();
             for (first, second) in pairs(&authors).filter(|(a, b)| !is_declared(a, b)) {
@@ -62,7 +65,7 @@ impl Session {
                             contested.place = place.clone();
                         }
                     })
-                    .or_insert_with(|| Contested {
+                    .or_insert_with(|| WriteConflict {
                         first: first.clone(),
                         second: second.clone(),
                         place,
@@ -75,7 +78,7 @@ impl Session {
 
     /// Finds the objects that more than one plugin emitted: of a kind and name there is one for each TrainJob.
     #[must_use]
-    pub fn emitted_twice(&self) -> Vec<EmittedTwice> {
+    pub fn emitted_twice(&self) -> Vec<DuplicateObject> {
         let mut by_name: BTreeMap<(&str, &str), Vec<&PluginId>> = BTreeMap::new();
         for Emitted { plugin, object } in &self.emitted {
             let authors = by_name
@@ -88,7 +91,7 @@ impl Session {
         let mut found = Vec::new();
         for ((kind, name), mut authors) in by_name {
             authors.sort();
-            found.extend(pairs(&authors).map(|(first, second)| EmittedTwice {
+            found.extend(pairs(&authors).map(|(first, second)| DuplicateObject {
                 first: first.clone(),
                 second: second.clone(),
                 kind: kind.to_owned(),

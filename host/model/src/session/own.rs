@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use super::{Emitted, Session};
 use crate::{
-    call::OnOwnData,
+    call::OwnDataUse,
     object::DataKind,
     plugin::PluginId,
-    record::{Path, PlaceScope},
+    record::{EntryPath, EntryScope},
 };
 
 /// A volume or env var that a plugin put over an object of its own, which it did not emit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NotEmitted {
+pub struct MissingObject {
     /// The volume or env var.
-    pub place: Path,
+    pub place: EntryPath,
     /// The plugin.
     pub plugin: PluginId,
     /// What the object would be.
@@ -27,13 +27,13 @@ impl Session {
     /// Finds what plugins put over objects of their own and did not emit under that very name, after build. What was replaced or
     /// removed since counts for nothing.
     #[must_use]
-    pub fn not_emitted(&self) -> BTreeSet<NotEmitted> {
-        let missing = |(plugin, put): &&(PluginId, OnOwnData)| {
+    pub fn not_emitted(&self) -> BTreeSet<MissingObject> {
+        let missing = |(plugin, put): &&(PluginId, OwnDataUse)| {
             self.stands(put) && !self.emitted.iter().any(|one| is_it(one, plugin, put))
         };
         let missing = self.on_own_data.iter().filter(missing);
         missing
-            .map(|(plugin, put)| NotEmitted {
+            .map(|(plugin, put)| MissingObject {
                 place: self.record.path(&put.place),
                 plugin: plugin.clone(),
                 kind: put.kind.name(),
@@ -43,11 +43,11 @@ impl Session {
     }
 
     /// Whether the record still has it.
-    fn stands(&self, put: &OnOwnData) -> bool {
+    fn stands(&self, put: &OwnDataUse) -> bool {
         let place = &put.place;
         let is_there = match place.scope {
-            PlaceScope::Container(id) => self.record.container(id).is_some(),
-            PlaceScope::Job | PlaceScope::PodSet(_) => true,
+            EntryScope::Container(id) => self.record.container(id).is_some(),
+            EntryScope::Job | EntryScope::PodSet(_) => true,
         };
         let entry = self.record.entry(place.scope, place.field, &place.key);
         let json = entry.filter(|entry| entry.owner == put.owner);
@@ -65,7 +65,7 @@ impl Session {
 }
 
 /// Whether the object is the one that the plugin spoke of.
-fn is_it(emitted: &Emitted, plugin: &PluginId, put: &OnOwnData) -> bool {
+fn is_it(emitted: &Emitted, plugin: &PluginId, put: &OwnDataUse) -> bool {
     let object = &emitted.object;
     emitted.plugin == *plugin
         && object.name.as_str() == put.name

@@ -26,10 +26,10 @@ use trainyard_model::{
     contract::handle,
     job::Job,
     limits::Limits,
-    lookup::{Asker, LookupAnswer, LookupKey, Lookups},
+    lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     manifest::Manifest,
     plugin::{Plugin, PluginError, Settings},
-    policy::{Ended, Finished, Phase, Policy},
+    policy::{CallFailure, CallOutcome, Phase, Policy},
     record::{Field, Fields, PodSet, Record},
     value::Mount,
 };
@@ -142,7 +142,7 @@ pub fn job() -> Arc<Job> {
 }
 
 /// The TrainJob of the tests.
-pub const ASKER: Asker<'static> = Asker {
+pub const ASKER: Requester<'static> = Requester {
     name: "job",
     uid: None,
 };
@@ -234,7 +234,7 @@ pub fn mount(volume: &str, path: &str) -> Mount {
     }
 }
 
-type Script = Box<dyn Fn(Phase, &mut Call) -> Result<(), Ended> + Send + Sync>;
+type Script = Box<dyn Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync>;
 
 /// A policy that is a function.
 pub struct Scripted {
@@ -245,7 +245,7 @@ pub struct Scripted {
 impl Scripted {
     pub fn new(
         plugin: Arc<Plugin>,
-        script: impl Fn(Phase, &mut Call) -> Result<(), Ended> + Send + Sync + 'static,
+        script: impl Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
     ) -> Self {
         Self {
             plugin,
@@ -259,9 +259,9 @@ impl Policy for Scripted {
         &self.plugin
     }
 
-    fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, mut call: Box<Call>) -> CallOutcome {
         let end = (self.script)(phase, &mut call);
-        Finished {
+        CallOutcome {
             call,
             end,
             fuel: None,

@@ -15,8 +15,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
-    object::{Content, Data, Held, Object, SecretType, SecretValue},
-    record::{Change, ContainerId, Datum, Entries, Entry, Field, PlaceScope, Record},
+    object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
+    record::{Change, ContainerId, Datum, Entries, Entry, EntryScope, Field, Record},
 };
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
@@ -25,7 +25,7 @@ use crate::additions;
 use crate::shape::{ListKey, Shape, item_json, item_key, shape};
 
 /// The keys that were changed, by the list or value that they stand in.
-type Touched = BTreeMap<PlaceScope, BTreeMap<Field, Keys>>;
+type Touched = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;
 type Keys = BTreeSet<Arc<str>>;
 
 /// Writes the record into the template's spec.
@@ -36,9 +36,9 @@ pub(crate) fn assemble<'c>(
 ) -> Value {
     let mut touched = Touched::new();
     for change in changes {
-        let fields = touched.entry(change.place.scope).or_default();
-        let keys = fields.entry(change.place.field).or_default();
-        keys.insert(change.place.key.clone());
+        let fields = touched.entry(change.entry.scope).or_default();
+        let keys = fields.entry(change.entry.field).or_default();
+        keys.insert(change.entry.key.clone());
     }
     let writer = Writer {
         record,
@@ -78,7 +78,7 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
 }
 
 /// An emitted object as it is applied.
-pub(crate) fn object(object: &Object, namespace: &str) -> Value {
+pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), object.name.as_str().into());
     metadata.insert("namespace".to_owned(), namespace.into());
@@ -107,8 +107,8 @@ fn config_map(out: &mut Map<String, Value>, data: &Data<String>) {
     let (mut texts, mut bytes) = (Map::new(), Map::new());
     for (key, held) in data.iter() {
         let (members, value) = match held {
-            Held::Text(text) => (&mut texts, text.clone()),
-            Held::Bytes(value) => (&mut bytes, BASE64_STANDARD.encode(value)),
+            DataValue::Text(text) => (&mut texts, text.clone()),
+            DataValue::Bytes(value) => (&mut bytes, BASE64_STANDARD.encode(value)),
         };
         members.insert(key.to_owned(), value.into());
     }
@@ -125,10 +125,10 @@ fn config_map(out: &mut Map<String, Value>, data: &Data<String>) {
 /// Adds the content of a Secret. A key with key material stands in `data` as text with placeholders, which is not base64: whoever
 /// applies it with another program is refused by the API server, and no Secret holds a placeholder for a key.
 fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<SecretValue>) {
-    let value = |held: &Held<SecretValue>| match held {
-        Held::Text(text) if text.has_material() => text.shown().to_owned(),
-        Held::Text(text) => BASE64_STANDARD.encode(text.shown()),
-        Held::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
+    let value = |held: &DataValue<SecretValue>| match held {
+        DataValue::Text(text) if text.has_material() => text.shown().to_owned(),
+        DataValue::Text(text) => BASE64_STANDARD.encode(text.shown()),
+        DataValue::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
     };
     let values = data.iter();
     let values: Map<_, _> = values
@@ -163,7 +163,7 @@ impl Writer<'_> {
         let Some(set) = self.record.pod_set(position) else {
             return;
         };
-        let touched = self.touched.get(&PlaceScope::PodSet(position));
+        let touched = self.touched.get(&EntryScope::PodSet(position));
         let asked = |field| touched.is_some_and(|fields| fields.contains_key(&field));
         edit_object(job, &[], |job| {
             if asked(Field::Replicas) || (set.ancestor.is_some() && !job.contains_key("replicas")) {
@@ -187,7 +187,7 @@ impl Writer<'_> {
     }
 
     fn write_pod(&self, pod: &mut Value, position: u32) {
-        self.write_fields(pod, PlaceScope::PodSet(position));
+        self.write_fields(pod, EntryScope::PodSet(position));
         for list in [Field::InitContainers, Field::Containers] {
             self.write_containers(pod, position, list);
         }
@@ -206,7 +206,7 @@ impl Writer<'_> {
     fn write_containers(&self, pod: &mut Value, position: u32, list: Field) {
         let touched = self.record.containers(position, list);
         let mut touched = touched
-            .filter(|id| self.touched.contains_key(&PlaceScope::Container(*id)))
+            .filter(|id| self.touched.contains_key(&EntryScope::Container(*id)))
             .peekable();
         if touched.peek().is_none() {
             return;
@@ -227,14 +227,14 @@ impl Writer<'_> {
                     items.push(json!({ "name": &*container.name }));
                 }
                 if let Some(json) = items.get_mut(at) {
-                    self.write_fields(json, PlaceScope::Container(id));
+                    self.write_fields(json, EntryScope::Container(id));
                 }
             }
         });
     }
 
     /// Writes the changed fields of one pod template or container.
-    fn write_fields(&self, json: &mut Value, scope: PlaceScope) {
+    fn write_fields(&self, json: &mut Value, scope: EntryScope) {
         let Some(fields) = self.record.fields(scope) else {
             return;
         };

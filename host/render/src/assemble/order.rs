@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use trainyard_model::record::{ContainerId, Entries, Field, Owner, PlaceScope, Record};
+use trainyard_model::record::{ContainerId, Entries, EntryScope, Field, Owner, Record};
 
 /// Moves an env var that another one's `$(NAME)` names before it, where one of the two came after the runtime: what the
 /// runtime's author ordered stays. Kubernetes expands only what stands before. Names that name each other stay.
@@ -157,7 +157,7 @@ impl Wish {
 fn placed(record: &Record, id: ContainerId) -> Option<Placed> {
     let container = record.container(id)?;
     let wishes = record
-        .fields(PlaceScope::Container(id))?
+        .fields(EntryScope::Container(id))?
         .all(Field::Placement);
     Some(Placed {
         id,

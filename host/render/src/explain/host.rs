@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
-use trainyard_model::record::{Change, Field, Place, PlaceScope};
+use trainyard_model::record::{Change, EntryRef, EntryScope, Field};
 
 use super::{Author, Explainer, Provenance, Setter, Step, answer::value_at, setter};
 use crate::place::path_of;
@@ -63,8 +63,8 @@ impl Explainer<'_> {
         };
         let template = self.template_jobs.get(name);
         let number = |(field, keys, reason): &(Field, &[&str], &str)| {
-            let place = Place {
-                scope: PlaceScope::PodSet(set),
+            let place = EntryRef {
+                scope: EntryScope::PodSet(set),
                 field: *field,
                 key: "".into(),
             };
@@ -99,7 +99,7 @@ impl Explainer<'_> {
     fn asker(&self, change: &Change) -> Setter {
         match (&self.origins.counted_by, change.reason.as_deref()) {
             (Some(plugin), Some(field)) => {
-                let reason = match change.place.field {
+                let reason = match change.entry.field {
                     Field::Replicas => {
                         format!("its `nodeSets` leave this pod set none of the nodes of {field}")
                     }

@@ -18,7 +18,7 @@ use trainyard_api::{
 use trainyard_model::{
     job::Job,
     plugin::PluginId,
-    record::{Change, Datum, Field, Owner, Place, Record},
+    record::{Change, Datum, EntryRef, Field, Owner, Record},
     session::Session,
     text::clean,
 };
@@ -224,7 +224,7 @@ struct Explainer<'a> {
     /// The replicated jobs of the template, by name.
     template_jobs: BTreeMap<&'a str, &'a Value>,
     /// The last wish for each number of pods and jobs.
-    counts: BTreeMap<&'a Place, &'a Change>,
+    counts: BTreeMap<&'a EntryRef, &'a Change>,
     /// The fields of the TrainJob, and of the runtime, that nobody wrote.
     job_defaults: DefaultPaths<'a>,
     runtime_defaults: DefaultPaths<'a>,
@@ -254,7 +254,7 @@ impl<'a> Explainer<'a> {
             }
         }
         let is_count =
-            |change: &&Change| matches!(change.place.field, Field::Count | Field::Replicas);
+            |change: &&Change| matches!(change.entry.field, Field::Count | Field::Replicas);
         let counts = origins.changes.iter().filter(is_count);
         Self {
             origins,
@@ -262,7 +262,7 @@ impl<'a> Explainer<'a> {
             paths: Names::new(job_set, &JOB_SET),
             template_paths: Names::new(&origins.template, &JOB_SET_SPEC),
             template_jobs,
-            counts: counts.map(|change| (&change.place, change)).collect(),
+            counts: counts.map(|change| (&change.entry, change)).collect(),
             job_defaults: DefaultPaths::of(&origins.defaults.job),
             runtime_defaults: DefaultPaths::of(&origins.defaults.runtime),
         }
@@ -278,10 +278,10 @@ impl<'a> Explainer<'a> {
 
     fn of_record(&self) -> Vec<Provenance> {
         let record = self.origins.session.record();
-        let mut by_place: BTreeMap<&Place, Vec<Step>> = BTreeMap::new();
+        let mut by_place: BTreeMap<&EntryRef, Vec<Step>> = BTreeMap::new();
         for (by, changes) in self.origins.written() {
             // Who asked for a count is told with what the host writes.
-            let is_told = |change: &&Change| match change.place.field {
+            let is_told = |change: &&Change| match change.entry.field {
                 Field::Placement | Field::Count => false,
                 Field::Replicas => !matches!(by, Author::Host),
                 _ => true,
@@ -293,10 +293,10 @@ impl<'a> Explainer<'a> {
                     from: old.and_then(|datum| json_of(record, datum)),
                     to: change.new.as_ref().and_then(|datum| json_of(record, datum)),
                 };
-                by_place.entry(&change.place).or_default().push(step);
+                by_place.entry(&change.entry).or_default().push(step);
             }
         }
-        let rows = |(place, mut steps): (&Place, Vec<Step>)| {
+        let rows = |(place, mut steps): (&EntryRef, Vec<Step>)| {
             let path = record.path(place).to_string();
             self.complete_raw(place, &mut steps);
             let named = paths_in(record, self.job_set, place);
@@ -312,7 +312,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// What the template has of a raw member, which the record does not hold, and null for one that is taken out.
-    fn complete_raw(&self, place: &Place, steps: &mut [Step]) {
+    fn complete_raw(&self, place: &EntryRef, steps: &mut [Step]) {
         if !place.field.is_raw() {
             return;
         }

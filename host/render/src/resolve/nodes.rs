@@ -4,7 +4,7 @@ use trainyard_api::{FieldPath, Runtime, TrainJob, names};
 use trainyard_model::{
     manifest::NodeSet,
     plugin::PluginId,
-    record::{Datum, Field, Owner, PlaceScope},
+    record::{Datum, EntryScope, Field, Owner},
 };
 
 use super::overrides::Overrides;
@@ -115,7 +115,7 @@ impl Overrides<'_> {
                 _ => set.count = rest,
             }
         }
-        let (scope, count) = (PlaceScope::PodSet(first), Datum::Integer(rest.into()));
+        let (scope, count) = (EntryScope::PodSet(first), Datum::Integer(rest.into()));
         self.put(asked.owner, scope, field, "", Some(count), &asked.path);
         nodes
     }

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use trainyard_api::{FieldPath, fields::describe, names, trainjob};
 use trainyard_model::{
     quantity::Quantity,
-    record::{Change, ContainerId, Datum, Field, NODE_CONTAINER, Owner, Place, PlaceScope, Record},
+    record::{
+        Change, ContainerId, Datum, EntryRef, EntryScope, Field, NODE_CONTAINER, Owner, Record,
+    },
 };
 
 use super::nodes::NodeSets;
@@ -22,13 +24,13 @@ impl Overrides<'_> {
     pub(super) fn put(
         &mut self,
         owner: Owner,
-        scope: PlaceScope,
+        scope: EntryScope,
         field: Field,
         key: &str,
         new: Option<Datum>,
         from: &FieldPath,
     ) {
-        let place = Place {
+        let place = EntryRef {
             scope,
             field,
             key: key.into(),
@@ -49,7 +51,7 @@ impl Overrides<'_> {
     ) {
         self.put(
             Owner::TrainJob,
-            PlaceScope::Container(id),
+            EntryScope::Container(id),
             field,
             key,
             new,
@@ -201,7 +203,7 @@ impl Overrides<'_> {
 
     /// A request above its limit makes a pod that the API server refuses.
     fn requests_within_limits(&mut self, id: ContainerId, path: &FieldPath) {
-        let Some(fields) = self.record.fields(PlaceScope::Container(id)) else {
+        let Some(fields) = self.record.fields(EntryScope::Container(id)) else {
             return;
         };
         let amount = |datum: &Datum| datum.as_text().and_then(Quantity::parse);
@@ -222,7 +224,7 @@ impl Overrides<'_> {
 
     /// The dataset and model initializers: what to fetch, and with which secret.
     fn mounts(&self, id: ContainerId, volume: &str) -> bool {
-        let fields = self.record.fields(PlaceScope::Container(id));
+        let fields = self.record.fields(EntryScope::Container(id));
         let mut mounts = fields
             .into_iter()
             .flat_map(|fields| fields.all(Field::Mounts).iter());
@@ -270,7 +272,7 @@ impl Overrides<'_> {
             }
             self.env(id, &wish.env, &path.field("env"));
             if let Some(secret) = &wish.secret_ref {
-                let fields = self.record.fields(PlaceScope::Container(id));
+                let fields = self.record.fields(EntryScope::Container(id));
                 let next = fields
                     .map_or(0, |fields| fields.all(Field::EnvFrom).len())
                     .to_string();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use trainyard_api::{FieldPath, trainjob::Trainer};
 use trainyard_model::{
-    claims::{Access, Touch, Variables},
+    claims::{Access, Variables, Verb},
     manifest::ReservedEnv,
     plugin::PluginId,
     record::{Change, Field, Owner, Record},
@@ -52,13 +52,13 @@ pub(crate) fn of_patches(
 ) -> Vec<Problem> {
     let changes = patches.iter().flat_map(|patch| &patch.changes);
     let set: Vec<&Change> = changes
-        .filter(|change| change.place.field == Field::Env && change.new.is_some())
+        .filter(|change| change.entry.field == Field::Env && change.new.is_some())
         .collect();
     let mut problems = Vec::new();
     for Active { plugin, config } in active {
         let reserved = set
             .iter()
-            .filter(|change| plugin.reserves(&change.place.key, config));
+            .filter(|change| plugin.reserves(&change.entry.key, config));
         let mut reserved = reserved.peekable();
         if reserved.peek().is_none() {
             continue;
@@ -69,8 +69,8 @@ pub(crate) fn of_patches(
         };
         let mut access = Access::new(plugin.claims.clone(), variables, record);
         for change in reserved {
-            let (scope, name) = (change.place.scope, &change.place.key);
-            let is_written = access.find(record, Touch::Write, scope, Field::Env, Some(&**name));
+            let (scope, name) = (change.entry.scope, &change.entry.key);
+            let is_written = access.find(record, Verb::Write, scope, Field::Env, Some(&**name));
             let path = change.reason.as_deref();
             let path = path.and_then(|path| path.parse::<FieldPath>().ok());
             if let Some(path) = path.filter(|_| is_written.is_some()) {
@@ -95,8 +95,8 @@ pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
     let warning = |(plugin, change): (&PluginId, &Change)| {
         let (old, new) = (change.old.as_ref()?, change.new.as_ref()?);
         let is_lost =
-            change.place.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
-        let path = path_of(session.record(), &change.place).filter(|_| is_lost)?;
+            change.entry.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
+        let path = path_of(session.record(), &change.entry).filter(|_| is_lost)?;
         Some(Warning {
             about: About::Runtime,
             field: Some(FieldPath::of(["spec", "template"]).join(&path).to_string()),

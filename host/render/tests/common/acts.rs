@@ -17,7 +17,7 @@ use trainyard_api::Object;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    lookup::{Asker, LookupAnswer, LookupKey, Lookups},
+    lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     policy::Phase,
     value::{Devices, Mount, PodResourceClaim, ResourceClaimUse},
 };
@@ -432,7 +432,7 @@ pub fn known() -> Arc<Lookups> {
     let inputs = trainyard_api::Inputs::read_text("known.yaml", text);
     let value = |object: Object| Arc::new(object.value);
     let mut objects: Vec<_> = inputs.objects.into_iter().map(value).collect();
-    let asker = Asker {
+    let asker = Requester {
         name: "job",
         uid: None,
     };

@@ -22,7 +22,7 @@ use trainyard_model::{
     manifest::Manifest,
     plan::PlanError,
     plugin::{Plugin, Settings},
-    policy::{Finished, Phase, Policy},
+    policy::{CallOutcome, Phase, Policy},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
 
@@ -101,9 +101,9 @@ impl Policy for Native {
         &self.plugin
     }
 
-    fn run(&self, phase: Phase, mut call: Box<Call>) -> Finished {
+    fn run(&self, phase: Phase, mut call: Box<Call>) -> CallOutcome {
         let end = (self.script)(phase, &mut call).map_err(Into::into);
-        Finished {
+        CallOutcome {
             call,
             end,
             fuel: None,

@@ -16,8 +16,8 @@ use trainyard_model::{
     job::Job,
     limits::Limits,
     plugin::Settings,
-    policy::{Ended, Phase, Policy},
-    record::{Field, Fields, PlaceScope, PodSet, Record},
+    policy::{CallFailure, Phase, Policy},
+    record::{EntryScope, Field, Fields, PodSet, Record},
     session::{CallError, Session},
 };
 use trainyard_sandbox::{
@@ -293,13 +293,13 @@ pub fn call(policy: &SandboxedPolicy) -> Result<Record, Box<CallError>> {
 /// An env var of the container `node`.
 pub fn env_of(record: &Record, name: &str) -> Option<String> {
     let id = record.container_named(0, "node").unwrap();
-    let entry = record.entry(PlaceScope::Container(id), Field::Env, name)?;
+    let entry = record.entry(EntryScope::Container(id), Field::Env, name)?;
     entry.datum.as_text().map(str::to_owned)
 }
 
 /// Loads and calls a hostile plugin, gives how the call ended, and checks that the error names the plugin and that the
 /// next TrainJob renders in the same process.
-pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> Ended {
+pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> CallFailure {
     let policy = loader
         .load_foreign(bytes, |_| settings(limits))
         .unwrap_or_else(|problem| panic!("{problem}"));

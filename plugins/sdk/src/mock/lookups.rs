@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_model::lookup::{Asker, LookupAnswer, LookupKey};
+use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 
 /// The objects that a test gave, and the kinds that are not served.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// The answer to a lookup; none for an object that was not given, which a host has to fetch first.
-    pub(super) fn answer(&self, key: &LookupKey, asker: Asker<'_>) -> Option<LookupAnswer> {
+    pub(super) fn answer(&self, key: &LookupKey, asker: Requester<'_>) -> Option<LookupAnswer> {
         match key {
             LookupKey::Object {
                 api_version, kind, ..

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use trainyard_model::{
-    object::Object,
+    object::EmittedObject,
     record::{Change, Datum},
-    session::{Said, Session},
+    session::{Diagnostic, Session},
 };
 
 /// What a plugin did to a TrainJob.
@@ -50,7 +50,7 @@ impl Outcome {
     }
 
     fn path(&self, change: &Change) -> String {
-        self.session.record().path(&change.place).to_string()
+        self.session.record().path(&change.entry).to_string()
     }
 
     fn last(&self, path: &str) -> Option<&Change> {
@@ -61,7 +61,7 @@ impl Outcome {
 
     /// The objects that it emitted.
     #[must_use]
-    pub fn objects(&self) -> Vec<&Object> {
+    pub fn objects(&self) -> Vec<&EmittedObject> {
         self.session
             .emitted()
             .iter()
@@ -90,7 +90,7 @@ impl Outcome {
     }
 }
 
-fn sentences(said: Vec<&Said>) -> Vec<String> {
+fn sentences(said: Vec<&Diagnostic>) -> Vec<String> {
     said.into_iter()
         .map(|said| said.failure.to_string())
         .collect()

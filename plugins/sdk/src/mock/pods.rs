@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use trainyard_model::{
-    record::{Datum, Field, Fields, Owner, Place, PlaceScope, PodSet, Record},
+    record::{Datum, EntryRef, EntryScope, Field, Fields, Owner, PodSet, Record},
     value::Dependency,
 };
 
@@ -30,8 +30,8 @@ impl MockPodSet {
         for mock in self.containers {
             let id = record.load_container(position, mock.list, &mock.name, mock.fields);
             for (field, key, datum) in mock.overrides {
-                let place = Place {
-                    scope: PlaceScope::Container(id),
+                let place = EntryRef {
+                    scope: EntryScope::Container(id),
                     field,
                     key: key.as_str().into(),
                 };

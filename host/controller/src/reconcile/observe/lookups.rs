@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_model::lookup::Asker;
+use trainyard_model::lookup::Requester;
 
 use crate::reconcile::bodies::Bodies;
 use crate::reconcile::context::Context;
@@ -17,7 +17,7 @@ pub(super) async fn get(
     basis: Basis,
 ) -> Result<Fact, ReconcileError> {
     let job = bodies.job()?.clone();
-    let asker = Asker {
+    let asker = Requester {
         name: &cx.key.name,
         uid: job.metadata.uid.as_deref(),
     };

@@ -67,7 +67,7 @@ impl Call {
         if name.is_empty() || name.contains(['=', '\0']) {
             return wrong("an env var's name is empty or holds `=` or a zero byte");
         }
-        self.may_write(target, Touch::Write, Field::Env, name)?;
+        self.may_write(target, Verb::Write, Field::Env, name)?;
         let owner = self
             .record
             .entry(target.scope, Field::Env, name)
@@ -101,7 +101,7 @@ impl Call {
     ) -> Result<(), Fault> {
         self.meter.text(value)?;
         let target = self.container_target(handle)?;
-        self.may_write(target, Touch::Write, Field::Env, name)?;
+        self.may_write(target, Verb::Write, Field::Env, name)?;
         match self.record.entry(target.scope, Field::Env, name) {
             Some(_) => Ok(()),
             None => self.set_env(handle, name, Some(value.into())),
@@ -185,7 +185,7 @@ impl Call {
         };
         let source = json!({ source: { "name": object, "key": key } });
         self.set_env(handle, name, Some(source.into()))?;
-        let place = Place {
+        let place = EntryRef {
             scope: self.container_target(handle)?.scope,
             field: Field::Env,
             key: name.into(),
@@ -204,7 +204,7 @@ impl Call {
         let target = self.container_target(handle)?;
         self.meter.text(name)?;
         // A source may be any Secret of the namespace: also in a container that this plugin added.
-        match self.claimed(target, Touch::Write, Field::Env, name)? {
+        match self.claimed(target, Verb::Write, Field::Env, name)? {
             Grant::Full => {
                 let (kind, source) = self.source_argument(source)?;
                 self.set_env(handle, name, Some(json!({ kind: source }).into()))

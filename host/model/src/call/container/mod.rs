@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, Fault, wrong};
 use crate::{
-    claims::{Grant, Touch},
+    claims::{Grant, Verb},
     contract::handle,
     object::DataKind,
     quantity::Quantity as Amount,
-    record::{Container, Datum, Field, Owner, Place, PlaceScope},
+    record::{Container, Datum, EntryRef, EntryScope, Field, Owner},
     value::{Mount, Port, Quantity},
 };
 

@@ -76,7 +76,7 @@ impl Call {
         }
         let key = format!("{}/{}", port.number, port.protocol);
         self.meter.text(&key)?;
-        let grant = self.may_write(target, Touch::Write, Field::Ports, &key)?;
+        let grant = self.may_write(target, Verb::Write, Field::Ports, &key)?;
         if grant == Grant::OwnOnly && (port.host_port.is_some() || port.host_ip.is_some()) {
             return Err(self.not_granted(target, Field::Ports, &key, "a host port", OWN_PORTS));
         }
@@ -128,8 +128,8 @@ impl Call {
         if let Some(problem) = mount_problem(mount) {
             return wrong(problem);
         }
-        let grant = self.may_write(target, Touch::Write, Field::Mounts, &mount.path)?;
-        let pod_set = PlaceScope::PodSet(self.container(handle)?.pod_set);
+        let grant = self.may_write(target, Verb::Write, Field::Mounts, &mount.path)?;
+        let pod_set = EntryScope::PodSet(self.container(handle)?.pod_set);
         let volume = self
             .record
             .entry(pod_set, Field::Volumes, &mount.volume)
@@ -153,7 +153,7 @@ impl Call {
     ) -> Result<(), Fault> {
         self.meter.text(path)?;
         let target = self.container_target(handle)?;
-        let grant = self.may_write(target, Touch::Write, Field::Mounts, path)?;
+        let grant = self.may_write(target, Verb::Write, Field::Mounts, path)?;
         let (key, owner) = self.mount_at(target, path);
         if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
             let what = "the removal of another's mount";

@@ -57,7 +57,7 @@ impl Call {
             .node_container(pod_set)
             .filter(|id| base || self.is_in_sight(*id));
         if let Some(id) = node {
-            let scope = PlaceScope::Container(id);
+            let scope = EntryScope::Container(id);
             self.may_read_all(Target { scope, base }, Field::Requests)?;
             self.may_read_all(Target { scope, base }, Field::Limits)?;
         }

@@ -12,12 +12,12 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, Fault, Numbered, Target, wrong};
 use crate::{
-    claims::{Grant, Touch},
+    claims::{Grant, Verb},
     contract::handle,
     names::is_dns_label,
     object::DataKind,
     policy::Phase,
-    record::{Container, ContainerId, Datum, Field, Fields, Owner, Place, PlaceScope},
+    record::{Container, ContainerId, Datum, EntryRef, EntryScope, Field, Fields, Owner},
     value::{Dependency, KeyFile},
 };
 
@@ -183,7 +183,7 @@ impl Call {
         if !is_dns_label(name) {
             return wrong(NO_LABEL);
         }
-        self.may_write(target, Touch::Create, list, name)?;
+        self.may_write(target, Verb::Create, list, name)?;
         if self.is_taken(target, list, name) {
             return wrong(format!("there is a container `{name}` already"));
         }
@@ -200,7 +200,7 @@ impl Call {
         });
         self.put(target.scope, list, name, Some(Datum::Container(id)));
         self.put(
-            PlaceScope::Container(id),
+            EntryScope::Container(id),
             Field::Image,
             "",
             Some(image.into()),

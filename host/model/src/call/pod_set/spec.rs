@@ -141,7 +141,7 @@ impl Call {
     /// Adds a value to a set; one that is there stays as it is.
     fn add(&mut self, target: Target, field: Field, key: &str, value: Datum) -> Result<(), Fault> {
         self.meter.text(key)?;
-        self.may_write(target, Touch::Write, field, key)?;
+        self.may_write(target, Verb::Write, field, key)?;
         if self.record.entry(target.scope, field, key).is_none() {
             self.put(target.scope, field, key, Some(value));
         }

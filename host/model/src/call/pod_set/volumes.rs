@@ -122,7 +122,7 @@ impl Call {
             source.insert("items".to_owned(), items.iter().map(key_file).collect());
         }
         self.put_volume(handle, volume, member, Value::Object(source))?;
-        let place = Place {
+        let place = EntryRef {
             scope: self.pod_set_target(handle)?.0.scope,
             field: Field::Volumes,
             key: volume.into(),
@@ -143,7 +143,7 @@ impl Call {
             return wrong(NO_LABEL);
         }
         self.meter.text(name)?;
-        if self.may_write(target, Touch::Write, Field::Volumes, name)? == Grant::OwnOnly {
+        if self.may_write(target, Verb::Write, Field::Volumes, name)? == Grant::OwnOnly {
             return Err(self.not_granted(
                 target,
                 Field::Volumes,
@@ -186,7 +186,7 @@ impl Call {
         what: &'static str,
     ) -> Result<(), Fault> {
         self.meter.text(name)?;
-        let grant = self.may_write(target, Touch::Write, Field::Volumes, name)?;
+        let grant = self.may_write(target, Verb::Write, Field::Volumes, name)?;
         let foreign = self
             .record
             .entry(target.scope, Field::Volumes, name)

@@ -27,7 +27,7 @@ pub enum Variable {
 
 /// The key of a keyed field, or a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum KeyPattern {
     /// Every key.
     Any,
     /// The set of keys, apart from what they hold.
@@ -44,28 +44,28 @@ pub enum Key {
 
 /// Which pod sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PodSets {
+pub enum PodSetPattern {
     /// By name.
-    Named(Key),
+    Named(KeyPattern),
     /// By the ancestor label.
     Ancestor(Box<str>),
 }
 
 /// Where the field of a claim stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum ClaimScope {
     /// Of the TrainJob.
     Job,
     /// Of pod sets.
-    PodSet(PodSets),
+    PodSet(PodSetPattern),
     /// Of containers (`list` says which of the two lists) with that name.
     Container {
         /// The pod sets.
-        pod_sets: PodSets,
+        pod_sets: PodSetPattern,
         /// `Containers` or `InitContainers`.
         list: Field,
         /// The containers' names.
-        name: Key,
+        name: KeyPattern,
     },
 }
 
@@ -73,11 +73,11 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimPath {
     /// Where.
-    pub scope: Scope,
+    pub scope: ClaimScope,
     /// What.
     pub field: Field,
     /// Which of it; none where the field holds one value.
-    pub key: Option<Key>,
+    pub key: Option<KeyPattern>,
 }
 
 /// Why a text is no path.
@@ -155,7 +155,7 @@ pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Resul
     f.write_str("\"")
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any => f.write_str("*"),
@@ -169,7 +169,7 @@ impl fmt::Display for Key {
     }
 }
 
-impl fmt::Display for PodSets {
+impl fmt::Display for PodSetPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(key) => write!(f, "pod-sets[{key}]"),
@@ -181,9 +181,9 @@ impl fmt::Display for PodSets {
 impl fmt::Display for ClaimPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
-            Scope::Job => {}
-            Scope::PodSet(pod_sets) => write!(f, "{pod_sets}.")?,
-            Scope::Container {
+            ClaimScope::Job => {}
+            ClaimScope::PodSet(pod_sets) => write!(f, "{pod_sets}.")?,
+            ClaimScope::Container {
                 pod_sets,
                 list,
                 name,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{ClaimPath, Key, MAX_PATH, PathError, PodSets, Scope, Variable};
+use super::{ClaimPath, ClaimScope, KeyPattern, MAX_PATH, PathError, PodSetPattern, Variable};
 use crate::{
     record::{Field, Level},
     text::clean,
@@ -32,10 +32,10 @@ impl FromStr for ClaimPath {
 }
 
 /// Where the path leads: its scope, and the field there with the key as it is written.
-fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), PathError> {
+fn place(rest: &mut Rest, path: &str) -> Result<(ClaimScope, Field, Option<RawKey>), PathError> {
     let (first, key) = rest.next().ok_or_else(|| syntax(path, "a path is empty"))?;
     if first != "pod-sets" {
-        return Ok((Scope::Job, named(Level::Job, &first, path)?, key));
+        return Ok((ClaimScope::Job, named(Level::Job, &first, path)?, key));
     }
     let pod_sets = key.ok_or_else(|| key_missing(path, "pod-sets"))?;
     let pod_sets = pod_sets.pod_sets(path)?;
@@ -44,10 +44,10 @@ fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), 
         .ok_or_else(|| syntax(path, "a field must follow `pod-sets[...]`"))?;
     let field = named(Level::PodSet, &name, path)?;
     match rest.next() {
-        None => Ok((Scope::PodSet(pod_sets), field, key)),
+        None => Ok((ClaimScope::PodSet(pod_sets), field, key)),
         Some((inner, inner_key)) if field.holds_containers() => {
             let name = key.ok_or_else(|| key_missing(path, field.name()))?;
-            let scope = Scope::Container {
+            let scope = ClaimScope::Container {
                 pod_sets,
                 list: field,
                 name: name.container(path)?,
@@ -59,11 +59,11 @@ fn place(rest: &mut Rest, path: &str) -> Result<(Scope, Field, Option<RawKey>), 
 }
 
 /// The key that the field takes, if it takes one.
-fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<Key>, PathError> {
+fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<KeyPattern>, PathError> {
     match (field.is_keyed(), key) {
         (true, Some(key)) => Ok(Some(match key.parse(path)? {
-            Key::Literal(key) => Key::Literal(field.compared(&key).into()),
-            Key::Prefix(prefix) => Key::Prefix(field.compared_prefix(&prefix).into()),
+            KeyPattern::Literal(key) => KeyPattern::Literal(field.compared(&key).into()),
+            KeyPattern::Prefix(prefix) => KeyPattern::Prefix(field.compared_prefix(&prefix).into()),
             key => key,
         })),
         (true, None) => Err(key_missing(path, field.name())),
@@ -115,9 +115,9 @@ enum RawKey {
 
 impl RawKey {
     /// As a name: what stands below the set of keys is nothing.
-    fn name(self, path: &str) -> Result<Key, PathError> {
+    fn name(self, path: &str) -> Result<KeyPattern, PathError> {
         match self.parse(path)? {
-            Key::Set => Err(syntax(
+            KeyPattern::Set => Err(syntax(
                 path,
                 "`#` is the set of keys, which holds nothing; `*` means every one",
             )),
@@ -126,9 +126,9 @@ impl RawKey {
     }
 
     /// As the name of a container: `@base` means all that no plugin added.
-    fn container(self, path: &str) -> Result<Key, PathError> {
+    fn container(self, path: &str) -> Result<KeyPattern, PathError> {
         match &self {
-            Self::Plain(text) if text == "@base" => Ok(Key::Base),
+            Self::Plain(text) if text == "@base" => Ok(KeyPattern::Base),
             Self::Plain(text) if text.starts_with('@') => Err(syntax(
                 path,
                 "of containers, `@base` means those that no plugin added; there is no other name with `@`",
@@ -138,7 +138,7 @@ impl RawKey {
     }
 
     /// As the key of `pod-sets`: `@` stands before an ancestor.
-    fn pod_sets(self, path: &str) -> Result<PodSets, PathError> {
+    fn pod_sets(self, path: &str) -> Result<PodSetPattern, PathError> {
         match &self {
             Self::Plain(text) if text.starts_with('@') => {
                 let ancestor = text.trim_start_matches('@');
@@ -149,26 +149,26 @@ impl RawKey {
                         "an ancestor is one whole label value, as `@trainer`",
                     ));
                 }
-                Ok(PodSets::Ancestor(ancestor.into()))
+                Ok(PodSetPattern::Ancestor(ancestor.into()))
             }
-            _ => self.name(path).map(PodSets::Named),
+            _ => self.name(path).map(PodSetPattern::Named),
         }
     }
 
-    fn parse(self, path: &str) -> Result<Key, PathError> {
+    fn parse(self, path: &str) -> Result<KeyPattern, PathError> {
         let syntax = |problem| syntax(path, problem);
         let text = match self {
-            Self::Quoted(text) => return Ok(Key::Literal(text.into())),
+            Self::Quoted(text) => return Ok(KeyPattern::Literal(text.into())),
             Self::Plain(text) => text,
         };
         Ok(match text.as_str() {
             "" => return Err(syntax("a key is empty")),
-            "*" => Key::Any,
-            "#" => Key::Set,
-            "$job" => Key::Variable(Variable::Job),
+            "*" => KeyPattern::Any,
+            "#" => KeyPattern::Set,
+            "$job" => KeyPattern::Variable(Variable::Job),
             text => match (text.strip_prefix("$config."), text.strip_suffix('*')) {
                 (Some(pointer), _) if pointer.starts_with('/') => {
-                    Key::Variable(Variable::Config(pointer.into()))
+                    KeyPattern::Variable(Variable::Config(pointer.into()))
                 }
                 _ if text.starts_with('$') => {
                     return Err(syntax(
@@ -180,13 +180,13 @@ impl RawKey {
                         "`*` stands only at the end; quote a key that holds it",
                     ));
                 }
-                (None, Some(prefix)) => Key::Prefix(prefix.into()),
+                (None, Some(prefix)) => KeyPattern::Prefix(prefix.into()),
                 _ if text.contains('*') => {
                     return Err(syntax(
                         "`*` stands only at the end; quote a key that holds it",
                     ));
                 }
-                _ => Key::Literal(text.into()),
+                _ => KeyPattern::Literal(text.into()),
             },
         })
     }

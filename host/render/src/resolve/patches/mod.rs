@@ -14,7 +14,7 @@ use trainyard_api::{
     names,
 };
 use trainyard_model::deadline::Deadline;
-use trainyard_model::record::{Change, Field, Owner, Place, PlaceScope, Record};
+use trainyard_model::record::{Change, EntryRef, EntryScope, Field, Owner, Record};
 
 pub(crate) use self::beyond::Beyond;
 use crate::{
@@ -172,8 +172,8 @@ fn metadata(job: &TrainJob, patch: &RuntimePatch, record: &mut Record) -> Vec<Ch
     ] {
         let at = patch.path.fields(["metadata", name]);
         for (key, value) in texts {
-            let place = Place {
-                scope: PlaceScope::Job,
+            let place = EntryRef {
+                scope: EntryScope::Job,
                 field,
                 key: key.as_str().into(),
             };

@@ -1,7 +1,7 @@
 //! What a patch changes, written into the record.
 
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Change, Entry, Field, Owner, Place, PlaceScope, Record};
+use trainyard_model::record::{Change, Entry, EntryRef, EntryScope, Field, Owner, Record};
 
 use crate::{
     place::path_of,
@@ -27,7 +27,7 @@ pub(super) fn write(
             reason,
             changes: &mut changes,
         };
-        let scope = PlaceScope::PodSet(position);
+        let scope = EntryScope::PodSet(position);
         recorder.fields(POD_SET_FIELDS, scope, scope);
         for (old, new) in recorder.containers(position) {
             recorder.fields(CONTAINER_FIELDS, old, new);
@@ -45,18 +45,18 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     /// The containers of a pod set, each with itself in the patched record.
-    fn containers(&self, pod_set: u32) -> Vec<(PlaceScope, PlaceScope)> {
+    fn containers(&self, pod_set: u32) -> Vec<(EntryScope, EntryScope)> {
         let lists = [Field::InitContainers, Field::Containers].into_iter();
         let all = lists.flat_map(|list| self.record.containers(pod_set, list));
         all.filter_map(|id| {
             let name = &self.record.container(id)?.name;
             let new = self.patched.container_named(pod_set, name)?;
-            Some((PlaceScope::Container(id), PlaceScope::Container(new)))
+            Some((EntryScope::Container(id), EntryScope::Container(new)))
         })
         .collect()
     }
 
-    fn fields(&mut self, fields: &[Field], scope: PlaceScope, patched: PlaceScope) {
+    fn fields(&mut self, fields: &[Field], scope: EntryScope, patched: EntryScope) {
         let found = [(&*self.record, scope), (self.patched, patched)];
         let [Some(old), Some(new)] = found.map(|(record, scope)| record.fields(scope)) else {
             return;
@@ -76,7 +76,7 @@ impl Recorder<'_> {
             changed.extend(set.chain(removed));
         }
         for (field, key, datum) in changed {
-            let place = Place { scope, field, key };
+            let place = EntryRef { scope, field, key };
             let path = path_of(self.record, &place);
             let reason = path.map(|path| (self.reason)(&path).into());
             let change = self.record.write(place, datum, Owner::Patch, reason);

@@ -6,7 +6,7 @@ use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
 
 /// Whose field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PlaceScope {
+pub enum EntryScope {
     /// The TrainJob's.
     Job,
     /// The pod set's at that position.
@@ -17,9 +17,9 @@ pub enum PlaceScope {
 
 /// One place in a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct EntryRef {
     /// Whose field.
-    pub scope: PlaceScope,
+    pub scope: EntryScope,
     /// Which field.
     pub field: Field,
     /// Which of its values; empty where it holds one.
@@ -29,8 +29,8 @@ pub struct Place {
 /// A journal's entry: a place, what it held and what it holds now.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The place.
-    pub place: Place,
+    /// The entry.
+    pub entry: EntryRef,
     /// What it held.
     pub old: Option<Entry>,
     /// What it holds; none where it was removed.
@@ -47,15 +47,15 @@ impl Record {
     /// nothing was to remove.
     pub fn write(
         &mut self,
-        place: Place,
+        entry: EntryRef,
         new: Option<Datum>,
         owner: Owner,
         reason: Option<Arc<str>>,
     ) -> Option<Change> {
-        let fields = self.fields_mut(place.scope)?;
-        let (seat, old) = fields.set(place.field, &place.key, new.clone(), owner)?;
+        let fields = self.fields_mut(entry.scope)?;
+        let (seat, old) = fields.set(entry.field, &entry.key, new.clone(), owner)?;
         Some(Change {
-            place,
+            entry,
             old,
             new,
             owner,
@@ -67,19 +67,19 @@ impl Record {
     /// Takes changes back, the last one first: the record is then as it was before the first.
     pub fn undo(&mut self, changes: Vec<Change>) {
         for change in changes.into_iter().rev() {
-            if let Some(fields) = self.fields_mut(change.place.scope) {
-                fields.undo(change.place.field, change.seat, change.old);
+            if let Some(fields) = self.fields_mut(change.entry.scope) {
+                fields.undo(change.entry.field, change.seat, change.old);
             }
         }
     }
 
     /// The place in words; names stand in for positions.
     #[must_use]
-    pub fn path(&self, place: &Place) -> Path {
+    pub fn path(&self, place: &EntryRef) -> EntryPath {
         let (pod_set, container) = match place.scope {
-            PlaceScope::Job => (None, None),
-            PlaceScope::PodSet(at) => (self.pod_set(at).map(|p| p.name.clone()), None),
-            PlaceScope::Container(id) => {
+            EntryScope::Job => (None, None),
+            EntryScope::PodSet(at) => (self.pod_set(at).map(|p| p.name.clone()), None),
+            EntryScope::Container(id) => {
                 let container = self.containers.get(id.0 as usize);
                 let pod_set = container
                     .and_then(|c| self.pod_set(c.pod_set))
@@ -87,7 +87,7 @@ impl Record {
                 (pod_set, container.map(|c| (c.list, c.name.clone())))
             }
         };
-        Path {
+        EntryPath {
             pod_set,
             container,
             field: place.field,
@@ -98,7 +98,7 @@ impl Record {
 
 /// A place by names: how errors, `explain` and people speak of it. Keys come from guests, and are printed cleaned.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path {
+pub struct EntryPath {
     /// The pod set's name.
     pub pod_set: Option<Arc<str>>,
     /// The container's list and name.
@@ -109,7 +109,7 @@ pub struct Path {
     pub key: Arc<str>,
 }
 
-impl Path {
+impl EntryPath {
     /// The path without its key, to which other words of a claim's key can be set.
     pub fn stem(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
@@ -126,7 +126,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for EntryPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stem = self.stem();
         if self.field.is_keyed() {

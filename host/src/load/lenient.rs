@@ -10,7 +10,7 @@ use super::{Origin, Refused, declared, left_out_by_operator, load, loader};
 use crate::{cli::CacheArgs, policy_file::PolicyFile, report::Failure};
 
 /// The plugins that fit together.
-pub(crate) struct Fitting {
+pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
     /// What was left out: the file or plugin, and why.
@@ -19,7 +19,7 @@ pub(crate) struct Fitting {
     pub(crate) disabled: Vec<String>,
 }
 
-impl Fitting {
+impl LenientLoad {
     /// Loads the built-in plugins and those files, for so many calls at once. One that can't run beside the others is left out as one
     /// that does not load.
     pub(crate) fn load(
