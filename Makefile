@@ -1,27 +1,27 @@
-# Two commands do all set-up on a fresh machine: `make demo` and `make test`.
+# `make demo` and `make test` install what they need on a fresh machine.
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 TRAINYARD := target/debug/trainyard
 EXAMPLE := -f examples/torch-llama
-# Selected beside some packages, it has their dependencies built as for all of them: nothing is built twice.
+# Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
-# Their tests need no plugin, child process or cluster. That of 5,000 queued TrainJobs alone takes most of a minute.
+# Crates whose tests need no plugin, child process or cluster. The skipped test has 5,000 queued TrainJobs and takes most of a minute.
 FAST := model api render schema controller sdk plugin-dra plugin-flux plugin-mpi plugin-torch bindings
 
 .PHONY: help
-help: ## Show what there is.
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 .PHONY: setup
-setup: ## Install what building needs, where it is missing.
+setup: ## Install the WebAssembly target that plugins are built for, if it is missing.
 	@tools/setup.sh
 
 .PHONY: build
-build: setup ## Build the command with its built-in plugins.
+build: setup ## Build target/debug/trainyard with its built-in plugins.
 	$(CARGO) build --locked --workspace --bin trainyard
 
 .PHONY: demo
-demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and who set what.
+demo: build ## Show the plan, the explanation and the JobSet of a TrainJob with 4 nodes of 8 GPUs.
 	@printf '\n# %s\n' 'trainyard plan $(EXAMPLE)'
 	@$(TRAINYARD) plan $(EXAMPLE)
 	@printf '\n# %s\n' 'trainyard explain $(EXAMPLE)'
@@ -29,34 +29,39 @@ demo: build ## Render a TrainJob of 4 nodes with 8 GPUs each; show its plan and 
 	@printf '\n# %s\n' 'trainyard render $(EXAMPLE)'
 	@$(TRAINYARD) render $(EXAMPLE)
 
+.PHONY: cluster
+cluster: build ## Run Kubernetes with Trainyard on this machine, without containers, until Ctrl-C; needs Go.
+	$(CARGO) build --locked --workspace --example cluster
+	@target/debug/examples/cluster
+
 .PHONY: demo-cluster
-demo-cluster: build ## Run that TrainJob on Kubernetes without containers, until it is complete; the first time builds Kubernetes with Go, which takes minutes.
-	$(CARGO) build --locked --quiet --workspace --example demo
-	target/debug/examples/demo examples/torch-llama
+demo-cluster: build ## Start the same cluster, run that TrainJob on it until it is complete, and stop; needs Go.
+	$(CARGO) build --locked --workspace --example cluster
+	@target/debug/examples/cluster --demo examples/torch-llama
 
 .PHONY: test
 test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
 
 .PHONY: test-fast
-test-fast: setup ## Run the tests that need no plugin, child process or cluster: under a minute, once they are built.
+test-fast: setup ## Run the tests that need no plugin, child process or cluster; under a minute once built.
 	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%) -- --skip lists_are_requested_once
 
 .PHONY: test-cluster
-test-cluster: build ## Run the tests that need Kubernetes; builds it with Go, once, which takes minutes.
+test-cluster: build ## Run the tests that need Kubernetes; needs Go.
 	$(CARGO) test --locked --workspace --test api_server --test calm --test disturbed
 
 .PHONY: plane
-plane: build ## Keep a cluster running that tests use, until Ctrl-C; they then start at once.
-	$(CARGO) build --locked --quiet --workspace --example plane
+plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they start at once; needs Go.
+	$(CARGO) build --locked --workspace --example plane
 	target/debug/examples/plane
 
 .PHONY: test-harness
-test-harness: ## Run the tests of the cluster that test-cluster runs on.
+test-harness: ## Test the cluster that test-cluster uses.
 	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference
-test-reference: ## Compare with the reference itself: the merge of patches on 100,000 inputs, what TrainJobs become on 3,000; needs Go.
+test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged patches and 4,000 TrainJobs; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed::; \
@@ -65,16 +70,16 @@ test-reference: ## Compare with the reference itself: the merge of patches on 10
 	fi
 
 .PHONY: test-mpi
-test-mpi: setup ## Run programs of Open MPI, Intel MPI and MPICH by what is rendered for them; needs root and sshd, skips what is not installed.
+test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips MPIs that are not installed.
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
 .PHONY: bench
-bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes, on an idle machine.
+bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
 	$(CARGO) build --locked --release -p trainyard
 	$(CARGO) bench --locked -p trainyard-bench
 
 .PHONY: growth
-growth: setup ## Count how the cost of a rendering grows with what a TrainJob has much of; needs valgrind, takes minutes.
+growth: setup ## Check that the cost of a rendering grows linearly; needs valgrind, takes minutes.
 	@if command -v valgrind >/dev/null; then \
 	  $(CARGO) build --locked $(FEATURES) -p trainyard-render --example growth && tools/growth.sh; \
 	else \
@@ -82,11 +87,11 @@ growth: setup ## Count how the cost of a rendering grows with what a TrainJob ha
 	fi
 
 .PHONY: image-binary
-image-binary: setup ## Build the static program of the image into dist/, with all optimizations; takes minutes.
+image-binary: setup ## Build dist/trainyard, the static program for the image; takes minutes.
 	@tools/static.sh
 
 .PHONY: lint
-lint: setup ## Check format, clippy, scripts, and what the dependencies may be.
+lint: setup ## Check the format, clippy, the scripts and the dependencies.
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
@@ -94,15 +99,15 @@ lint: setup ## Check format, clippy, scripts, and what the dependencies may be.
 	@tools/shellcheck.sh
 
 .PHONY: bindings
-bindings: setup ## Write anew what repeats wit/: handles, records, the linker's rows, the SDK, the manual; read the diff.
-	@# By itself, since nothing else may build until this is written.
+bindings: setup ## Regenerate the code and the manual from wit/; review the diff.
+	@# A command of its own, because other crates may not compile until these files are written.
 	UPDATE=1 $(CARGO) test --locked -p trainyard-bindings --test all every_file_is_as_it_is_printed
 	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-model --test all contract_is_documented::
 
 .PHONY: expected
-expected: setup ## Write the expected files of tests/cases anew; read the diff.
+expected: setup ## Regenerate the expected files of tests/cases; review the diff.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case
 
 .PHONY: expected-reference
-expected-reference: setup ## Write anew what the reference answers to tests/cases, read the diff; needs Go.
+expected-reference: setup ## Regenerate the Kubeflow Trainer's answers to tests/cases; review the diff; needs Go.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored differences_from_the_reference_are_listed::the_checked_in_answers

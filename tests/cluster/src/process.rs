@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -65,6 +66,8 @@ impl Process {
             keeper.current_dir(folder);
         }
         let keeper = keeper
+            // Ctrl-C in a terminal reaches only this program, which then stops its processes itself.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)

@@ -29,13 +29,13 @@ impl Fate {
     /// changed while the pod runs.
     pub const ANNOTATION: &'static str = "fake-kubelet.trainyard.dev/fate";
 
-    /// The fate that a pod says for itself; a pod that says none succeeds.
+    /// The fate in the pod's annotation, or `default` if it has none.
     ///
     /// # Errors
-    /// Its annotation names no fate.
-    pub fn of(pod: &Pod) -> Result<Self, UnknownFate> {
+    /// The annotation names no fate.
+    pub fn of(pod: &Pod, default: Self) -> Result<Self, UnknownFate> {
         let Some(text) = pod.annotations().get(Self::ANNOTATION) else {
-            return Ok(Self::Succeed);
+            return Ok(default);
         };
         let unknown = || UnknownFate(text.clone());
         match text.as_str() {
@@ -66,9 +66,11 @@ mod tests {
         let of = |text: &str| {
             let annotations = json!({Fate::ANNOTATION: text});
             let pod = json!({"metadata": {"annotations": annotations}});
-            Fate::of(&serde_json::from_value(pod).unwrap())
+            Fate::of(&serde_json::from_value(pod).unwrap(), Fate::Succeed)
         };
-        assert_eq!(Fate::of(&Pod::default()), Ok(Fate::Succeed));
+        for default in [Fate::Succeed, Fate::Hold] {
+            assert_eq!(Fate::of(&Pod::default(), default), Ok(default));
+        }
         assert_eq!(of("hold"), Ok(Fate::Hold));
         assert_eq!(of("succeed"), Ok(Fate::Succeed));
         assert_eq!(of("fail"), Ok(Fate::Fail(1)));

@@ -51,6 +51,7 @@ struct Shared {
     client: Client,
     nodes: Mutex<Vec<String>>,
     decisions: Mutex<HashMap<String, Decision>>,
+    default_fate: Mutex<Fate>,
     addresses: AtomicU32,
 }
 
@@ -61,6 +62,7 @@ impl Kubelet {
             client,
             nodes: Mutex::default(),
             decisions: Mutex::default(),
+            default_fate: Mutex::new(Fate::Succeed),
             addresses: AtomicU32::new(0),
         });
         let (again, namespaces) = mpsc::unbounded_channel();
@@ -83,6 +85,11 @@ impl Kubelet {
         nodes::register(&self.shared.client, node).await?;
         lock(&self.shared.nodes).push(node.name.clone());
         Ok(())
+    }
+
+    /// Sets the fate of pods that have no annotation and for whose namespace nothing is decided; [`Fate::Succeed`] by default.
+    pub fn set_default_fate(&self, fate: Fate) {
+        *lock(&self.shared.default_fate) = fate;
     }
 
     /// Decides the fate of every pod of a namespace, in place of what their annotations say. It is asked anew with every
@@ -185,7 +192,7 @@ impl Shared {
         let decision = lock(&self.decisions).get(namespace).cloned();
         match decision {
             Some(decision) => Ok(decision(pod)),
-            None => Fate::of(pod),
+            None => Fate::of(pod, *lock(&self.default_fate)),
         }
     }
 

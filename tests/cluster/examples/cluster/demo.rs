@@ -1,46 +1,35 @@
-//! A whole cluster on this machine, the controller on it, and one TrainJob from its creation to its end: `make demo-cluster`.
-//!
-//! All is real but the containers: kube-apiserver, kube-controller-manager, kube-scheduler and JobSet run as processes; nodes and
-//! what becomes of pods on them are the fake kubelet's.
+//! One TrainJob, from its creation until it is deleted.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trainyard_api::Inputs;
-use trainyard_cluster::{Api, Cluster, Fate, NodeSpec, Resource, Trainyard, Write, deploy};
+use trainyard_cluster::{Api, Cluster, Fate, Resource, Write};
 use trainyard_schema::documents::Kind;
 
-/// How long the TrainJob runs before its pods are let end.
+/// How long the TrainJob runs before its pods succeed.
 const RUNS: Duration = Duration::from_secs(3);
-/// How long all of it may take.
+/// How long the demo may take.
 const WITHIN: Duration = Duration::from_secs(180);
 
-fn main() -> Result<()> {
-    let folder = std::env::args_os()
-        .nth(1)
-        .context("give the folder with a TrainJob and its runtime")?;
-    println!("starting Kubernetes (the first time builds it, which takes minutes) ...");
-    let cluster = Cluster::start()?;
+/// Creates the TrainJob and the other objects in the folder, and prints what changes in the cluster.
+pub(crate) async fn run(cluster: &Cluster, folder: &Path) -> Result<()> {
     println!(
         "kubectl --kubeconfig {} get pods -A -w",
         cluster.plane().kubeconfig().display()
     );
-    cluster.plane().block_on(demo(&cluster, folder.into()))
-}
-
-async fn demo(cluster: &Cluster, folder: PathBuf) -> Result<()> {
-    for number in 0..4 {
-        cluster.kubelet().add_node(&gpu_node(number)).await?;
-    }
-    let inputs = Inputs::read(&[folder], std::io::empty()).into_result()?;
+    let inputs = Inputs::read(&[folder.to_owned()], std::io::empty()).into_result()?;
     let (jobs, others): (Vec<_>, Vec<_>) = inputs
         .objects
         .into_iter()
         .partition(|object| object.kind == "TrainJob");
-    let job = jobs.into_iter().next().context("there is no TrainJob")?;
+    let job = jobs
+        .into_iter()
+        .next()
+        .context("the folder holds no TrainJob")?;
     let namespace = job
         .metadata
         .namespace
@@ -56,28 +45,15 @@ async fn demo(cluster: &Cluster, folder: PathBuf) -> Result<()> {
         )
         .await?;
     }
-    println!("starting trainyard controller ...");
-    let plane = cluster.plane();
-    let account = deploy(plane).await?;
-    let _controller = Trainyard::start(plane, &account, ["--leader-elect=false"]).await?;
     cluster.kubelet().decide(&namespace, |_| Fate::Hold);
     create(&cluster.api(&kind("TrainJob")?, &namespace), &job.value).await?;
     watch(cluster, &namespace, &job.metadata.name).await
 }
 
-/// A machine that one node of the example fills.
-fn gpu_node(number: usize) -> NodeSpec {
-    let mut node = NodeSpec::large(format!("gpu-{number}"));
-    node.labels = BTreeMap::from([("cloud.provider.com/rack".to_owned(), "rack-1".to_owned())]);
-    node.capacity.insert("cpu".to_owned(), "192".to_owned());
-    node.capacity.insert("memory".to_owned(), "2Ti".to_owned());
-    node
-}
-
 fn kind(name: &str) -> Result<Resource> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
     let kind =
-        kind.with_context(|| format!("the demo knows TrainJobs and runtimes, and no {name}"))?;
+        kind.with_context(|| format!("the demo supports TrainJobs and runtimes, not {name}"))?;
     Ok(Resource::defined_by(&kind.crd()?)?)
 }
 
@@ -94,7 +70,7 @@ async fn create(api: &Api<'_>, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Prints what changes, until the TrainJob is complete and again when it is deleted.
+/// Prints what changes until the TrainJob is complete, deletes it, and waits until its objects are gone.
 async fn watch(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
     let started = Instant::now();
     let mut seen = BTreeMap::new();
@@ -128,7 +104,7 @@ async fn watch(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
         }
         if state.starts_with("Complete") && !deleted {
             deleted = true;
-            println!("deleting it ...");
+            println!("deleting the TrainJob ...");
             let jobs = kind("TrainJob")?;
             cluster
                 .api(&jobs, namespace)
@@ -137,18 +113,18 @@ async fn watch(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
                 .accepted()?;
         }
         if deleted && now.is_empty() {
-            println!("nothing is left.");
+            println!("all of its objects are gone");
             return Ok(());
         }
         if started.elapsed() > WITHIN {
-            bail!("it did not end in {} s", WITHIN.as_secs());
+            bail!("the TrainJob did not end within {} s", WITHIN.as_secs());
         }
         seen = now;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Every object of interest, with its state in words.
+/// Lists the TrainJob's objects, each with its state in words.
 async fn look(cluster: &Cluster, namespace: &str) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let (jobs, job_sets, pods) = (kind("TrainJob")?, Resource::jobsets(), Resource::pods());

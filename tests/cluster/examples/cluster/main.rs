@@ -1,0 +1,106 @@
+//! Kubernetes with Trainyard on this machine: `make cluster` keeps it until Ctrl-C, `make demo-cluster` runs one TrainJob on it.
+//!
+//! Everything is real except the containers: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, JobSet and Trainyard run as
+//! processes; the nodes are the fake kubelet's, which reports pods as running and starts nothing.
+
+mod demo;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use trainyard_cluster::{Cluster, Fate, NodeSpec, Trainyard, apply, deploy, kustomized};
+
+/// The nodes that the example's pods fit on, one each.
+const GPU_NODES: usize = 4;
+
+/// Starts Kubernetes with Trainyard on this machine.
+#[derive(Parser)]
+struct Arguments {
+    /// Run the TrainJob in this folder until it is complete, then stop; by default, the cluster runs until Ctrl-C
+    #[arg(long, value_name = "FOLDER")]
+    demo: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    println!("starting Kubernetes (the first start builds it, which takes 10 to 15 minutes) ...");
+    let cluster = Cluster::start_own()?;
+    cluster.plane().block_on(async {
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
+        tokio::select! {
+            result = run(&cluster, arguments.demo.as_deref()) => result?,
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        println!("stopping the cluster ...");
+        anyhow::Ok(())
+    })
+}
+
+async fn run(cluster: &Cluster, demo: Option<&Path>) -> Result<()> {
+    for number in 0..GPU_NODES {
+        cluster.kubelet().add_node(&gpu_node(number)).await?;
+    }
+    println!("starting the controller ...");
+    let plane = cluster.plane();
+    let account = deploy(plane).await?;
+    let flags = ["--leader-elect=false", "--log-format=text"];
+    let controller = Trainyard::start_logging_by_default(plane, &account, flags)?;
+    controller.until_ready().await?;
+    match demo {
+        Some(folder) => demo::run(cluster, folder).await,
+        None => keep(cluster, &controller).await,
+    }
+}
+
+/// Prints how to use the cluster, and returns only if one of its processes ends.
+async fn keep(cluster: &Cluster, controller: &Trainyard) -> Result<()> {
+    cluster.kubelet().set_default_fate(Fate::Hold);
+    let runtimes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
+    for runtime in kustomized(&runtimes)? {
+        apply(cluster.plane(), &runtime, false).await?;
+    }
+    print_usage(cluster);
+    loop {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        cluster.still_runs()?;
+        controller.process().still_runs()?;
+    }
+}
+
+fn print_usage(cluster: &Cluster) {
+    let kubeconfig = cluster.plane().kubeconfig().display();
+    let logs = cluster.plane().folder().display();
+    println!(
+        "
+Trainyard is running. Press Ctrl-C to stop the cluster. In another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get clustertrainingruntimes
+  kubectl create namespace research
+  kubectl apply --server-side -f examples/torch-llama
+  kubectl get trainjobs,jobsets,pods -n research
+
+Pods run no containers: they become ready at once and keep running until you say how they end:
+
+  kubectl annotate pods -n research --all {annotation}=succeed   # or fail, fail:137
+
+Logs: {logs}/*.log",
+        annotation = Fate::ANNOTATION,
+    );
+}
+
+/// A machine that one node of the example fills.
+fn gpu_node(number: usize) -> NodeSpec {
+    let mut node = NodeSpec::large(format!("gpu-{number}"));
+    node.labels = BTreeMap::from([("cloud.provider.com/rack".to_owned(), "rack-1".to_owned())]);
+    node.capacity.insert("cpu".to_owned(), "192".to_owned());
+    node.capacity.insert("memory".to_owned(), "2Ti".to_owned());
+    node
+}
