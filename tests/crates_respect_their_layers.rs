@@ -49,9 +49,10 @@ fn no_crate_knows_what_its_layer_must_not() {
     for (package, ours, foreign) in [
         ("trainyard-model", &[][..], [KUBERNETES, WASM].concat()),
         ("trainyard-api", &[], [KUBERNETES, WASM].concat()),
+        ("trainyard-structural", &[], [KUBERNETES, WASM].concat()),
         (
             "trainyard-schema",
-            &["trainyard-api"],
+            &["trainyard-api", "trainyard-structural"],
             [KUBERNETES, WASM].concat(),
         ),
         (
@@ -71,6 +72,7 @@ fn no_crate_knows_what_its_layer_must_not() {
                 "trainyard-model",
                 "trainyard-render",
                 "trainyard-schema",
+                "trainyard-structural",
             ],
             WASM.to_vec(),
         ),
@@ -128,6 +130,7 @@ fn the_sandbox_alone_brings_webassembly() {
         "trainyard-render",
         "trainyard-sandbox",
         "trainyard-schema",
+        "trainyard-structural",
         "trainyard-componentize",
     ] {
         assert!(binary.contains(package), "{package}");

@@ -14,10 +14,8 @@ use std::{
 
 use serde_json::Value;
 use trainyard_cluster::Input;
-use trainyard_schema::{
-    documents::Kind,
-    structural::{Options, Outcome, Structural, Violation},
-};
+use trainyard_schema::documents::Kind;
+use trainyard_structural::{Options, Outcome, Schema, Violation};
 
 /// The sentences of each file, each with its field in front, as the command says them in one run; none where it is accepted.
 fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
@@ -76,7 +74,7 @@ const BEYOND: [(&str, &[&str]); 6] = [
 const NOT_YET: &str = "spec.podGroupPolicy: not supported yet: remove it";
 
 /// What the schema step says of an object that is created.
-fn admitted(schemas: &BTreeMap<&str, (Structural, Options)>, input: &Input) -> Outcome {
+fn admitted(schemas: &BTreeMap<&str, (Schema, Options)>, input: &Input) -> Outcome {
     let (schema, options) = &schemas[input.kind()];
     schema.admit(&mut created(input).clone(), None, options)
 }

@@ -29,7 +29,6 @@ pub mod merge;
 pub mod names;
 pub mod nulls;
 pub mod object;
-pub mod path;
 pub mod plugin_use;
 pub mod runtime;
 pub mod runtime_patch;
@@ -44,11 +43,11 @@ pub use inputs::Inputs;
 pub use jobset::JobSet;
 pub use known::{FirstPlaces, Known};
 pub use object::{Metadata, Object, ObjectId, Source};
-pub use path::FieldPath;
 pub use plugin_use::PluginUse;
 pub use runtime::Runtime;
 pub use runtime_patch::RuntimePatch;
 pub use trainjob::TrainJob;
+pub use trainyard_text::{FieldPath, path};
 
 /// A map of strings that keeps the order in which its author wrote it: labels, annotations.
 pub type StringMap = indexmap::IndexMap<String, String>;

@@ -6,14 +6,14 @@ use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, names};
 
 use crate::documents::{DocumentError, Kind};
-use crate::structural::{Structural, Unknown, Violation};
+use trainyard_structural::{Schema, Unknown, Violation};
 
 /// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
 ///
 /// Schemas are compiled when the first object of their kind comes. It can be shared by threads.
 #[derive(Debug, Default)]
 pub struct Admission {
-    schemas: [OnceLock<Result<Structural, Arc<DocumentError>>>; Kind::ALL.len()],
+    schemas: [OnceLock<Result<Schema, Arc<DocumentError>>>; Kind::ALL.len()],
 }
 
 impl Admission {
@@ -50,7 +50,7 @@ impl Admission {
         Ok(admitted)
     }
 
-    fn schema(&self, object: &Object) -> Result<Option<(Kind, &Structural)>, Arc<DocumentError>> {
+    fn schema(&self, object: &Object) -> Result<Option<(Kind, &Schema)>, Arc<DocumentError>> {
         let mut slots = self.schemas.iter().zip(Kind::ALL);
         let Some((slot, kind)) =
             kind_of(object).and_then(|wanted| slots.find(|(_, kind)| *kind == wanted))

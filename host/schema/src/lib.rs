@@ -1,11 +1,10 @@
-//! What an API server does to an object on the way in, and the CRDs by which it does it.
+//! The schemas of TrainJob and both runtimes, and admission by them.
 //!
-//! - [`structural`] is a structural schema of Kubernetes, compiled once: pruning, defaults, validation and CEL rules.
-//! - [`admission`] is the way in for objects of these kinds, old forms included.
-//! - [`documents`] are the schemas of TrainJob and both runtimes, and the CRDs that are made of them.
+//! - [`documents`] are the schemas, and the CRDs that are generated from them.
+//! - [`admission`] does to an object of these kinds what an API server with the CRDs does, and converts old forms first. The rules of
+//!   an API server are in `trainyard-structural`.
 
 pub mod admission;
 pub mod documents;
-pub mod structural;
 
 pub use admission::Admission;

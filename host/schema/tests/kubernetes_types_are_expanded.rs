@@ -3,18 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use serde_json::{Value, json};
-use trainyard_schema::{
-    documents::{DocumentError, expand},
-    structural::{Options, Structural},
-};
+use trainyard_schema::documents::{DocumentError, expand};
+use trainyard_structural::{Options, Schema};
 
-fn job_template() -> (Value, Structural) {
+fn job_template() -> (Value, Schema) {
     let document = json!({
         "type": "object",
         "properties": {"template": {"$kubernetes": "io.k8s.api.batch.v1.JobTemplateSpec", "description": "A Job."}},
     });
     let schema = expand(&document).unwrap();
-    let structural = Structural::compile(&schema).unwrap();
+    let structural = Schema::compile(&schema).unwrap();
     (schema, structural)
 }
 

@@ -7,7 +7,7 @@ use trainyard_api::size::{REQUEST_LIMIT, STORED_LIMIT, TooLarge, check_size};
 use trainyard_api::{Object, Source};
 use trainyard_schema::Admission;
 use trainyard_schema::documents::Kind;
-use trainyard_schema::structural::{Options, Structural};
+use trainyard_structural::{Options, Schema};
 
 #[test]
 fn the_limits_are_exact() {
@@ -28,7 +28,7 @@ fn the_limits_are_exact() {
 
 #[test]
 fn annotations_have_a_limit_of_their_own() {
-    let schema = Structural::compile(&json!({"type": "object"})).unwrap();
+    let schema = Schema::compile(&json!({"type": "object"})).unwrap();
     let admit = |size: usize| {
         let annotations = json!({"abc": "x".repeat(size - 3)});
         let mut value = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x", "annotations": annotations}});

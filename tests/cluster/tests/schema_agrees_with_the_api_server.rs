@@ -7,11 +7,11 @@ use std::sync::Arc;
 use trainyard_cluster::{
     Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write,
 };
-use trainyard_schema::structural::{Options, Scope, Structural};
+use trainyard_structural::{Options, Schema, Scope};
 
 /// A definition as it is compiled here.
 struct Compiled {
-    structural: Structural,
+    structural: Schema,
     options: Options,
 }
 
@@ -25,7 +25,7 @@ impl Compiled {
             .pointer("/schema/openAPIV3Schema")
             .context("no schema")?;
         Ok(Self {
-            structural: Structural::compile(schema)?,
+            structural: Schema::compile(schema)?,
             options: Options {
                 scope: if definition.resource.namespaced {
                     Scope::Namespaced

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::kubernetes::{self, References};
 use super::{DocumentError, Kind, expand};
-use crate::structural::{CompileError, Definitions, REFERENCE, Structural};
+use trainyard_structural::{CompileError, Definitions, REFERENCE, Schema};
 
 const GENERATED: &str = include_str!("../../documents/compact.json");
 
@@ -62,11 +62,11 @@ fn referred(schema: &Value) -> Vec<String> {
 }
 
 /// Compiles the schema of a kind.
-pub(super) fn structural(kind: Kind) -> Result<Structural, DocumentError> {
+pub(super) fn structural(kind: Kind) -> Result<Schema, DocumentError> {
     let unreadable = |error: &String| DocumentError::Generated(error.clone());
     let compact = COMPACT.as_ref().map_err(unreadable)?;
     let schema = compact.documents.get(kind.document());
     let schema = schema.unwrap_or(&Value::Null);
-    let compiled = Structural::of_tested(schema, &compact.definitions);
+    let compiled = Schema::compile_lazily(schema, &compact.definitions);
     compiled.map_err(|problem: CompileError| kind.not_compiled(problem))
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trainyard_api::names;
 
 use super::{DocumentError, compact, expand};
-use crate::structural::{CompileError, Options, Scope, Structural};
+use trainyard_structural::{CompileError, Options, Schema, Scope};
 
 /// The one version of the group.
 const VERSION: &str = "v1alpha1";
@@ -79,7 +79,7 @@ impl Kind {
     ///
     /// # Errors
     /// The generated file is broken.
-    pub fn structural(self) -> Result<Structural, DocumentError> {
+    pub fn structural(self) -> Result<Schema, DocumentError> {
         compact::structural(self)
     }
 
@@ -87,8 +87,8 @@ impl Kind {
     ///
     /// # Errors
     /// A placeholder that nothing fills, or a rule that does not compile.
-    pub fn structural_of_crd(self) -> Result<Structural, DocumentError> {
-        Structural::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
+    pub fn structural_of_crd(self) -> Result<Schema, DocumentError> {
+        Schema::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
     }
 
     pub(super) fn not_compiled(self, problem: CompileError) -> DocumentError {

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::kubernetes::{self, References};
 use super::ours;
-use crate::structural::{CompileError, REFERENCE};
+use trainyard_structural::{CompileError, REFERENCE};
 
 /// The member that makes an object of a document a placeholder for one of Kubernetes' types: its value names the type.
 const PLACEHOLDER: &str = "$kubernetes";

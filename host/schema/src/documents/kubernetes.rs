@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use super::DocumentError;
-use crate::structural::REFERENCE;
+use trainyard_structural::REFERENCE;
 
 /// The pinned document; the README beside it says where it is from.
 const PINNED: &str = include_str!("../../documents/kubernetes/batch-v1.json");

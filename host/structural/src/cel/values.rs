@@ -1,0 +1,233 @@
+//! Values as rules see them: typed by the schema, and without copies of their text.
+
+use super::escaping;
+use super::keyed::KeyedList;
+use super::types::Reads;
+use super::unreadable::Unreadable;
+use crate::duration;
+use crate::format;
+use crate::node::{ListType, Node, ValueType};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cel::common::types::{
+    CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelNull,
+    CelString, CelTimestamp,
+};
+use cel::common::value::Val;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+use serde_json::{Map, Number, Value};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// A value of its own, as the interpreter takes it.
+pub(super) type Boxed<'v> = Box<dyn Val + 'v>;
+
+/// What was met that a server cannot hand to a rule, in its words.
+#[derive(Default)]
+pub(super) struct Notes(Cell<Option<&'static str>>);
+
+impl Notes {
+    /// The words for the last such value.
+    pub(super) fn unreadable(&self) -> Option<&'static str> {
+        self.0.get()
+    }
+
+    fn note<'v>(&self, words: &'static str) -> Boxed<'v> {
+        self.0.set(Some(words));
+        Box::new(Unreadable)
+    }
+}
+
+/// The fields of a whole object that its schema need not declare.
+const WHOLE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
+
+/// The value of `self`: of an object only the fields that its rules read.
+pub(super) fn this<'v>(
+    value: &'v Value,
+    node: &'v Node,
+    whole: bool,
+    reads: &Reads,
+    notes: &Notes,
+) -> Boxed<'v> {
+    match value {
+        Value::Object(map) if is_declared(node, whole) => {
+            object(map, node, whole, Some(reads), notes)
+        }
+        value => typed(value, node, whole, notes),
+    }
+}
+
+fn typed<'v>(value: &'v Value, node: &'v Node, whole: bool, notes: &Notes) -> Boxed<'v> {
+    match (value, node.kind) {
+        (Value::Object(map), ValueType::Object) if is_declared(node, whole) => {
+            object(map, node, whole, None, notes)
+        }
+        (Value::Object(map), ValueType::Object) => entries(map, node.map_values(), notes),
+        (Value::Array(items), ValueType::Array) => list(items, node, notes),
+        (Value::Array(_), ValueType::String) => {
+            notes.note("invalid data, expected string, got []interface {}")
+        }
+        (Value::String(text), ValueType::String) => string(text, node),
+        (Value::Number(number), ValueType::Number) => Box::new(double(number)),
+        (Value::Number(number), ValueType::Integer) if number.as_i64().is_none() => {
+            notes.note("invalid data, expected int, got float64")
+        }
+        (Value::Number(number), ValueType::IntOrString) if number.as_i64().is_none() => {
+            notes.note("invalid data, expected XIntOrString value to be either a string or integer")
+        }
+        (value, _) => untyped(value),
+    }
+}
+
+/// Whether a value is an object with declared fields, and no map.
+pub(super) fn is_declared(node: &Node, whole: bool) -> bool {
+    node.kind == ValueType::Object && (whole || node.embedded || !node.properties.is_empty())
+}
+
+fn object<'v>(
+    map: &'v Map<String, Value>,
+    node: &'v Node,
+    whole: bool,
+    reads: Option<&Reads>,
+    notes: &Notes,
+) -> Boxed<'v> {
+    let whole = whole || node.embedded;
+    let mut fields = HashMap::with_capacity(map.len());
+    for (name, value) in map {
+        let property = node.properties.get(name);
+        let spelled = property.and_then(|property| property.cel_name.as_deref());
+        let needed =
+            |reads: &Reads| reads.needs(name) || spelled.is_some_and(|name| reads.needs(name));
+        if !reads.is_none_or(needed) {
+            continue;
+        }
+        let (key, value) = match (property, spelled) {
+            _ if whole && name == "metadata" => (CelMapKey::from("metadata"), metadata(value)),
+            (None, _) if whole && WHOLE_FIELDS.contains(&name.as_str()) => {
+                (CelMapKey::from(name.as_str()), untyped(value))
+            }
+            // A null means the same as an absent field to a rule, though not to `==`.
+            (Some(property), Some(spelled)) if property.node.in_cel && !value.is_null() => {
+                if escaping::is_reserved(name) {
+                    let value = typed(value, &property.node, false, notes);
+                    fields.insert(CelMapKey::from(name.as_str()), value);
+                }
+                let value = typed(value, &property.node, false, notes);
+                (CelMapKey::from(spelled), value)
+            }
+            _ => (hidden(name), untyped(value)),
+        };
+        fields.insert(key, value);
+    }
+    Box::new(CelMap::from(fields))
+}
+
+/// The metadata of a whole object: rules see the name, and the rest only counts for `==`.
+fn metadata(value: &Value) -> Boxed<'_> {
+    let Value::Object(map) = value else {
+        return untyped(value);
+    };
+    let fields: HashMap<_, _> = map
+        .iter()
+        .map(|(name, value)| match name.as_str() {
+            "name" | "generateName" => (CelMapKey::from(name.as_str()), untyped(value)),
+            _ => (hidden(name), untyped(value)),
+        })
+        .collect();
+    Box::new(CelMap::from(fields))
+}
+
+/// The key of a field that no rule can name, so that it still counts where objects are compared.
+fn hidden<'v>(name: &str) -> CelMapKey<'v> {
+    CelMapKey::from(format!("\0{name}"))
+}
+
+fn entries<'v>(map: &'v Map<String, Value>, values: Option<&'v Node>, notes: &Notes) -> Boxed<'v> {
+    let entries: HashMap<_, _> = map
+        .iter()
+        .map(|(key, value)| match values {
+            Some(node) => (
+                CelMapKey::from(key.as_str()),
+                typed(value, node, false, notes),
+            ),
+            None => (hidden(key), untyped(value)),
+        })
+        .collect();
+    Box::new(CelMap::from(entries))
+}
+
+fn list<'v>(items: &'v [Value], node: &'v Node, notes: &Notes) -> Boxed<'v> {
+    let items: Vec<_> = items
+        .iter()
+        .map(|item| match &node.items {
+            Some(node) => typed(item, node, false, notes),
+            None => untyped(item),
+        })
+        .collect();
+    match node.list {
+        ListType::Atomic => Box::new(CelList::from(items)),
+        ListType::Set | ListType::Map(_) => Box::new(KeyedList(CelList::from(items))),
+    }
+}
+
+/// A text; where its format is one of CEL's types and it keeps to it, a value of that type.
+fn string<'v>(text: &'v str, node: &Node) -> Boxed<'v> {
+    let format = node
+        .checks
+        .format
+        .as_ref()
+        .map(|format| format.name.as_str());
+    let special: Option<Boxed<'v>> = match format {
+        Some("byte") => STANDARD
+            .decode(text)
+            .ok()
+            .map(|bytes| Box::new(CelBytes::from(bytes)) as Boxed<'v>),
+        Some("duration") => {
+            duration::parse(text).map(|duration| Box::new(CelDuration::from(duration)) as Boxed<'v>)
+        }
+        Some("date" | "date-time") => {
+            time(text).map(|time| Box::new(CelTimestamp::from(time)) as Boxed<'v>)
+        }
+        _ => None,
+    };
+    special.unwrap_or_else(|| Box::new(CelString::from(text)))
+}
+
+fn time(text: &str) -> Option<DateTime<chrono::FixedOffset>> {
+    if format::is_date(text) {
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        return Some(date.and_time(NaiveTime::MIN).and_utc().fixed_offset());
+    }
+    DateTime::parse_from_rfc3339(text).ok().or_else(|| {
+        let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S").ok()?;
+        Some(local.and_utc().fixed_offset())
+    })
+}
+
+fn double(number: &Number) -> CelDouble {
+    CelDouble::from(number.as_f64().unwrap_or(f64::NAN))
+}
+
+/// A value of which no schema says the type: what JSON says.
+fn untyped(value: &Value) -> Boxed<'_> {
+    match value {
+        Value::Null => Box::new(CelNull),
+        Value::Bool(value) => Box::new(CelBool::from(*value)),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => Box::new(CelInt::from(integer)),
+            None => Box::new(double(number)),
+        },
+        Value::String(text) => Box::new(CelString::from(text.as_str())),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(untyped).collect();
+            Box::new(CelList::from(items))
+        }
+        Value::Object(map) => {
+            let entries: HashMap<_, _> = map
+                .iter()
+                .map(|(key, value)| (CelMapKey::from(key.as_str()), untyped(value)))
+                .collect();
+            Box::new(CelMap::from(entries))
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Defaults must keep to the schema that they stand in.
+
+use crate::error::CompileError;
+use crate::node::Node;
+use crate::stack_path::StackPath;
+use crate::{prune, validate};
+use serde_json::Value;
+
+/// Checks a default against the schema that it stands in, as an API server checks a CRD.
+pub(super) fn check(node: &Node, default: &Value, at: &StackPath<'_>) -> Result<(), CompileError> {
+    let problem = |problem: String| CompileError::Default {
+        path: at.field("default").path(),
+        problem,
+    };
+    let mut value = default.clone();
+    let mut unknown = Vec::new();
+    prune::prune_part(&mut value, node, &StackPath::ROOT, &mut unknown);
+    if let Some(unknown) = unknown.first() {
+        return Err(problem(unknown.to_string()));
+    }
+    // Whole as it stands: other defaults do not fill it.
+    let mut wrong = Vec::new();
+    validate::validate(node, &value, &StackPath::ROOT, &mut wrong);
+    match wrong.first() {
+        Some(wrong) => Err(problem(wrong.body())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,95 @@
+//! Kubernetes' own keywords: unknown fields, embedded resources, types of lists and maps.
+
+use super::keywords::Keywords;
+use super::{refused, wrong};
+use crate::error::CompileError;
+use crate::node::{ListType, Node, ValueType};
+use crate::stack_path::StackPath;
+
+/// Reads Kubernetes' own keywords into a node whose type is known.
+pub(super) fn read(
+    keywords: &Keywords<'_>,
+    node: &mut Node,
+    at: &StackPath<'_>,
+) -> Result<(), CompileError> {
+    const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+    node.preserve_unknown = keywords.flag(PRESERVE)?;
+    if keywords.get(PRESERVE).is_some() && !node.preserve_unknown {
+        return Err(refused(&at.field(PRESERVE), "must be true or undefined"));
+    }
+    if node.preserve_unknown && node.kind == ValueType::IntOrString {
+        let reason = "must be false if x-kubernetes-int-or-string is true";
+        return Err(refused(&at.field(PRESERVE), reason));
+    }
+    node.embedded = keywords.flag("x-kubernetes-embedded-resource")?;
+    check_map_type(keywords, node, at)?;
+    node.list = list_type(keywords, node, at)?;
+    Ok(())
+}
+
+fn check_map_type(
+    keywords: &Keywords<'_>,
+    node: &Node,
+    at: &StackPath<'_>,
+) -> Result<(), CompileError> {
+    let at = at.field("x-kubernetes-map-type");
+    match keywords.text("x-kubernetes-map-type")? {
+        None => Ok(()),
+        Some(_) if node.kind != ValueType::Object => {
+            Err(refused(&at, "only an object may have it"))
+        }
+        // Both say how fields are owned, which is nothing to values.
+        Some("atomic" | "granular") => Ok(()),
+        Some(_) => Err(wrong(&at, "atomic or granular")),
+    }
+}
+
+fn list_type(
+    keywords: &Keywords<'_>,
+    node: &Node,
+    at: &StackPath<'_>,
+) -> Result<ListType, CompileError> {
+    let keys = keywords.texts("x-kubernetes-list-map-keys")?;
+    let keys_at = at.field("x-kubernetes-list-map-keys");
+    let at = at.field("x-kubernetes-list-type");
+    let list = keywords.text("x-kubernetes-list-type")?;
+    if list.is_some() && node.kind != ValueType::Array {
+        return Err(refused(&at, "only an array may have it"));
+    }
+    match list {
+        Some("map") if keys.is_empty() => Err(refused(
+            &keys_at,
+            "must not be empty if x-kubernetes-list-type is map",
+        )),
+        Some("map") => Ok(ListType::Map(keys)),
+        _ if !keys.is_empty() => Err(refused(
+            &at,
+            "must be map if x-kubernetes-list-map-keys is non-empty",
+        )),
+        Some("set") => Ok(ListType::Set),
+        Some("atomic") | None => Ok(ListType::Atomic),
+        Some(_) => Err(wrong(&at, "atomic, set or map")),
+    }
+}
+
+/// Checks that a key of a list is a field of its items that is always there: required, or with a default.
+pub(super) fn check_keys(node: &Node, at: &StackPath<'_>) -> Result<(), CompileError> {
+    let (ListType::Map(keys), Some(items)) = (&node.list, &node.items) else {
+        return Ok(());
+    };
+    let at = at.field("x-kubernetes-list-map-keys");
+    for key in keys {
+        let Some(property) = items.properties.get(key) else {
+            let reason = format!(
+                "{key} is no property of the items: entries must all be names of item properties"
+            );
+            return Err(refused(&at, reason));
+        };
+        if property.node.default.is_none() && !items.checks.required.contains(key) {
+            let reason =
+                format!("{key} must have a default or be a required property of the items");
+            return Err(refused(&at, reason));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Where in a document a walk is, without an allocation until somebody asks for the path.
+
+use trainyard_text::FieldPath;
+use trainyard_text::path::Segment;
+
+/// A place in a document: a list of steps that lives on the stack of the walk.
+#[derive(Clone, Copy)]
+pub(crate) struct StackPath<'a> {
+    parent: Option<&'a StackPath<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> StackPath<'a> {
+    /// The document itself.
+    pub(crate) const ROOT: StackPath<'static> = StackPath {
+        parent: None,
+        step: Step::Root,
+    };
+
+    /// The field `name` of what is here: `.name`.
+    pub(crate) fn field(&'a self, name: &'a str) -> StackPath<'a> {
+        self.with(Step::Field(name))
+    }
+
+    /// The item at `index` of the list that is here: `[2]`.
+    pub(crate) fn index(&'a self, index: usize) -> StackPath<'a> {
+        self.with(Step::Index(index))
+    }
+
+    /// The value of `key` in the map that is here: `[key]`.
+    pub(crate) fn key(&'a self, key: &'a str) -> StackPath<'a> {
+        self.with(Step::Key(key))
+    }
+
+    /// The path from the root of the document.
+    pub(crate) fn path(&self) -> FieldPath {
+        let mut steps = Vec::new();
+        let mut here = Some(self);
+        while let Some(at) = here {
+            match at.step {
+                Step::Root => {}
+                Step::Field(name) => steps.push(Segment::Field(name.to_owned())),
+                Step::Index(index) => steps.push(Segment::Index(index)),
+                Step::Key(key) => steps.push(Segment::Key(key.to_owned())),
+            }
+            here = at.parent;
+        }
+        steps.into_iter().rev().collect()
+    }
+
+    fn with(&'a self, step: Step<'a>) -> StackPath<'a> {
+        StackPath {
+            parent: Some(self),
+            step,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the schema's defaults set is told from what the object's author wrote.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use serde_json::{Value, json};
+use trainyard_structural::{Options, Schema};
+
+fn defaulted(mut value: Value) -> Vec<String> {
+    let item = json!({"type": "object", "properties": {"b": {"type": "string", "default": "x"}}});
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "string", "default": "x"},
+        "list": {"type": "array", "items": item},
+        "map": {"type": "object", "additionalProperties": item},
+        "part": item,
+        "whole": {"type": "object", "default": {"b": "y"}, "properties": {"b": {"type": "string"}}},
+    }});
+    value["metadata"] = json!({"name": "name", "labels": {"a": null}});
+    let structural = Schema::compile(&schema).unwrap();
+    let outcome = structural.admit(&mut value, None, &Options::default());
+    assert_eq!((outcome.unknown, outcome.errors), (vec![], vec![]));
+    let mut paths: Vec<_> = outcome.defaulted.iter().map(ToString::to_string).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn a_field_that_is_absent_or_null_is_told() {
+    assert_eq!(defaulted(json!({})), ["a", "whole"]);
+    assert_eq!(defaulted(json!({"a": null, "whole": {}})), ["a"]);
+}
+
+#[test]
+fn a_field_that_is_written_is_not() {
+    assert_eq!(
+        defaulted(json!({"a": "x", "whole": {"b": "y"}})),
+        [""; 0],
+        "even where it is what the default would be"
+    );
+}
+
+#[test]
+fn each_is_told_where_it_stands() {
+    let written = json!({
+        "a": "x", "whole": {}, "part": {}, "list": [{"b": "z"}, {}], "map": {"k": {}, "l": {"b": "z"}},
+    });
+    assert_eq!(defaulted(written), ["list[1].b", "map.k.b", "part.b"]);
+}

@@ -1,0 +1,21 @@
+//! A schema that a real API server refuses in a CRD does not compile.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use crate::common;
+use trainyard_structural::Schema;
+
+#[test]
+fn what_a_server_refuses_is_refused() {
+    let parts = common::read("refused.json");
+    assert!(parts.len() > 40);
+    for part in parts {
+        let schema = &part["schema"];
+        let theirs = part["refused"].as_array().unwrap();
+        assert!(!theirs.is_empty(), "a server takes {schema}");
+        assert!(
+            Schema::compile(schema).is_err(),
+            "{schema}\nis refused by a server: {theirs:?}"
+        );
+    }
+}
