@@ -106,8 +106,8 @@ bindings: setup ## Regenerate the code and the manual from wit/; review the diff
 
 .PHONY: expected
 expected: setup ## Regenerate the expected files of tests/cases; review the diff.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case_renders_as_expected
 
 .PHONY: expected-reference
 expected-reference: setup ## Regenerate the Kubeflow Trainer's answers to tests/cases; review the diff; needs Go.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored differences_from_the_reference_are_listed::the_checked_in_answers
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored differences_from_the_reference_are_listed::checked_in_answers

@@ -58,7 +58,7 @@ fn crates() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn the_crates_are_drawn_as_cargo_knows_them() {
+fn crate_diagram_matches_cargo_metadata() {
     let map = map();
     let arrows = pictures(&map)[0].lines();
     let arrows = arrows.filter_map(|line| line.trim().split_once(" --> "));
@@ -83,7 +83,7 @@ fn paths(map: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_files_that_it_names_are_there() {
+fn named_files_exist() {
     let map = map();
     let paths = paths(&map);
     assert!(paths.len() > 30, "{paths:?}");
@@ -102,7 +102,7 @@ fn rooms(page: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_first_page_of_each_crate_names_its_rooms() {
+fn crate_docs_name_their_modules() {
     let mut checked = 0;
     for crate_folder in fs::read_dir(root().join("host")).unwrap() {
         let page = crate_folder.unwrap().path().join("src/lib.rs");

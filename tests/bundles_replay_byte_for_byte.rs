@@ -103,7 +103,7 @@ plugins:
 
 /// Keys are made in a cluster alone: what is printed, recorded, explained and planned names them.
 #[test]
-fn a_bundle_has_a_placeholder_for_each_key() {
+fn bundle_has_a_placeholder_for_each_key() {
     let folder = tempfile::tempdir().unwrap();
     let input = INPUT.replace("[{name: site}, {name: flavors}]", "[{name: keys}]");
     fs::write(folder.path().join("input.yaml"), input).unwrap();
@@ -142,7 +142,7 @@ fn a_bundle_has_a_placeholder_for_each_key() {
 
 /// Plugins, grants, configuration, order, facts of the cluster, namespace and lookups come from the bundle alone.
 #[test]
-fn nothing_but_the_bundle_is_needed() {
+fn replay_needs_only_the_bundle() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("input.yaml"), INPUT).unwrap();
     fs::write(folder.path().join("policy.yaml"), POLICY).unwrap();
@@ -204,7 +204,7 @@ fn nothing_but_the_bundle_is_needed() {
 }
 
 #[test]
-fn the_first_field_that_differs_is_named() {
+fn first_difference_is_named() {
     let (folder, bundle) = recorded("torch-two-jobs");
     let output = "trainjobs/001/output.json";
     let other = changed(&bundle, output, |list| {
@@ -245,7 +245,7 @@ fn the_first_field_that_differs_is_named() {
 }
 
 #[test]
-fn another_build_is_compared_only_if_that_is_wanted() {
+fn other_builds_are_compared_only_on_request() {
     let (folder, bundle) = recorded("torch-two-jobs");
     for (member, value) in [("version", "9.9.9"), ("build", "0123456789abcdef")] {
         let other = changed(&bundle, "bundle.json", |index| {
@@ -268,7 +268,7 @@ fn another_build_is_compared_only_if_that_is_wanted() {
 }
 
 #[test]
-fn a_refused_input_leaves_no_bundle() {
+fn refused_input_writes_no_bundle() {
     let folder = tempfile::tempdir().unwrap();
     let input = cases().join("error-all-at-once/input.yaml");
     let output = trainyard(
@@ -304,7 +304,7 @@ fn a_refused_input_leaves_no_bundle() {
 }
 
 #[test]
-fn files_are_recorded_by_render_alone() {
+fn only_render_records_files() {
     let folder = tempfile::tempdir().unwrap();
     let input = cases().join("torch-two-jobs/input.yaml");
     let arguments = [
@@ -323,7 +323,7 @@ fn files_are_recorded_by_render_alone() {
 
 /// A name that was typed wrong costs no file.
 #[test]
-fn nothing_but_a_bundle_is_replaced() {
+fn only_bundles_are_overwritten() {
     let (folder, bundle) = recorded("torch-two-jobs");
     let input = cases().join("torch-two-jobs/input.yaml");
     let record = |to: &str| {

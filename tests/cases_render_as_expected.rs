@@ -72,7 +72,7 @@ fn without_digests(text: &str) -> String {
 const EXPECTED: [&str; 3] = ["expected.txt", "expected.yaml", "warnings.txt"];
 
 #[test]
-fn every_case() {
+fn every_case_renders_as_expected() {
     let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let mut wrong = Vec::new();
     for case in cases() {
@@ -107,7 +107,7 @@ fn every_case() {
 }
 
 #[test]
-fn each_case_proves_something_of_its_own() {
+fn every_case_has_a_distinct_result() {
     let mut seen = BTreeMap::new();
     for case in cases() {
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();

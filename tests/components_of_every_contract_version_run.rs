@@ -69,7 +69,7 @@ fn rendered(fixture: &Path) -> (String, String) {
 }
 
 #[test]
-fn to_the_same_bytes() {
+fn recorded_components_render_the_same_bytes() {
     let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let mut seen = 0;
     for fixture in folders_of(&folder())
@@ -95,7 +95,7 @@ fn to_the_same_bytes() {
 }
 
 #[test]
-fn and_each_says_the_version_of_its_folder() {
+fn recorded_components_have_the_version_of_their_folder() {
     for version in folders_of(&folder()) {
         let name = version.file_name().unwrap().to_str().unwrap();
         assert_eq!(age(name, VERSION), Age::Spoken, "{name}");

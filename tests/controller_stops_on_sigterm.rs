@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
-fn sigterm_is_heard_while_plugins_are_compiled() {
+fn sigterm_is_handled_while_plugins_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-told");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();

@@ -45,7 +45,7 @@ const KUBERNETES: &[&str] = &["kube", "k8s-openapi"];
 const WASM: &[&str] = &["wasmtime", "cranelift", "wasmparser", "wit-component"];
 
 #[test]
-fn no_crate_knows_what_its_layer_must_not() {
+fn no_crate_depends_on_a_forbidden_layer() {
     for (package, ours, foreign) in [
         ("trainyard-model", &[][..], [KUBERNETES, WASM].concat()),
         ("trainyard-api", &[], [KUBERNETES, WASM].concat()),
@@ -101,7 +101,7 @@ fn no_crate_knows_what_its_layer_must_not() {
 
 /// No process that only renders can hold a key of a TrainJob's Secret, and no crate that calls plugins can make one.
 #[test]
-fn the_controller_alone_makes_keys() {
+fn only_the_controller_generates_keys() {
     const KEYS: [&str; 3] = ["p521", "x25519-dalek", "z85"];
     let makes = |package| {
         let built_from = built_from(package);
@@ -120,7 +120,7 @@ fn the_controller_alone_makes_keys() {
 
 /// The names above are those that a tree really has: without this, a renamed crate would pass unseen.
 #[test]
-fn the_sandbox_alone_brings_webassembly() {
+fn only_the_sandbox_depends_on_webassembly() {
     let sandbox = built_from("trainyard-sandbox");
     assert!(sandbox.contains("wasmtime") && sandbox.contains("trainyard-model"));
     let binary = built_from("trainyard");

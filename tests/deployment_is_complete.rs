@@ -131,7 +131,7 @@ fn every_file_is_listed_and_every_listed_file_is_there() {
 }
 
 #[test]
-fn the_roles_are_those_that_the_command_prints() {
+fn roles_match_the_rbac_command() {
     let file = deploy().join("rbac/controller.yaml");
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac"], cache.path());
@@ -167,7 +167,7 @@ fn verbs_of_the_roles() -> BTreeMap<String, BTreeSet<String>> {
 
 /// The table of the manual names each resource once, with its verbs.
 #[test]
-fn the_manual_says_what_the_controller_may_do() {
+fn manual_lists_the_controllers_permissions() {
     const VERBS: [&str; 7] = [
         "create", "delete", "get", "list", "patch", "update", "watch",
     ];
@@ -196,7 +196,7 @@ fn the_manual_says_what_the_controller_may_do() {
 
 /// The flags of the controller, as its help lists them.
 #[test]
-fn the_manual_names_every_flag() {
+fn manual_names_every_flag() {
     let manual = include_str!("../docs/configuration.md");
     let cache = tempfile::tempdir().unwrap();
     let help = trainyard(&["controller", "--help"], cache.path());
@@ -225,7 +225,7 @@ fn the_manual_names_every_flag() {
 }
 
 #[test]
-fn json_is_a_list_of_the_same_roles() {
+fn json_output_is_a_list_of_the_same_roles() {
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac", "-o", "json", "--namespace", "ml"], cache.path());
     let list: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -238,7 +238,7 @@ fn json_is_a_list_of_the_same_roles() {
 }
 
 #[test]
-fn no_roles_are_printed_for_plugins_that_do_not_load() {
+fn no_roles_are_printed_if_plugins_fail_to_load() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("broken.wasm"), "this is no component").unwrap();
     fs::write(folder.path().join("notes.txt"), "this is no plugin").unwrap();
@@ -257,7 +257,7 @@ fn no_roles_are_printed_for_plugins_that_do_not_load() {
 }
 
 #[test]
-fn runtimes_and_definitions_are_what_the_server_takes() {
+fn runtimes_and_crds_are_accepted_by_the_schema() {
     for file in listed(&deploy().join("runtimes")) {
         if file.ends_with("kustomization.yaml") {
             continue;
@@ -289,7 +289,7 @@ fn rendered(files: &[&Path]) -> Vec<Value> {
 }
 
 #[test]
-fn each_runtime_and_example_becomes_a_job_set() {
+fn every_runtime_and_example_renders() {
     let folder = tempfile::tempdir().unwrap();
     let job = folder.path().join("trainjob.yaml");
     let job_sets = |files: &[&Path]| {
@@ -320,7 +320,7 @@ fn each_runtime_and_example_becomes_a_job_set() {
 }
 
 #[test]
-fn what_an_object_names_is_there() {
+fn references_between_objects_resolve() {
     let all = objects();
     for ((kind, name), object) in &all {
         if let Some(role) = object.get("roleRef") {
@@ -373,7 +373,7 @@ fn what_an_object_names_is_there() {
 }
 
 #[test]
-fn ports_are_those_that_the_configuration_serves() {
+fn ports_match_the_configuration() {
     let config = documents(&deploy().join("controller.yaml")).remove(0);
     let container = container();
     let port = |name: &str| {
@@ -390,7 +390,7 @@ fn ports_are_those_that_the_configuration_serves() {
 
 /// Pod Security's level `restricted`, and a file system that nobody writes to.
 #[test]
-fn the_pod_is_restricted() {
+fn pod_satisfies_the_restricted_pod_security_standard() {
     let (pod, container) = (pod(), container());
     assert_eq!(at(&pod, "/securityContext/runAsNonRoot"), &json!(true));
     assert_ne!(at(&pod, "/securityContext/runAsUser"), &json!(0));
@@ -420,7 +420,7 @@ fn the_pod_is_restricted() {
 /// With the Deployment's arguments and environment, in a home that can't be written to, as in a container from scratch, the program
 /// gets as far as looking for its cluster; and what it writes is below the writable mount.
 #[test]
-fn the_program_starts_as_the_deployment_starts_it() {
+fn program_starts_with_the_deployments_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().join("scratch");
     fs::create_dir(&scratch).unwrap();

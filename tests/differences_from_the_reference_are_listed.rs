@@ -108,7 +108,7 @@ const CASES: &str = "cases.jsonl";
 const SAMPLES: &str = "generated.jsonl";
 
 #[test]
-fn in_each_case() {
+fn every_case_differs_as_listed() {
     let inputs = inputs();
     let answers = reference::kept(CASES, &inputs);
     let mut found = Found::default();
@@ -135,7 +135,7 @@ fn in_each_case() {
 }
 
 #[test]
-fn in_some_generated_inputs() {
+fn checked_in_generated_inputs_differ_as_listed() {
     let inputs = samples();
     let answers = reference::kept(SAMPLES, &inputs);
     let mut found = Found::default();
@@ -146,7 +146,7 @@ fn in_some_generated_inputs() {
 }
 
 #[test]
-fn each_row_is_in_the_document_and_has_a_matcher() {
+fn every_row_is_documented_and_has_a_matcher() {
     let listed: Vec<_> = table::read().into_iter().map(|(id, _)| id).collect();
     let matched: Vec<_> = ROWS.iter().map(|row| row.id).collect();
     assert_eq!(listed, matched);
@@ -159,7 +159,7 @@ fn each_row_is_in_the_document_and_has_a_matcher() {
 
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
-fn the_checked_in_answers_are_the_references() {
+fn checked_in_answers_match_the_reference() {
     let mut reference = Reference::start();
     for (file, inputs) in kept_files() {
         let ask =
@@ -176,19 +176,19 @@ fn the_checked_in_answers_are_the_references() {
 
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
-fn in_generated_inputs() {
+fn generated_inputs_differ_as_listed() {
     compare(Framework::Torch, 2000);
 }
 
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
-fn in_generated_inputs_of_flux() {
+fn generated_flux_inputs_differ_as_listed() {
     compare(Framework::Flux, 1000);
 }
 
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
-fn in_generated_inputs_of_mpi() {
+fn generated_mpi_inputs_differ_as_listed() {
     compare(Framework::Mpi, 1000);
 }
 

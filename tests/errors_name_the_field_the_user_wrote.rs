@@ -31,7 +31,7 @@ spec: {{runtimeRef: {{name: r}}}}
 }
 
 #[test]
-fn a_plugin_that_is_not_loaded() {
+fn unloaded_plugin_is_reported_at_the_users_field() {
     let listed = r#"plugins: [{name: gone}],"#;
     let annotated = r#"{trainyard.dev/plugins: '[{"name": "gone"}]'}"#;
     for (annotations, of_spec, line, field) in [

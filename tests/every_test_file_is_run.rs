@@ -26,7 +26,7 @@ fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
 }
 
 #[test]
-fn in_every_folder() {
+fn every_test_file_is_a_module_of_a_program() {
     let folders = folders();
     assert!(folders.len() > 8, "{folders:?}");
     let mut missing = Vec::new();

@@ -88,13 +88,13 @@ fn all_run(text: &str, at_least: usize) {
 }
 
 #[test]
-fn of_the_help() {
+fn examples_in_the_help_run() {
     let help = run(Path::new("."), "trainyard --help");
     all_run(&String::from_utf8(help.stdout).unwrap(), 5);
 }
 
 #[test]
-fn of_the_readme_and_the_documents() {
+fn examples_in_the_documentation_run() {
     for (file, at_least) in [
         ("README.md", 20),
         ("docs/plan.md", 3),
@@ -111,7 +111,7 @@ fn of_the_readme_and_the_documents() {
 
 /// The runtimes that we ship are a folder for `kubectl apply -k`, and one for `-f`.
 #[test]
-fn with_the_runtimes_that_are_shipped() {
+fn examples_render_with_the_shipped_runtimes() {
     let runtimes = root().join("deploy/runtimes");
     let line = format!("trainyard validate -f '{}'", runtimes.display());
     let output = run(folder().path(), &line);

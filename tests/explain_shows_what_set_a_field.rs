@@ -49,14 +49,14 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn a_plugins_field_has_its_value_and_reason() {
+fn field_of_a_plugin_has_its_value_and_reason() {
     let text = table(&["pod-sets[node].containers[node].env[PET_NNODES]"]);
     let row = format!("{NODE}.env[PET_NNODES] torch 0.1.0 4 - the number of nodes");
     assert_eq!(rows(&text), [row.split(' ').collect::<Vec<_>>()]);
 }
 
 #[test]
-fn a_train_jobs_field_has_the_runtimes_value_and_the_path_that_asked() {
+fn field_of_a_train_job_has_the_runtime_value_and_its_path() {
     let text = table(&["pod-sets[node].containers[node].requests[memory]"]);
     let row = format!(
         "{NODE}.resources.requests[memory] TrainJob 1536Gi 1Ti spec.trainer.resourcesPerNode.requests[memory]"
@@ -65,7 +65,7 @@ fn a_train_jobs_field_has_the_runtimes_value_and_the_path_that_asked() {
 }
 
 #[test]
-fn processes_of_mpi_are_told_with_the_claim_whose_devices_they_use() {
+fn mpi_processes_name_the_claim_whose_devices_they_use() {
     let explained = |field: &str| {
         text(explain_in(
             "tests/cases/dra-mpi-launcher-as-node/input.yaml",
@@ -90,7 +90,7 @@ fn processes_of_mpi_are_told_with_the_claim_whose_devices_they_use() {
 }
 
 #[test]
-fn the_job_sets_spelling_finds_the_same() {
+fn job_set_paths_find_the_same_field() {
     let container = "spec.replicatedJobs[0].template.spec.template.spec.containers[0]";
     let by_job_set = table(&[&format!("{container}.env")]);
     let by_record = table(&["pod-sets[node].containers[node].env"]);
@@ -104,7 +104,7 @@ fn the_job_sets_spelling_finds_the_same() {
 }
 
 #[test]
-fn as_json_the_plugin_has_its_version_and_digest() {
+fn json_has_the_plugins_version_and_digest() {
     let text = text(explain(&[
         "pod-sets[node].containers[node].ports",
         "-o",
@@ -138,7 +138,7 @@ fn row(field: &str) -> String {
 }
 
 #[test]
-fn what_is_below_or_beside_a_recorded_value_is_answered_by_it() {
+fn parents_and_children_of_a_recorded_value_find_it() {
     for (field, wanted) in [
         ("containers[0].env[2].value", "env[PET_NNODES] torch"),
         (
@@ -158,7 +158,7 @@ fn what_is_below_or_beside_a_recorded_value_is_answered_by_it() {
 }
 
 #[test]
-fn items_are_found_by_name_as_by_position() {
+fn items_are_found_by_name_and_by_index() {
     let pod = "spec.replicatedJobs[node].template.spec.template.spec";
     for (named, placed) in [
         ("containers[node].env[PET_NNODES]", "containers[0].env[2]"),
@@ -180,7 +180,7 @@ fn items_are_found_by_name_as_by_position() {
 }
 
 #[test]
-fn what_the_runtime_wrote_names_its_field() {
+fn fields_of_the_runtime_name_their_path() {
     let ports =
         "spec.replicatedJobs[node].template.spec.template.spec.containers[node].ports[9400].name";
     assert_eq!(
@@ -200,7 +200,7 @@ fn what_the_runtime_wrote_names_its_field() {
 }
 
 #[test]
-fn what_the_record_does_not_hold_is_answered_too() {
+fn fields_outside_the_record_are_explained() {
     let job = "spec.replicatedJobs[node].template.spec";
     for (field, wanted) in [
         (
@@ -238,7 +238,7 @@ fn what_the_record_does_not_hold_is_answered_too() {
 
 /// All of the smallest example, as a person reads it at any width.
 #[test]
-fn fields_stand_below_their_container_with_nothing_cut() {
+fn fields_are_grouped_by_container_and_never_truncated() {
     let said = text(explain(&[]));
     let wanted = "\
 TrainJob research/llama-sft
@@ -284,7 +284,7 @@ spec.replicatedJobs[node].template.spec.template.spec.containers[node]
 
 /// A command that two have set, a container that a plugin added, and what stands beside containers.
 #[test]
-fn each_change_is_told_last_one_first() {
+fn changes_are_listed_newest_first() {
     let said = text(explain_in("examples/flux-lammps", &[]));
     let command = r#"
   command: ["/bin/bash","/etc/flux-config/entrypoint.sh"]
@@ -306,7 +306,7 @@ spec.replicatedJobs[node].template.spec.template
 }
 
 #[test]
-fn what_a_job_set_does_not_have_is_told_apart() {
+fn absent_fields_are_distinguished() {
     let case = "tests/cases/dra-per-node/input.yaml";
     let said = text(explain_in(case, &["pod-sets[node].devices"]));
     let wanted = "
@@ -317,7 +317,7 @@ Known to plugins, not part of the JobSet
 
 /// Of a container that has an env var by a plugin, and of one that the runtime wrote.
 #[test]
-fn env_vars_are_found_by_their_names_alone() {
+fn env_vars_are_found_by_bare_name() {
     let said = text(explain(&["PET_NNODES", "NCCL_DEBUG"]));
     let wanted = format!(
         "\
@@ -341,7 +341,7 @@ TrainJob research/llama-sft
 }
 
 #[test]
-fn several_fields_are_told_once_each() {
+fn several_fields_are_explained_once_each() {
     let both = text(explain(&["spec.suspend", "spec", "metadata.name"]));
     assert_eq!(both.matches("spec.suspend: ").count(), 1, "{both}");
     assert_eq!(both.matches("metadata.name: ").count(), 1, "{both}");
@@ -362,7 +362,7 @@ fn refused(field: &str, code: i32) -> String {
 }
 
 #[test]
-fn what_is_not_in_the_job_set_is_an_error_with_the_nearest_parent() {
+fn unknown_field_is_an_error_with_the_nearest_parent() {
     for (field, near) in [
         (
             "spec.suspended",
@@ -389,7 +389,7 @@ fn what_is_not_in_the_job_set_is_an_error_with_the_nearest_parent() {
 }
 
 #[test]
-fn a_train_job_without_the_field_is_left_out_with_a_warning() {
+fn train_job_without_the_field_is_skipped_with_a_warning() {
     let field = format!("{POD}.containers[0].resources");
     let output = explain_in("tests/cases/torch-two-jobs", &[&field]);
     let warned = String::from_utf8(output.stderr.clone()).unwrap();
@@ -406,7 +406,7 @@ fn a_train_job_without_the_field_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn what_is_no_path_is_an_error_that_shows_one() {
+fn invalid_path_is_an_error_with_an_example() {
     for field in [
         "[[[",
         "",
@@ -426,7 +426,7 @@ fn what_is_no_path_is_an_error_that_shows_one() {
 /// An override of an old dialect is told as its author wrote it, and not as the patch that it became; what Kueue patched
 /// beside it keeps the position that it has in the file.
 #[test]
-fn what_an_old_field_set_names_that_field() {
+fn values_set_by_an_old_field_name_that_field() {
     let why = |folder: &str| -> Vec<String> {
         let explained = text(explain_in(folder, &["-o", "json"]));
         let explained: Value = serde_json::from_str(&explained).unwrap();

@@ -31,7 +31,7 @@ fn refused(bundle: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_that_a_bundle_does_not_have_is_refused() {
+fn unknown_files_are_refused() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let files = files(&bundle);
     let regular = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
@@ -94,7 +94,7 @@ fn links_devices_and_extensions_are_refused() {
 }
 
 #[test]
-fn a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed() {
+fn truncated_or_changed_bundle_is_refused() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let files = files(&bundle);
     // Up to the last file; what follows is padding.
@@ -139,7 +139,7 @@ fn a_damaged_bundle_is_refused_wherever_it_is_cut_or_changed() {
 }
 
 #[test]
-fn sizes_are_bounded_before_anything_is_read() {
+fn sizes_are_checked_before_reading() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let files = files(&bundle);
     for (name, size) in [
@@ -185,7 +185,7 @@ fn sizes_are_bounded_before_anything_is_read() {
 }
 
 #[test]
-fn what_the_index_says_is_checked() {
+fn index_is_validated() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     type Change = fn(&mut Value);
     let table: [(Change, &str); 12] = [
@@ -245,7 +245,7 @@ fn what_the_index_says_is_checked() {
 
 /// A component of a bundle is screened as any other.
 #[test]
-fn a_component_is_loaded_as_any_other() {
+fn components_are_screened_as_usual() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     for content in [&b"no component"[..], b"\x7fELF", b""] {
         let mut files = files(&bundle);
@@ -270,7 +270,7 @@ fn a_component_is_loaded_as_any_other() {
 
 /// What ran as a built-in plugin has no grants of its own, so that another component in its place would have all that it claims.
 #[test]
-fn a_built_in_plugin_is_this_builds_own() {
+fn built_in_plugins_must_match_this_build() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let mut files = files(&bundle);
     let place = |files: &[(String, Vec<u8>)]| {
@@ -294,7 +294,7 @@ fn a_built_in_plugin_is_this_builds_own() {
 }
 
 #[test]
-fn a_result_that_was_written_again_is_not_the_same() {
+fn reformatted_result_is_not_the_same() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let error = refused(&changed(&bundle, "trainjobs/000/output.json", |_| {}));
     assert!(

@@ -157,7 +157,7 @@ const RENDERING: [&[&str]; 6] = [
 
 /// Each place of an object that is in order, with each command that prints it.
 #[test]
-fn of_what_renders() {
+fn rendered_output_has_no_hidden_characters() {
     let text = quoted();
     let patch = |pods: &str| {
         format!(
@@ -271,7 +271,7 @@ const NOT_NAMED: [&str; 4] = [
 
 /// Each place of an input that is refused, or warned about, with each command that says so.
 #[test]
-fn of_what_is_refused() {
+fn errors_have_no_hidden_characters() {
     let (text, plain) = (quoted(), printable());
     let spec = |fields: &str| objects("", &format!("  {fields}"), "");
     let places = [
@@ -376,7 +376,7 @@ fn of_what_is_refused() {
 
 /// File names, and what a policy file says.
 #[test]
-fn of_files_and_policies() {
+fn file_and_policy_errors_have_no_hidden_characters() {
     let folder = tempfile::tempdir().unwrap();
     // No name may have a slash or a NUL; all of these are names, of at most 255 bytes.
     let names: Vec<String> = HIDDEN

@@ -38,7 +38,7 @@ fn targets(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_relative_link_of_the_documents() {
+fn every_relative_link_resolves() {
     let (mut count, mut broken) = (0, Vec::new());
     for document in documents() {
         let text = fs::read_to_string(&document).unwrap();
@@ -54,7 +54,7 @@ fn every_relative_link_of_the_documents() {
 }
 
 #[test]
-fn a_link_is_found_wherever_it_stands() {
+fn links_are_found_anywhere_in_a_line() {
     let text =
         "[a](x/y.md) and ([b](../z.md#part)), [c](https://example.com/a.md),\n[d](#here) [e](f)\n";
     assert_eq!(targets(text), ["x/y.md", "../z.md", "f"]);

@@ -100,7 +100,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_server_that_is_busy_is_asked_once() {
+fn busy_server_is_asked_once() {
     let folder = tempfile::tempdir().unwrap();
     let (url, calls) = serve(|_, number| match number {
         0 => status(503, "ServiceUnavailable"),
@@ -176,7 +176,7 @@ fn processes(config: Option<Value>, policy: &str) -> Value {
 
 /// Torch counts processors only where the pod has no accelerator, and which resources are some is a fact of the cluster.
 #[test]
-fn the_facts_are_those_of_the_snapshot() {
+fn facts_come_from_the_snapshot() {
     let facts = |accelerator: &str| json!({"clusterDomain": "cluster.local", "accelerators": [accelerator]});
     let (npu, gpu) = ("example.com/npu", "example.com/gpu");
     let local = |name: &str| format!("accelerators: [{name}]\n");
@@ -210,7 +210,7 @@ fn with_plan(path: &str) -> (u16, Value) {
 }
 
 #[test]
-fn a_bundle_comes_from_the_snapshot_and_replays() {
+fn bundle_is_recorded_from_the_snapshot_and_replays() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(|path, _| with_plan(path));
     let output = explain(
@@ -238,7 +238,7 @@ fn a_bundle_comes_from_the_snapshot_and_replays() {
 
 /// Other plugins than those of the snapshot would make a bundle of what never happened.
 #[test]
-fn a_bundle_is_refused_where_the_plan_is_another_one() {
+fn bundle_is_refused_if_the_plan_differs() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(|path, _| cluster(path, None));
     let output = explain(&url, &["--record", "bundle.tar"], "", folder.path());

@@ -59,7 +59,7 @@ fn targets(count: usize) -> String {
 
 /// 3.1 GB, more than a minute, and a minute and a half.
 #[test]
-fn old_forms_are_refused_at_a_count() {
+fn number_of_old_forms_is_limited() {
     let big = "x".repeat(700_000);
     let copies = job(&format!(
         "{{targetJobs: [{}], metadata: {{annotations: {{a: {big}}}}}}}",
@@ -109,7 +109,7 @@ fn old_forms_are_refused_at_a_count() {
 
 /// A text of 500 bytes was 800 MB.
 #[test]
-fn aliases_are_refused_at_what_they_take() {
+fn memory_of_aliases_is_limited() {
     let mut laughs = "a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n".to_owned();
     for level in 1..9 {
         let alias = format!("*a{}", level - 1);
@@ -123,7 +123,7 @@ fn aliases_are_refused_at_what_they_take() {
 
 /// A file of 20 MB took 800 MB of memory as a list of texts, 1.5 GB as a list of mappings, and 3 GB as lists in lists.
 #[test]
-fn plain_values_are_refused_at_what_they_take() {
+fn memory_of_plain_values_is_limited() {
     let deep = format!("{}{}, ", "[".repeat(50), "]".repeat(50));
     for item in ["a, ", "{a: 1}, ", &*deep] {
         let list = item.repeat((20 << 20) / item.len());
@@ -140,7 +140,7 @@ fn plain_values_are_refused_at_what_they_take() {
 
 /// Nothing behind the value that is too much is read: one error, and not one for each file.
 #[test]
-fn a_folder_is_read_up_to_what_it_takes() {
+fn memory_of_a_folder_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let lists = "[[[[[[[[[[]]]]]]]]]], ".repeat(40_000);
     for file in 0..20 {
@@ -181,7 +181,7 @@ fn printed(text: &str, args: &[&str]) -> String {
 
 /// Each TrainJob becomes 6 MB, of which a few are in memory at once.
 #[test]
-fn what_is_rendered_is_not_kept_in_memory() {
+fn rendered_objects_are_not_kept_in_memory() {
     const JOBS: usize = 30;
     let arguments = format!(", args: [{}]", "'',".repeat(300_000));
     let text = runtime_and_jobs(&arguments, JOBS);
@@ -198,7 +198,7 @@ fn what_is_rendered_is_not_kept_in_memory() {
 
 /// 112,000 rows, as a table and as JSON.
 #[test]
-fn what_is_explained_is_not_kept_more_than_once() {
+fn explanations_are_kept_at_most_once() {
     let mut patches = String::new();
     for patch in 0..16 {
         let keys: Vec<_> = (0..1000).map(|key| format!("k{key}: v{patch}")).collect();
@@ -235,7 +235,7 @@ fn thousands_of_train_jobs_are_rendered() {
 }
 
 #[test]
-fn errors_are_printed_up_to_a_count() {
+fn number_of_printed_errors_is_limited() {
     let broken = "apiVersion: v1\n---\n".repeat(5000);
     let errors = refused(&broken);
     assert_eq!(errors.len(), 501);
@@ -243,7 +243,7 @@ fn errors_are_printed_up_to_a_count() {
 }
 
 #[test]
-fn warnings_are_printed_up_to_a_count() {
+fn number_of_printed_warnings_is_limited() {
     const JOBS: usize = 2000;
     let mut text = runtime_and_jobs("", 0);
     for at in 0..JOBS {
@@ -260,7 +260,7 @@ fn warnings_are_printed_up_to_a_count() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_once_and_where_it_is() {
+fn exceeded_limit_is_reported_once_at_its_field() {
     let errors = refused(&"a: b\n---\n".repeat(2_000_000));
     assert_eq!(errors.len(), 1, "{errors:#?}");
     let at = "error: a.yaml: document ";
@@ -270,7 +270,7 @@ fn what_is_too_much_is_refused_once_and_where_it_is() {
 
 /// Each of these TrainJobs has 101 errors, of a few hundred bytes each.
 #[test]
-fn errors_that_nobody_prints_are_not_kept() {
+fn unprinted_errors_are_not_kept() {
     const JOBS: usize = 12_000;
     let fields: String = (0..100).map(|at| format!("a{at}: 1, ")).collect();
     let mut text = String::new();
@@ -289,7 +289,7 @@ fn errors_that_nobody_prints_are_not_kept() {
 }
 
 #[test]
-fn what_is_not_a_file_is_not_waited_for() {
+fn special_files_do_not_block() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("inputs")).unwrap();
     let made = Command::new("mkfifo")
@@ -319,7 +319,7 @@ fn what_is_not_a_file_is_not_waited_for() {
 
 /// `i32::MIN` has no absolute value: a build that checks for overflow panicked.
 #[test]
-fn a_quantity_out_of_range_is_refused() {
+fn quantity_out_of_range_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {name: x}\nspec: {template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: a}]}}}}}]}}}\n";
     let job = "---\napiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec:\n  runtimeRef: {name: x}\n  trainer: {resourcesPerNode: {limits: {cpu: 1e-2147483648, memory: \"1e-2147483648\"}}}\n";

@@ -31,7 +31,7 @@ fn run(args: &[&str], folder: &Path) -> Output {
 }
 
 #[test]
-fn from_run_to_run() {
+fn repeated_runs_print_the_same() {
     let folder = case("torch-two-jobs");
     let first = run(&["render", "-f", "input.yaml"], &folder).stdout;
     for _ in 0..5 {
@@ -40,7 +40,7 @@ fn from_run_to_run() {
 }
 
 #[test]
-fn from_standard_input() {
+fn standard_input_renders_as_a_file() {
     let folder = case("torch-two-jobs");
     let text = std::fs::read(folder.join("input.yaml")).unwrap();
     let mut child = trainyard(&["render", "-f", "-"])
@@ -56,7 +56,7 @@ fn from_standard_input() {
 }
 
 #[test]
-fn json_is_one_list_of_the_same_objects() {
+fn json_output_is_one_list_of_the_same_objects() {
     let folder = case("torch-two-jobs");
     let json = run(&["render", "-f", "input.yaml", "-o", "json"], &folder).stdout;
     let list: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -73,7 +73,7 @@ fn json_is_one_list_of_the_same_objects() {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_an_object() {
+fn printed_objects_round_trip() {
     let folder = case("nemo-tcpxo");
     let yaml = String::from_utf8(run(&["render", "-f", "input.yaml"], &folder).stdout).unwrap();
     let inputs = trainyard_api::Inputs::read_text("out", &yaml);
@@ -82,7 +82,7 @@ fn what_is_printed_reads_back_as_an_object() {
 }
 
 #[test]
-fn crds_are_those_of_the_deployment() {
+fn printed_crds_match_the_deployment() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
     let files = ["clustertrainingruntimes", "trainingruntimes", "trainjobs"];
     let files =

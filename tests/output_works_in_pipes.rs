@@ -27,7 +27,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn no_color_where_there_is_no_terminal() {
+fn output_without_a_terminal_has_no_color() {
     for (case, args) in [
         ("torch-two-jobs", &["render", "-f", "input.yaml"][..]),
         ("torch-two-jobs", &["explain", "-f", "input.yaml"]),
@@ -45,7 +45,7 @@ fn no_color_where_there_is_no_terminal() {
 }
 
 #[test]
-fn nothing_where_a_plugin_is_refused() {
+fn refused_plugin_prints_nothing_to_standard_output() {
     for command in ["render", "explain", "plan"] {
         for plugin in ["input.yaml", "/dev/zero", "gone.wasm", "."] {
             let output = trainyard(
@@ -61,7 +61,7 @@ fn nothing_where_a_plugin_is_refused() {
 }
 
 #[test]
-fn a_plan_for_each_train_job() {
+fn plan_is_printed_for_each_train_job() {
     let plan = |args: &[&str]| {
         let output = trainyard(
             "torch-two-jobs",
@@ -86,7 +86,7 @@ fn a_plan_for_each_train_job() {
 }
 
 #[test]
-fn a_plan_leaves_out_what_render_leaves_out() {
+fn plan_skips_what_render_skips() {
     let rendered = trainyard("plain-multikueue", &["render", "-f", "input.yaml"]);
     let planned = trainyard("plain-multikueue", &["plan", "-f", "input.yaml"]);
     let warning = text(planned.stderr);
@@ -96,7 +96,7 @@ fn a_plan_leaves_out_what_render_leaves_out() {
 }
 
 #[test]
-fn completions_for_every_shell() {
+fn completions_exist_for_every_shell() {
     for (shell, begins) in [
         ("bash", "_trainyard()"),
         ("zsh", "#compdef trainyard"),
@@ -118,7 +118,7 @@ fn completions_for_every_shell() {
 }
 
 #[test]
-fn a_command_line_that_is_wrong_has_an_exit_code_of_its_own() {
+fn usage_errors_have_their_own_exit_code() {
     let output = trainyard("torch-two-jobs", &["render", "-n", "Not-A-Namespace"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
@@ -126,7 +126,7 @@ fn a_command_line_that_is_wrong_has_an_exit_code_of_its_own() {
 
 /// Compiled plugins are kept where `--cache-dir` says, also where the user has no home.
 #[test]
-fn the_cache_folder_is_used_without_a_home() {
+fn cache_folder_works_without_a_home() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
         .args(["plan", "--cache-dir"])
@@ -143,7 +143,7 @@ fn the_cache_folder_is_used_without_a_home() {
 
 /// A cache that can't be used is said as every other warning is, and nothing else changes.
 #[test]
-fn a_cache_folder_that_cannot_be_used_is_a_warning() {
+fn unusable_cache_folder_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -163,7 +163,7 @@ fn a_cache_folder_that_cannot_be_used_is_a_warning() {
 
 /// The terminals of some CI systems have no size.
 #[test]
-fn a_terminal_without_a_width_gets_whole_columns() {
+fn terminal_without_a_width_gets_full_columns() {
     let command = format!(
         "stty cols 0 && {} explain -f input.yaml -o wide",
         env!("CARGO_BIN_EXE_trainyard")
@@ -185,7 +185,7 @@ fn a_terminal_without_a_width_gets_whole_columns() {
 
 /// What calls used is for people: the objects on standard output are the same.
 #[test]
-fn stats_are_on_standard_error_alone() {
+fn stats_are_printed_to_standard_error_only() {
     let args = ["render", "-f", "input.yaml"];
     let plain = trainyard("torch-two-jobs", &args);
     let with_stats = trainyard("torch-two-jobs", &[&args[..], &["--stats"]].concat());

@@ -71,7 +71,7 @@ fn several() -> tempfile::TempDir {
 }
 
 #[test]
-fn as_a_flowchart() {
+fn plan_is_printed_as_a_flowchart() {
     let folder = several();
     let chart = printed(&plan(
         folder.path(),
@@ -88,7 +88,7 @@ fn as_a_flowchart() {
 }
 
 #[test]
-fn as_a_page_that_needs_nothing_else() {
+fn plan_is_printed_as_a_self_contained_page() {
     let folder = several();
     policy(
         folder.path(),
@@ -123,7 +123,7 @@ fn as_a_page_that_needs_nothing_else() {
 }
 
 #[test]
-fn of_each_train_job() {
+fn plan_is_printed_for_each_train_job() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/torch-two-jobs");
     let page = printed(&plan(&folder, &["-f", "input.yaml", "-o", "html"]));
     assert_eq!(page.matches("<section>").count(), 2);
@@ -135,7 +135,7 @@ fn of_each_train_job() {
 
 /// Claims and keys may hold any text.
 #[test]
-fn what_a_manifest_holds_is_nothing_but_text() {
+fn manifest_text_is_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let hostile = [
         r#"labels["<script>alert(1)</script>"]"#,
@@ -211,7 +211,7 @@ fn folder_with_loaded() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_further_plugin_is_judged_before_it_is_loaded() {
+fn additional_plugin_is_checked_against_the_loaded_ones() {
     let folder = folder_with_loaded();
     plugin(
         folder.path(),
@@ -243,7 +243,7 @@ fn a_further_plugin_is_judged_before_it_is_loaded() {
 }
 
 #[test]
-fn a_plugin_that_would_be_refused_is_told_with_every_reason() {
+fn refused_plugin_is_reported_with_every_reason() {
     let folder = folder_with_loaded();
     // A conflict, a cycle, and two claims that nobody granted.
     let writes = [
@@ -306,7 +306,7 @@ fn a_plugin_that_would_be_refused_is_told_with_every_reason() {
 }
 
 #[test]
-fn another_version_is_compared_with_the_loaded_one() {
+fn other_version_is_compared_with_the_loaded_one() {
     let folder = folder_with_loaded();
     let mut next = claims(&["labels[a]"], &["labels[c]"]);
     next["version"] = json!("2.0.0");
@@ -338,7 +338,7 @@ fn another_version_is_compared_with_the_loaded_one() {
 }
 
 #[test]
-fn a_file_that_is_no_plugin_is_an_error() {
+fn file_that_is_not_a_plugin_is_an_error() {
     let folder = folder_with_loaded();
     fs::write(folder.path().join("text.wasm"), "no plugin").unwrap();
     let output = plan(folder.path(), &["--against", "text.wasm"]);
@@ -351,7 +351,7 @@ fn a_file_that_is_no_plugin_is_an_error() {
 }
 
 #[test]
-fn its_digest_is_printed_and_does_not_depend_on_the_load_order() {
+fn digest_is_printed_and_independent_of_load_order() {
     let folder = several();
     let digest = |arguments: &[&str]| {
         let table = printed(&plan(folder.path(), arguments));
@@ -378,7 +378,7 @@ fn quoted<'t>(text: &'t str, start: &str) -> Vec<&'t str> {
 }
 
 #[test]
-fn what_an_error_says_to_add_to_the_policy_file_makes_a_plan() {
+fn suggested_policy_lines_resolve_the_conflict() {
     let folder = tempfile::tempdir().unwrap();
     let writes = ["labels[a]", "labels[b]"];
     plugin(folder.path(), "first", claims(&[], &writes));
@@ -421,7 +421,7 @@ fn what_an_error_says_to_add_to_the_policy_file_makes_a_plan() {
 }
 
 #[test]
-fn a_misspelled_name_in_a_manifests_order_is_said() {
+fn misspelled_name_in_a_manifest_order_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let order = json!({"after": ["flux", "torhc"], "before": ["another-vendors"]});
     plugin(folder.path(), "last", order);

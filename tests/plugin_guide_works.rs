@@ -85,7 +85,7 @@ fn needs_a_grant(pool: &Path) {
 }
 
 #[test]
-fn word_by_word() {
+fn guide_can_be_followed_literally() {
     let folder = tempfile::tempdir().unwrap();
     shell(&commands("## 1. A crate"), folder.path());
     let tracer = folder.path().join("tracer");

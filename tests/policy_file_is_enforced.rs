@@ -93,7 +93,7 @@ fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output {
 }
 
 #[test]
-fn a_claim_beyond_the_default_needs_its_grant() {
+fn claim_beyond_the_defaults_needs_a_grant() {
     let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
     let error = site_refused(&site_policy("after: [torch]", ""));
     assert!(
@@ -109,7 +109,7 @@ fn a_claim_beyond_the_default_needs_its_grant() {
 }
 
 #[test]
-fn inspect_prints_the_policy_file_that_a_plugin_needs() {
+fn inspect_prints_the_policy_file_a_plugin_needs() {
     let inspect = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
         let command = command.args(["plugin", "inspect", site()]).args(more);
@@ -137,7 +137,7 @@ fn inspect_prints_the_policy_file_that_a_plugin_needs() {
 }
 
 #[test]
-fn configuration_reaches_its_plugin_once_its_schema_allows_it() {
+fn configuration_reaches_its_plugin_if_the_schema_allows_it() {
     let with = |config: &str| site_policy(&format!("{SITE_NEEDS}, config: {config}"), "");
     let proxy = |config: &str| site_pod(&with(config)).1("SITE_PROXY");
     assert_eq!(proxy("{}"), None);
@@ -153,7 +153,7 @@ fn configuration_reaches_its_plugin_once_its_schema_allows_it() {
 }
 
 #[test]
-fn before_and_after_order_two_plugins_that_write_one_place() {
+fn before_and_after_order_two_writers_of_one_path() {
     let grant = "grants: ['pod-sets[@trainer].node-selector[example.com/pool]']";
     let error = site_refused(&site_policy(grant, ""));
     assert!(
@@ -167,7 +167,7 @@ fn before_and_after_order_two_plugins_that_write_one_place() {
 }
 
 #[test]
-fn plugins_that_exclude_each_other_are_in_no_conflict_and_in_no_train_job_together() {
+fn excluded_plugins_do_not_conflict_and_never_run_together() {
     let grant = "grants: ['pod-sets[@trainer].node-selector[example.com/pool]']";
     let policy = site_policy(&format!("{grant}, excludes: [torch]"), "");
     let error = site_refused(&policy);
@@ -183,7 +183,7 @@ fn plugins_that_exclude_each_other_are_in_no_conflict_and_in_no_train_job_togeth
 }
 
 #[test]
-fn a_disabled_plugin_is_missed_by_what_names_it_alone() {
+fn disabled_plugin_fails_only_train_jobs_that_name_it() {
     let without_torch = policy("disabled: true");
     let beside = without_torch.replace("}]", &format!("}}, {{name: site, {SITE_NEEDS}}}]"));
     let error = refused_with(&["render", "--plugin", site()], &beside, SITE_JOB);
@@ -220,7 +220,7 @@ fn a_disabled_plugin_is_missed_by_what_names_it_alone() {
 }
 
 #[test]
-fn the_clusters_domain_is_what_the_file_says() {
+fn cluster_domain_is_taken_from_the_file() {
     for (file, domain) in [
         ("", "cluster.local"),
         ("clusterDomain: k8s.example.com", "k8s.example.com"),
@@ -231,7 +231,7 @@ fn the_clusters_domain_is_what_the_file_says() {
 }
 
 #[test]
-fn a_limit_ends_the_calls_of_its_plugin_alone() {
+fn limit_ends_only_the_calls_of_its_plugin() {
     let error = site_refused(&site_policy(
         &format!("{SITE_NEEDS}, limits: {{writes: 2}}"),
         "",
@@ -264,7 +264,7 @@ fn policy(of_torch: &str) -> String {
 }
 
 #[test]
-fn a_pinned_digest_is_the_only_one() {
+fn pinned_digest_is_required() {
     let wanted = format!("sha256:{}", "0".repeat(64));
     let error = refused("plan", policy(&format!("digest: \"{wanted}\"")), NO_JOB);
     assert!(
@@ -276,7 +276,7 @@ fn a_pinned_digest_is_the_only_one() {
 }
 
 #[test]
-fn plugins_and_input_are_judged_in_one_run() {
+fn errors_of_plugins_and_input_are_reported_in_one_run() {
     for command in ["plan", "render", "explain"] {
         let error = refused(command, policy("config: {a: 1}"), NO_JOB);
         assert!(
@@ -297,7 +297,7 @@ fn errors(policy: impl AsRef<[u8]>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
+fn errors_in_the_policy_file_name_their_field() {
     let header = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
     let with = |rest: &str| format!("{header}{rest}").into_bytes();
     let too_large = vec![b'#'; (1 << 20) + 1];
@@ -357,7 +357,7 @@ fn what_is_wrong_with_a_policy_file_is_told_with_its_field() {
 
 /// Settings under a mistyped name would leave the plugin that was meant without its limits, its digest and its order.
 #[test]
-fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
+fn unloaded_plugin_is_an_error_with_a_suggestion() {
     let named = |names: &str| {
         format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {names}")
     };
@@ -402,7 +402,7 @@ fn a_plugin_that_nobody_loaded_is_an_error_with_the_name_that_was_meant() {
 }
 
 #[test]
-fn a_plugin_that_is_refused_is_not_called_unknown() {
+fn refused_plugin_is_not_reported_as_unknown() {
     let unknown = "no loaded plugin has the name `nccl`";
     let names_nccl =
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: nccl}]";
@@ -416,7 +416,7 @@ fn a_plugin_that_is_refused_is_not_called_unknown() {
 }
 
 #[test]
-fn two_plugins_of_one_name_are_told_by_their_files() {
+fn two_plugins_with_one_name_are_reported_with_their_files() {
     let torch = concat!(env!("OUT_DIR"), "/torch.wasm");
     let granted = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch, grants: ['pod-sets[@trainer].containers[node].command']}]";
     let said = refused_with(&["plan", "--plugin", torch], granted, NO_JOB);
@@ -427,7 +427,7 @@ fn two_plugins_of_one_name_are_told_by_their_files() {
 }
 
 #[test]
-fn a_plugin_file_is_given_once() {
+fn plugin_file_can_be_given_only_once() {
     let torch = concat!(env!("OUT_DIR"), "/torch.wasm");
     for (first, second) in [
         (torch.to_owned(), torch.to_owned()),
@@ -453,7 +453,7 @@ fn a_plugin_file_is_given_once() {
 
 /// No fault hides another: those of the schema, of paths and limits, of names, and doubles come in one run.
 #[test]
-fn faults_of_every_sort_are_told_in_one_run() {
+fn errors_of_every_kind_are_reported_in_one_run() {
     let long = "a".repeat(64);
     let file = format!(
         "apiVersion: trainyard.dev/v1alpha1
@@ -501,7 +501,7 @@ plugins:
 }
 
 #[test]
-fn facts_reach_the_plugins_that_ask_for_them() {
+fn facts_reach_the_plugins_that_read_them() {
     let region = |facts: &str| site_pod(&site_policy(SITE_NEEDS, facts)).1("SITE_REGION");
     assert_eq!(region(""), None);
     assert_eq!(region("facts: {site/zone: a}"), None);
@@ -510,7 +510,7 @@ fn facts_reach_the_plugins_that_ask_for_them() {
 }
 
 #[test]
-fn facts_have_32_kib_at_most() {
+fn facts_are_limited_to_32_kib() {
     let with = |bytes: usize| {
         let text = "x".repeat(bytes);
         format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nfacts: {{a: {text}}}")
@@ -526,7 +526,7 @@ fn facts_have_32_kib_at_most() {
 }
 
 #[test]
-fn a_cluster_domain_is_labels_with_dots_between_them() {
+fn cluster_domain_must_be_a_dns_name() {
     let with = |domain: &str| {
         format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nclusterDomain: {domain:?}")
     };

@@ -87,7 +87,7 @@ fn names(command: &str, json: &str) -> Vec<String> {
 const COMMANDS: [&str; 3] = ["render", "explain", "plan"];
 
 #[test]
-fn one_that_is_refused_takes_nothing_from_the_others() {
+fn refused_train_job_does_not_affect_the_others() {
     let folder = folder();
     for command in COMMANDS {
         let (code, out, error) = said(folder.path(), &[command]);
@@ -110,7 +110,7 @@ fn one_that_is_refused_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn nothing_is_said_of_those_that_were_not_picked() {
+fn unselected_train_jobs_are_not_reported() {
     let folder = folder();
     for command in COMMANDS {
         for (picks, wanted) in [
@@ -138,7 +138,7 @@ fn nothing_is_said_of_those_that_were_not_picked() {
 }
 
 #[test]
-fn a_name_that_no_train_job_has_is_an_error() {
+fn unknown_train_job_name_is_an_error() {
     let folder = folder();
     let (code, out, error) = said(
         folder.path(),

@@ -107,7 +107,7 @@ fn sentences(outcome: &Outcome) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_input_of_the_table() {
+fn every_input_of_the_table_has_the_recorded_verdict() {
     let schemas: BTreeMap<_, _> = Kind::ALL
         .into_iter()
         .map(|kind| (kind.name(), (kind.structural().unwrap(), kind.options())))

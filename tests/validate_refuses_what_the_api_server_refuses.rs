@@ -29,7 +29,7 @@ fn trainyard(args: &[&str], input: &str) -> Output {
 }
 
 #[test]
-fn every_fault_is_told_at_once_with_the_path_that_was_written() {
+fn every_error_is_reported_at_once_with_the_users_path() {
     let input = r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -74,7 +74,7 @@ spec:
 
 /// What is wrong with the runtime is not found out only once the TrainJob is in order.
 #[test]
-fn a_train_job_its_reference_and_its_runtime_are_judged_in_one_run() {
+fn train_job_runtime_ref_and_runtime_are_checked_in_one_run() {
     let input = r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
@@ -113,7 +113,7 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
 }
 
 #[test]
-fn what_renders_is_valid() {
+fn renderable_input_is_valid() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
     let mut count = 0;
     for case in fs::read_dir(cases)
@@ -135,7 +135,7 @@ fn what_renders_is_valid() {
 
 /// `validate` takes a TrainJob whose runtime is elsewhere; all else that `render` refuses it refuses, in the same lines.
 #[test]
-fn what_does_not_render_is_refused_in_the_same_words() {
+fn errors_match_those_of_render() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
     let mut of_plugins = 0;
     for case in fs::read_dir(cases)
@@ -167,7 +167,7 @@ fn what_does_not_render_is_refused_in_the_same_words() {
 }
 
 #[test]
-fn it_says_what_was_not_checked() {
+fn skipped_checks_are_reported() {
     const RUNTIME: &str = "---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
@@ -228,7 +228,7 @@ fn refused(input: &str) -> Vec<String> {
 
 /// A mistyped object is not one of another kind; the others are judged all the same.
 #[test]
-fn a_kind_or_version_of_ours_that_nobody_knows_is_refused() {
+fn unknown_kind_or_version_of_our_group_is_refused() {
     for (written, mistyped) in [
         ("kind: TrainJob", "kind: Trainjob"),
         (
@@ -258,7 +258,7 @@ fn a_kind_or_version_of_ours_that_nobody_knows_is_refused() {
 }
 
 #[test]
-fn two_objects_of_one_name_are_refused_and_both_are_checked() {
+fn duplicate_objects_are_refused_and_both_are_checked() {
     let faulty = JOB.replace("name: x", "name: x, nam: y");
     let map = "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: bert}}\n";
     let errors = refused(&format!("{JOB}---\n{faulty}{map}{map}"));
@@ -274,7 +274,7 @@ fn two_objects_of_one_name_are_refused_and_both_are_checked() {
 }
 
 #[test]
-fn where_nothing_is_checked_nothing_is_valid() {
+fn input_without_checked_objects_is_not_valid() {
     assert_eq!(
         refused(""),
         ["there is no TrainJob and no runtime in the input"]

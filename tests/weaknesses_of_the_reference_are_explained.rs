@@ -37,7 +37,7 @@ fn texts(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn each_weakness_that_is_named_is_explained() {
+fn every_named_weakness_is_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let table = fs::read_to_string(root.join("tests/reference/divergences.md")).unwrap();
     let explained: BTreeSet<_> = table

@@ -137,13 +137,13 @@ fn intel_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
 
 /// The others have versions that know their own host by its name alone; the plugin warns of them.
 #[test]
-fn open_mpi_knows_a_launcher_by_its_address_that_has_the_host_name_of_its_machine() {
+fn open_mpi_identifies_a_launcher_on_the_host_network_by_its_address() {
     runs(Name::OpenMpi, Nodes::LauncherOnItsMachineAndAnother, 2);
 }
 
 /// Whose key it is decides: ssh takes a key of its own user only if no other may read it, as in the home of root.
 #[test]
-fn ssh_takes_the_key_with_the_mode_of_roots_home_and_no_wider_one() {
+fn ssh_accepts_the_key_mode_of_roots_home_and_no_wider_one() {
     let rendered = Rendered::new(Name::OpenMpi, Nodes::TwoOthers, 1);
     assert_eq!(rendered.mode("id_rsa"), 0o600);
     let Some(pods) = Pods::start(&rendered) else {

@@ -77,7 +77,7 @@ fn too_many_targets_overrides_or_keys_are_refused() {
 
 /// 30,000 replicated jobs with an annotation of 700 KB became 3.1 GB.
 #[test]
-fn copies_are_counted_before_they_are_made() {
+fn copies_are_counted_before_they_are_allocated() {
     let big = "x".repeat(700_000);
     let one = |count| {
         let metadata = json!({"annotations": {"a": big}});
@@ -99,7 +99,7 @@ fn copies_are_counted_before_they_are_made() {
 }
 
 #[test]
-fn an_object_above_the_limit_is_not_looked_at() {
+fn oversized_objects_are_not_converted() {
     let big = "x".repeat(STORED_LIMIT);
     let value = job(json!({"labels": {"a": "b"}, "annotations": {"a": big}}));
     let object = Object::read(Source::new("a.yaml", 1), value.clone()).unwrap();
@@ -115,7 +115,7 @@ fn an_object_above_the_limit_is_not_looked_at() {
 
 /// Overrides of one replicated job one after the other are an entry each, and there may be 16.
 #[test]
-fn entries_fit_beside_those_of_others() {
+fn converted_entries_share_the_limit_with_others() {
     let spec = json!({"nodeSelector": {"a": "b"}});
     let with = |others: usize, count| {
         let mut value = overrides(&targets(1), count, &spec);
@@ -140,7 +140,7 @@ fn entries_fit_beside_those_of_others() {
 }
 
 #[test]
-fn differences_are_listed_up_to_a_count() {
+fn number_of_listed_differences_is_limited() {
     let labels = |value: &str| -> Value {
         (0..1000)
             .map(|at| (format!("k{at}"), json!(value)))

@@ -33,7 +33,7 @@ fn tried() -> Vec<u32> {
 }
 
 #[test]
-fn and_tried_first_by_the_next_run() {
+fn counterexamples_are_tried_first_by_the_next_run() {
     let _ = fs::remove_file(KEPT);
     tried();
     let kept = fs::read_to_string(KEPT).unwrap_or_default();
@@ -58,7 +58,7 @@ fn and_tried_first_by_the_next_run() {
 }
 
 #[test]
-fn by_every_property_test() {
+fn every_property_test_keeps_counterexamples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut folders: Vec<_> = ["host", "plugins", "tests"]
         .map(|name| root.join(name))

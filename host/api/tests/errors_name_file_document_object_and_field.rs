@@ -32,7 +32,7 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn documents_that_are_no_objects() {
+fn documents_that_are_not_objects_are_reported() {
     let text = "- a
 ---
 just text
@@ -77,7 +77,7 @@ a: [
 }
 
 #[test]
-fn what_no_schema_says_of_a_train_job() {
+fn train_job_errors_beyond_the_schema_are_reported() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert, namespace: ml}
@@ -131,7 +131,7 @@ fn of_bert(wanted: &[(usize, &str)]) -> Vec<String> {
 
 /// A value of another type is never read as if it were not there, though a schema should have said so.
 #[test]
-fn wrong_types_of_a_train_job() {
+fn wrong_types_in_a_train_job_are_reported() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert, namespace: ml}
@@ -213,7 +213,7 @@ spec:
 }
 
 #[test]
-fn what_no_schema_says_of_a_runtime() {
+fn runtime_errors_beyond_the_schema_are_reported() {
     let text = "# none
 ---
 ---

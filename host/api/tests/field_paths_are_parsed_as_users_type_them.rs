@@ -5,7 +5,7 @@
 use trainyard_api::{FieldPath, path::Segment};
 
 #[test]
-fn what_is_printed_is_read_as_it_was() {
+fn printed_paths_round_trip() {
     for path in [
         FieldPath::of(["spec", "trainer", "env"])
             .index(2)
@@ -22,7 +22,7 @@ fn what_is_printed_is_read_as_it_was() {
 }
 
 #[test]
-fn a_key_may_stand_in_quotes() {
+fn keys_can_be_quoted() {
     let labels = FieldPath::of(["metadata", "labels"]);
     for (text, key) in [
         ("metadata.labels['a]b']", "a]b"),
@@ -36,7 +36,7 @@ fn a_key_may_stand_in_quotes() {
 }
 
 #[test]
-fn what_is_no_path_says_why() {
+fn invalid_paths_have_a_reason() {
     for (text, problem) in [
         ("[[[", "has no `]`"),
         ("spec['a]", "a quote is not closed"),

@@ -37,7 +37,7 @@ fn errors(paths: &[PathBuf], stdin: impl Read) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_gives_its_files_by_name_and_no_others() {
+fn folder_yields_its_manifests_sorted_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["b.yaml", "a.yml", "c.json", "ignored.txt", "README"] {
         let text = if name == "c.json" {
@@ -70,7 +70,7 @@ fn a_folder_gives_its_files_by_name_and_no_others() {
 
 /// kubectl refuses a folder with a Kustomization. Here the folder's other files are what it lists.
 #[test]
-fn a_kustomization_of_a_folder_is_left_out() {
+fn kustomization_in_a_folder_is_skipped() {
     let read = |paths: &[&Path], stdin: &str| {
         let paths: Vec<_> = paths.iter().map(|path| path.to_path_buf()).collect();
         Inputs::read(&paths, stdin.as_bytes())
@@ -117,7 +117,7 @@ fn a_kustomization_of_a_folder_is_left_out() {
 }
 
 #[test]
-fn standard_input_stands_where_it_is_named() {
+fn standard_input_keeps_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     fs::write(&file, config_map("a")).unwrap();
@@ -141,7 +141,7 @@ fn standard_input_stands_where_it_is_named() {
 /// The lines of fields are found in YAML of any form, behind other documents, and in one JSON value; where they are not known, the
 /// document is counted.
 #[test]
-fn fields_have_the_lines_of_the_text() {
+fn fields_have_line_numbers() {
     let place = |text: &str, at: usize, field: &str| {
         let inputs = Inputs::read_text("a", text).into_result().unwrap();
         let place = inputs.objects[at].place();
@@ -212,7 +212,7 @@ data:
 
 /// A run may have hundreds of errors, and each looks for its line.
 #[test]
-fn lines_are_looked_for_in_short_documents_alone() {
+fn lines_are_only_searched_in_short_documents() {
     let long = "x".repeat(300 << 10);
     let text = format!("{}data: {{a: {long}}}\n", config_map("a"));
     let inputs = Inputs::read_text("a", &text).into_result().unwrap();
@@ -254,7 +254,7 @@ items:
 }
 
 #[test]
-fn what_can_not_be_read_is_said_for_all_of_it() {
+fn all_unreadable_inputs_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("utf16.yaml"), [0xff, 0xfe, b'a', 0]).unwrap();
@@ -293,7 +293,7 @@ fn what_can_not_be_read_is_said_for_all_of_it() {
 }
 
 #[test]
-fn an_endless_input_ends() {
+fn endless_input_is_bounded() {
     let found = errors(&[PathBuf::from("-")], io::repeat(b'#'));
     assert_eq!(found.len(), 1);
     assert!(
@@ -307,7 +307,7 @@ fn an_endless_input_ends() {
 
 /// A FIFO that nobody writes to would be waited for, and a device may never end.
 #[test]
-fn what_is_not_a_file_is_refused_and_not_opened() {
+fn special_files_are_refused_without_opening_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let made = Command::new("mkfifo").arg(path("a.yaml")).status().unwrap();
@@ -331,7 +331,7 @@ fn what_is_not_a_file_is_refused_and_not_opened() {
 }
 
 #[test]
-fn errors_are_listed_up_to_a_count() {
+fn number_of_listed_errors_is_limited() {
     let inputs = Inputs::read_text("a.yaml", &"a: b\n---\n".repeat(5000));
     assert_eq!(inputs.errors.len(), 1001);
     let last = inputs.errors.last().unwrap();
@@ -340,7 +340,7 @@ fn errors_are_listed_up_to_a_count() {
 
 /// Each of these texts stays far below the limit; all of them together do not.
 #[test]
-fn aliases_of_all_files_have_one_limit() {
+fn aliases_of_all_files_share_one_limit() {
     let folder = tempfile::tempdir().unwrap();
     let data = "x".repeat(1000);
     let aliases = "*a, ".repeat(1000);

@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_patch_of_nothing_changes_nothing(base in base()) {
+    fn empty_patch_changes_nothing(base in base()) {
         for nothing in [json!({}), json!({"replicatedJobs": []}), json!({"replicatedJobs": null})] {
             let merged = strategic(&base, &nothing).unwrap();
             prop_assert_eq!(&merged, &base);
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn a_second_time_changes_nothing_more(Input { base, patch, .. } in input()) {
+    fn merging_twice_changes_nothing_more(Input { base, patch, .. } in input()) {
         let once = strategic(&base, &patch).unwrap();
         prop_assert_eq!(strategic(&once, &patch).unwrap(), once);
         let fixed = fix(&base, &patch, strategic(&base, &patch).unwrap());
@@ -128,13 +128,13 @@ proptest! {
     }
 
     #[test]
-    fn after_the_fixes_lists_begin_as_the_runtime_s(Input { base, patch, .. } in input()) {
+    fn fixed_lists_start_with_the_runtimes_items(Input { base, patch, .. } in input()) {
         let fixed = fix(&base, &patch, strategic(&base, &patch).unwrap());
         begins_with(&base, &fixed)?;
     }
 
     #[test]
-    fn the_order_is_all_that_the_order_changes(Input { base, patch, .. } in input()) {
+    fn fixes_change_only_the_order(Input { base, patch, .. } in input()) {
         let merged = strategic(&base, &patch).unwrap();
         let mut texts = [merged.clone(), keep_the_base_order(&base, merged)].map(|value| {
             let mut bytes = value.to_string().into_bytes();
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn after_the_fixes_what_the_patch_names_has_one_source(Input { base, patch, .. } in input()) {
+    fn fixed_volumes_have_one_source(Input { base, patch, .. } in input()) {
         let fixed = fix(&base, &patch, strategic(&base, &patch).unwrap());
         has_the_patch_s_sources(&patch, &fixed)?;
     }
@@ -154,7 +154,7 @@ proptest! {
 
 /// Without the fixes these hold for few inputs: the checks above can fail.
 #[test]
-fn the_merge_alone_has_none_of_it() {
+fn unfixed_merge_has_none_of_these_properties() {
     let (mut order, mut sources) = (0, 0);
     for Input { base, patch, .. } in merge_inputs::inputs(300) {
         let merged = strategic(&base, &patch).unwrap();

@@ -50,7 +50,7 @@ fn path(fields: &[&str]) -> FieldPath {
 }
 
 #[test]
-fn old_versions_are_the_current_one() {
+fn old_versions_become_the_current_one() {
     for version in ["kubeflow.org/v2alpha1", "trainer.kubeflow.org/v2alpha1"] {
         for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"] {
             let text = format!("{{apiVersion: {version}, kind: {kind}, spec: {{}}}}");
@@ -66,7 +66,7 @@ fn old_versions_are_the_current_one() {
 }
 
 #[test]
-fn the_old_group_of_runtimes_is_theirs() {
+fn old_runtime_group_is_converted() {
     let (value, modernized) = job("{runtimeRef: {name: torch, apiGroup: kubeflow.org}}");
     assert_eq!(
         value["spec"]["runtimeRef"]["apiGroup"],
@@ -76,7 +76,7 @@ fn the_old_group_of_runtimes_is_theirs() {
 }
 
 #[test]
-fn processes_as_a_word_or_text_are_what_they_meant() {
+fn processes_as_a_keyword_or_string_are_converted() {
     let (value, modernized) = job("{trainer: {numProcPerNode: auto, numNodes: 2}}");
     assert_eq!(value["spec"]["trainer"], json!({"numNodes": 2}));
     assert_eq!(warned(&modernized), ["spec.trainer.numProcPerNode"]);
@@ -94,7 +94,7 @@ fn processes_as_a_word_or_text_are_what_they_meant() {
 }
 
 #[test]
-fn template_overrides_are_patches_in_the_order_of_their_list() {
+fn pod_template_overrides_become_patches_in_order() {
     let (value, modernized) = job(r#"
   podTemplateOverrides:
   - targetJobs: [{name: node}, {name: launcher}]
@@ -122,7 +122,7 @@ fn template_overrides_are_patches_in_the_order_of_their_list() {
 }
 
 #[test]
-fn spec_overrides_are_the_pod_specs_fields() {
+fn pod_spec_overrides_become_pod_spec_fields() {
     let (value, modernized) = job(r#"
   podSpecOverrides:
   - targetJobs: [{name: node}]
@@ -140,7 +140,7 @@ fn spec_overrides_are_the_pod_specs_fields() {
 }
 
 #[test]
-fn labels_and_annotations_are_the_job_sets() {
+fn labels_and_annotations_move_to_the_job_set() {
     let (value, modernized) = job("{labels: {team: nlp}, annotations: {a: b}}");
     assert_eq!(warned(&modernized), ["spec.labels", "spec.annotations"]);
     let metadata = value.pointer("/spec/runtimePatches/0/trainingRuntimeSpec/template/metadata");
@@ -150,7 +150,7 @@ fn labels_and_annotations_are_the_job_sets() {
 }
 
 #[test]
-fn what_was_made_before_is_replaced_and_others_stay_behind() {
+fn earlier_conversions_are_replaced_and_other_entries_follow() {
     let (value, modernized) = job(r#"
   podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: new}}}]
   runtimePatches:
@@ -169,7 +169,7 @@ fn what_was_made_before_is_replaced_and_others_stay_behind() {
 }
 
 #[test]
-fn a_mix_that_says_two_things_names_both() {
+fn contradicting_forms_are_both_named() {
     let (_, modernized) = job("{podSpecOverrides: [], podTemplateOverrides: []}");
     let wanted = "spec.podSpecOverrides: may not be set beside podTemplateOverrides";
     assert_eq!(errors(&modernized), [wanted]);
@@ -210,7 +210,7 @@ fn mix(old: &str, patch: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_mix_is_compared_as_it_is_merged() {
+fn mixed_forms_are_compared_as_merged() {
     let mounts = |text: &str| format!("{{containers: [{{name: node, volumeMounts: [{text}]}}]}}");
     let data = mounts("{name: data, mountPath: /data}");
     let elsewhere = mounts("{name: data, mountPath: /scratch}");
@@ -247,7 +247,7 @@ fn a_mix_is_compared_as_it_is_merged() {
 }
 
 #[test]
-fn what_a_merge_would_lose_is_a_difference() {
+fn fields_lost_in_a_merge_are_differences() {
     let old = "spec.podTemplateOverrides[0].spec";
     let ports = |text: &str| format!("{{containers: [{{name: node, ports: [{text}]}}]}}");
     let one = ports("{containerPort: 80, name: a}");
@@ -275,7 +275,7 @@ fn what_a_merge_would_lose_is_a_difference() {
 }
 
 #[test]
-fn later_errors_name_what_the_user_wrote() {
+fn later_errors_name_the_original_field() {
     let (_, modernized) = job(r#"
   labels: {a: b}
   podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: 5}]
@@ -320,7 +320,7 @@ fn later_errors_name_what_the_user_wrote() {
 }
 
 #[test]
-fn broken_overrides_are_refused_with_their_paths() {
+fn invalid_overrides_are_refused_with_their_paths() {
     let (value, modernized) = job(r#"
   podTemplateOverrides:
   - {spec: {}}
@@ -340,7 +340,7 @@ fn broken_overrides_are_refused_with_their_paths() {
 }
 
 #[test]
-fn an_elastic_policy_goes_and_processes_stay() {
+fn elastic_policy_is_dropped_and_processes_are_kept() {
     let (value, modernized) =
         runtime("{mlPolicy: {torch: {numProcPerNode: auto, elasticPolicy: {maxNodes: 4}}}}");
     let torch = &value["spec"]["mlPolicy"]["torch"];
@@ -349,7 +349,7 @@ fn an_elastic_policy_goes_and_processes_stay() {
 }
 
 #[test]
-fn the_ancestor_on_pods_is_told() {
+fn ancestor_label_on_pods_is_reported() {
     let (_, modernized) = runtime(
         r#"
   mlPolicy: {}
@@ -410,7 +410,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whatever stands there, nothing crashes, and a second time there is nothing left to do.
     #[test]
-    fn doing_it_twice_is_doing_it_once(spec in any_spec()) {
+    fn conversion_is_idempotent(spec in any_spec()) {
         let api_version = "trainer.kubeflow.org/v1alpha1";
         let mut value = json!({"apiVersion": api_version, "kind": "TrainJob", "spec": spec});
         let first = modernize(&mut value);

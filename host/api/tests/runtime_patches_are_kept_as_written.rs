@@ -49,7 +49,7 @@ fn metadata_is_typed_and_pod_specs_stay_as_written() {
 }
 
 #[test]
-fn no_patches_are_an_empty_list() {
+fn absent_patches_are_an_empty_list() {
     assert_eq!(patches("[]"), []);
     assert_eq!(patches("null"), []);
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use trainyard_api::merge::strategic;
 
 #[test]
-fn on_the_fixed_inputs() {
+fn fixed_inputs_agree() {
     let lines: Vec<&str> = include_str!("merge_inputs/fixed.jsonl").lines().collect();
     assert!(lines.len() >= 500, "{} inputs", lines.len());
     for (at, line) in lines.iter().enumerate() {

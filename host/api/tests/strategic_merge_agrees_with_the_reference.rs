@@ -67,7 +67,7 @@ fn finds(input: &Input) -> bool {
 
 #[test]
 #[ignore = "needs Go: `make test-reference` runs it"]
-fn on_generated_inputs() {
+fn generated_inputs_agree() {
     let count =
         std::env::var("TRAINYARD_MERGE_INPUTS").map_or(100_000, |count| count.parse().unwrap());
     let mut reference = start();

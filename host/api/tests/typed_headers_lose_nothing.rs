@@ -42,7 +42,7 @@ spec:
 ";
 
 #[test]
-fn a_runtime_keeps_its_template() {
+fn runtime_keeps_its_template() {
     let object = object(RUNTIME);
     let runtime = Runtime::read(&object).unwrap();
     assert_eq!(
@@ -83,7 +83,7 @@ fn a_runtime_keeps_its_template() {
 }
 
 #[test]
-fn the_annotation_says_the_same_as_plugins() {
+fn plugins_annotation_is_equivalent_to_the_field() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainingRuntime
 metadata:
@@ -133,7 +133,7 @@ spec: {mlPolicy: {torch: null, plugin: {name: own}}, template: {spec: {}}}
 }
 
 #[test]
-fn a_train_job_has_its_defaults() {
+fn train_job_gets_its_defaults() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert}
@@ -155,7 +155,7 @@ status: {conditions: []}
 }
 
 #[test]
-fn a_train_job_keeps_its_fragments() {
+fn train_job_keeps_untyped_fragments() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert, namespace: ml, uid: u-1}
@@ -215,14 +215,14 @@ spec:
 }
 
 #[test]
-fn nulls_are_as_if_absent_but_stay_in_lists() {
+fn nulls_count_as_absent_but_stay_in_lists() {
     let mut value = json!({"a": null, "b": {"c": null, "d": [null, {"e": null, "f": 1}]}, "g": []});
     drop_nulls(&mut value);
     assert_eq!(value, json!({"b": {"d": [null, {"f": 1}]}, "g": []}));
 }
 
 #[test]
-fn a_job_set_and_a_list_have_one_order_of_keys() {
+fn key_order_is_fixed_in_job_sets_and_lists() {
     let strings = |pairs: &[(&str, &str)]| -> StringMap {
         pairs
             .iter()
@@ -249,7 +249,7 @@ fn a_job_set_and_a_list_have_one_order_of_keys() {
 }
 
 #[test]
-fn paths_are_spelled_as_kubernetes_spells_them() {
+fn paths_are_spelled_as_in_kubernetes() {
     let path = FieldPath::root()
         .field("spec")
         .field("env")

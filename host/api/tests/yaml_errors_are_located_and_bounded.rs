@@ -28,7 +28,7 @@ fn only_error(text: &str) -> ErrorKind {
 }
 
 #[test]
-fn a_bad_document_hides_no_other() {
+fn invalid_document_does_not_hide_others() {
     let text = "a: 1\n---\na: [1\n---\nb: 1\nb: 2\n---\nc: *x\n---\nd: 4\n";
     let good: Vec<_> = yaml::read(text)
         .into_iter()
@@ -47,7 +47,7 @@ fn a_bad_document_hides_no_other() {
 }
 
 #[test]
-fn places_are_those_of_the_file() {
+fn lines_and_columns_match_the_file() {
     assert_eq!(
         places("# one\n# two\n---\na:\n  b: 1\n  b: 2\n"),
         [(1, 6, 3)]
@@ -61,7 +61,7 @@ fn places_are_those_of_the_file() {
 }
 
 #[test]
-fn messages_say_what_to_do() {
+fn messages_suggest_a_fix() {
     let error = yaml::read("a: 1\na: 2\n").remove(0).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -189,7 +189,7 @@ fn errors_are_bounded() {
 }
 
 #[test]
-fn json_and_yaml_errors_do_not_mix() {
+fn json_files_get_json_errors() {
     // The reader that came further speaks.
     assert!(matches!(
         only_error("{\"a\": \"\\ud83d\\ude00\",\n\"b\": tru e x}}\n"),
@@ -203,7 +203,7 @@ proptest! {
 
     /// Whatever the text, each document is one result, in order, with a place inside of the text.
     #[test]
-    fn any_text_ends_in_values_or_errors(parts in vec(prop::sample::select(vec![
+    fn arbitrary_text_gives_values_or_errors(parts in vec(prop::sample::select(vec![
         "a", ": ", "- ", "? ", "\n", "\n", "\n  ", "\t", "[", "]", "{", "}", ", ", "&a ", "*a", "!!int ", "!<x> ", "! ", "|", ">", "|2-",
         "'", "\"", "#", " #", "---", "...", "%YAML 1.1", "%TAG ! x", "<<", "1", "~", "\\", "\u{feff}", "\r", "\0", "é", "@", "`",
     ]), 0..40)) {

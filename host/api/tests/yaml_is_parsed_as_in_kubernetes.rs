@@ -213,7 +213,7 @@ fn one(text: &str) -> Result<Value, ErrorKind> {
 }
 
 #[test]
-fn scalars_and_keys() {
+fn scalars_and_keys_are_typed_as_in_kubernetes() {
     for (written, json) in SCALARS.iter().chain(KEYS) {
         let wanted: Value = serde_json::from_str(json).unwrap();
         assert_eq!(
@@ -225,7 +225,7 @@ fn scalars_and_keys() {
 }
 
 #[test]
-fn what_has_no_json_is_an_error() {
+fn yaml_without_a_json_equivalent_is_an_error() {
     for written in NO_VALUES {
         let kind = one(&format!("k: {written}")).expect_err(written);
         assert!(
@@ -243,7 +243,7 @@ fn what_has_no_json_is_an_error() {
 }
 
 #[test]
-fn merges() {
+fn merge_keys_are_supported() {
     let cases = [
         (
             "a: &x {b: 1, c: 2}\nd:\n  <<: *x\n  c: 3",
@@ -282,7 +282,7 @@ fn merges() {
 }
 
 #[test]
-fn anchors() {
+fn anchors_are_resolved() {
     assert_eq!(one("a: &x {b: 1}\nc: *x").unwrap()["c"], json!({"b": 1}));
     assert_eq!(one("a: &x 1\nb: &x 2\nc: *x").unwrap()["c"], json!(2));
     assert_eq!(
@@ -298,13 +298,13 @@ fn anchors() {
 }
 
 #[test]
-fn keys_keep_their_order() {
+fn key_order_is_kept() {
     let value = one("z: 1\na: 2\nm: {y1: 1, b: 2}").unwrap();
     assert_eq!(value.to_string(), r#"{"z":1,"a":2,"m":{"y1":1,"b":2}}"#);
 }
 
 #[test]
-fn block_text() {
+fn block_scalars_are_parsed() {
     let text = "k: |\n  a\n  b\nl: |-\n  a\nm: |+\n  a\n\no: >\n  a\n  b\n";
     assert_eq!(
         one(text).unwrap(),
@@ -317,7 +317,7 @@ fn block_text() {
 }
 
 #[test]
-fn empty_documents_are_counted_and_left_out() {
+fn empty_documents_are_counted_and_skipped() {
     let text = "# a licence\n---\na: 1\n---\n# only a comment\n---\n---\nnull\n--- {a: 2}\n...\n# between\n---\na: 3\n---\n";
     let numbers: Vec<_> = yaml::read(text)
         .into_iter()
@@ -339,7 +339,7 @@ fn empty_documents_are_counted_and_left_out() {
 }
 
 #[test]
-fn markers_inside_of_values_do_not_split() {
+fn document_markers_inside_values_do_not_split() {
     let text = "a: |\n  ---\n  b\nc: ----\nd: --- x\n";
     assert_eq!(
         one(text).unwrap(),
@@ -360,7 +360,7 @@ fn markers_inside_of_values_do_not_split() {
 }
 
 #[test]
-fn json_is_read_as_json() {
+fn json_is_parsed_as_json() {
     // Escapes of surrogate pairs, tabs and values in a row are JSON and no YAML; y is text.
     let text =
         "{\n\t\"a\": \"\\ud83d\\ude00\", \"b\": \"y\", \"c\": 2.0, \"d\": \"\\/\"}\n{\"a\": 2}";

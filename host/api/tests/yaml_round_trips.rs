@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_value(value in value()) {
+    fn every_value_round_trips(value in value()) {
         let value = json!({ "value": value });
         let text = yaml::write(&value);
         prop_assert_eq!(read_one(&text).to_string(), value.to_string(), "{}", text);
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn every_document_of_a_stream(values in vec(value(), 1..4)) {
+    fn every_document_of_a_stream_round_trips(values in vec(value(), 1..4)) {
         let values: Vec<Value> = values.into_iter().map(|value| json!([value])).collect();
         let text = yaml::write_documents(&values);
         let read: Vec<Value> = yaml::read(&text).into_iter().map(|document| document.unwrap().value).collect();
@@ -152,7 +152,7 @@ proptest! {
 }
 
 #[test]
-fn text_that_looks_like_something_else_is_quoted() {
+fn ambiguous_strings_are_quoted() {
     let words = [
         "y",
         "Y",
@@ -222,7 +222,7 @@ fn text_that_looks_like_something_else_is_quoted() {
 }
 
 #[test]
-fn text_of_many_lines_is_a_literal_block() {
+fn multi_line_strings_are_literal_blocks() {
     let shown = |text: &str| yaml::write(&json!({ "k": text }));
     assert_eq!(shown("a\nb\n"), "k: |\n  a\n  b\n");
     assert_eq!(shown("a\nb"), "k: |-\n  a\n  b\n");
@@ -240,7 +240,7 @@ fn text_of_many_lines_is_a_literal_block() {
 }
 
 #[test]
-fn blocks_are_laid_out_as_kubectl_does() {
+fn layout_matches_kubectl() {
     let value = json!({
         "kind": "JobSet",
         "spec": {"args": ["-c", "a b"], "containers": [{"name": "node", "env": []}], "labels": {}, "replicas": 1, "suspend": false}

@@ -57,7 +57,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn torch_from_two_folders_has_the_same_bytes() {
+fn torch_built_in_two_folders_has_the_same_bytes() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (base, guests) = (tmp.join("same-bytes"), tmp.with_file_name("guest"));

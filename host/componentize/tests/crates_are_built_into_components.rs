@@ -33,7 +33,7 @@ const CODE: &str = r#"
 
 /// What is wrong with it is said before cargo runs, which would fail on this crate.
 #[test]
-fn a_wrong_manifest_is_refused_before_anything_is_compiled() {
+fn invalid_manifest_is_refused_before_compiling() {
     let broken = Crate::new("", "this does not compile");
     broken.write("manifest.json", r#"{"activeWhen": "always", "clams": {}}"#);
     let error = build::build(&broken.dir(), &Options::default()).unwrap_err();
@@ -100,7 +100,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 #[test]
-fn a_plugin_crate_becomes_a_component_without_a_path_of_this_machine() {
+fn component_contains_no_local_path() {
     let plugin = Crate::plugin();
     let built = plugin.build().unwrap();
     assert_eq!(built.component.manifest.name, "quiet");
@@ -126,7 +126,7 @@ fn a_plugin_crate_becomes_a_component_without_a_path_of_this_machine() {
 }
 
 #[test]
-fn the_same_crate_in_two_folders_gives_the_same_bytes() {
+fn same_crate_in_two_folders_gives_the_same_bytes() {
     let (one, other) = (
         Crate::plugin().build().unwrap(),
         Crate::plugin().build().unwrap(),
@@ -135,7 +135,7 @@ fn the_same_crate_in_two_folders_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_authors_profile_and_flags_of_the_user_do_not_get_in() {
+fn profile_and_rustflags_do_not_affect_the_build() {
     let plain = Crate::plugin().build().unwrap();
     let other = Crate::plugin();
     let manifest = std::fs::read_to_string(other.dir().join("Cargo.toml")).unwrap();
@@ -152,7 +152,7 @@ fn the_authors_profile_and_flags_of_the_user_do_not_get_in() {
 }
 
 #[test]
-fn a_crate_of_another_kind_is_told_what_is_missing() {
+fn missing_crate_settings_are_named() {
     let library = Crate::new("", CODE).build().unwrap_err();
     assert!(matches!(library, BuildError::NotPlugin { .. }), "{library}");
     assert!(
@@ -179,7 +179,7 @@ fn a_crate_of_another_kind_is_told_what_is_missing() {
 }
 
 #[test]
-fn a_folder_without_a_crate_is_named() {
+fn folder_without_a_crate_is_reported() {
     let missing = build::build(Path::new("/no/such/folder"), &Options::default()).unwrap_err();
     assert!(matches!(missing, BuildError::NoCrate { .. }));
     assert!(missing.to_string().contains("/no/such/folder"), "{missing}");
@@ -202,7 +202,7 @@ fn a_folder_without_a_crate_is_named() {
 }
 
 #[test]
-fn what_the_compiler_says_is_in_the_error() {
+fn compiler_output_is_part_of_the_error() {
     let error = Crate::new(
         "crate-type = ['cdylib']",
         "pub fn broken() -> u32 { missing_thing }",
@@ -219,7 +219,7 @@ fn what_the_compiler_says_is_in_the_error() {
 }
 
 #[test]
-fn a_toolchain_is_found_here() {
+fn toolchain_is_found() {
     let toolchain = toolchain::find().unwrap();
     assert!(
         toolchain.cargo.is_file() && toolchain.rustc.is_file(),

@@ -47,7 +47,7 @@ fn no_answer(error: &kube::Error) -> bool {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_says_nothing_is_given_up() {
+async fn silent_server_times_out() {
     let config = serve(|_| Box::pin(std::future::pending())).await;
     let metrics = metrics();
     let client = client(config, options(200), Arc::clone(&metrics)).unwrap();
@@ -68,7 +68,7 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_given_up() {
+async fn endless_body_times_out() {
     let config = serve(|_| {
         Box::pin(async {
             let start = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from("{"))]);
@@ -87,7 +87,7 @@ async fn a_body_that_never_ends_is_given_up() {
 
 /// A name may hold what an address means otherwise, and the client library does not escape it.
 #[tokio::test]
-async fn only_who_says_so_watches_whatever_an_address_asks_for() {
+async fn only_explicit_watches_are_watches_whatever_the_url() {
     let config = serve(|_| {
         Box::pin(async {
             let line = Bytes::from(vec![b' '; 1 << 20]);
@@ -112,7 +112,7 @@ async fn only_who_says_so_watches_whatever_an_address_asks_for() {
 }
 
 #[tokio::test]
-async fn a_watch_outlives_the_deadline_of_calls() {
+async fn watches_outlive_the_call_deadline() {
     let config = serve(|_| {
         Box::pin(async {
             let events = futures_util::stream::iter(["1", "2"]).then(|version| async move {
@@ -143,7 +143,7 @@ async fn a_watch_outlives_the_deadline_of_calls() {
 }
 
 #[tokio::test]
-async fn a_refused_call_is_not_tried_again() {
+async fn refused_call_is_not_retried() {
     for code in [429_u16, 500, 503, 504] {
         let calls = Arc::new(AtomicUsize::new(0));
         let config = serve({
@@ -170,7 +170,7 @@ async fn a_refused_call_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_rate_holds_calls_back() {
+async fn rate_limit_delays_calls() {
     let calls = Arc::new(AtomicUsize::new(0));
     let config = serve({
         let calls = Arc::clone(&calls);
@@ -195,7 +195,7 @@ async fn a_rate_holds_calls_back() {
 }
 
 #[tokio::test]
-async fn managed_fields_are_cut_from_an_answer_before_it_is_decoded() {
+async fn managed_fields_are_removed_before_decoding() {
     let config = serve(|_| {
         Box::pin(async {
             let map = serde_json::json!({
@@ -215,7 +215,7 @@ async fn managed_fields_are_cut_from_an_answer_before_it_is_decoded() {
 }
 
 #[tokio::test]
-async fn lists_have_a_limit_of_their_own() {
+async fn lists_have_their_own_limit() {
     let config = serve(|_| {
         Box::pin(async {
             tokio::time::sleep(Duration::from_millis(400)).await;

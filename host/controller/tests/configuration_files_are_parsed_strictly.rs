@@ -81,7 +81,7 @@ fn count(n: usize) -> NonZeroUsize {
 }
 
 #[test]
-fn a_file_that_says_nothing_means_the_defaults() {
+fn empty_file_means_the_defaults() {
     let settings = ours("");
     assert_eq!(settings, Settings::default());
     assert_eq!(settings.metrics_bind_address, port(8080));
@@ -102,7 +102,7 @@ fn a_file_that_says_nothing_means_the_defaults() {
 }
 
 #[test]
-fn every_key_is_heard() {
+fn every_key_has_an_effect() {
     let settings = ours(
         "
 leaderElection:
@@ -161,7 +161,7 @@ logging: {format: text, level: debug}
 }
 
 #[test]
-fn flags_go_before_the_file() {
+fn flags_override_the_file() {
     let settings =
         ours("controller: {concurrency: 2}\nlogging: {level: warn}\nclientConnection: {qps: 3}\n");
     let same = settings.clone().with(Overrides::default());
@@ -195,7 +195,7 @@ fn flags_go_before_the_file() {
 }
 
 #[test]
-fn the_file_that_the_reference_deploys_is_read() {
+fn configuration_deployed_by_the_reference_is_read() {
     let Loaded { settings, warnings } =
         Loaded::parse("c.yaml", &format!("{REFERENCE}{DEPLOYED}")).unwrap();
     let expected = Settings {
@@ -236,7 +236,7 @@ fn the_file_that_the_reference_deploys_is_read() {
 }
 
 #[test]
-fn the_reference_means_its_defaults_by_nothing() {
+fn empty_reference_configuration_means_its_defaults() {
     let read = |rest: &str| Loaded::parse("c.yaml", &format!("{REFERENCE}{rest}")).unwrap();
     let empty = read("");
     assert_eq!(empty.settings.metrics_bind_address, port(8443));
@@ -268,7 +268,7 @@ fn the_reference_means_its_defaults_by_nothing() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let text = format!(
         "{OURS}
 leaderElection: {{leaderElect: sometimes, leaseDuration: 5, renewDeadline: 1s, retryPeriod: 1s}}
@@ -323,7 +323,7 @@ pluginsDir: /plugins
 
 /// What a person reads is words, whichever keyword of the schemas refuses the value.
 #[test]
-fn what_may_stand_there_is_told() {
+fn errors_list_the_allowed_keys() {
     for (head, rest, wanted) in [
         (
             OURS,
@@ -395,7 +395,7 @@ fn what_may_stand_there_is_told() {
 }
 
 #[test]
-fn the_reference_is_read_as_strictly() {
+fn reference_configuration_is_parsed_as_strictly() {
     let text = format!(
         "{REFERENCE}
 webhook: {{port: 0, hosts: a}}
@@ -421,7 +421,7 @@ health: {{healthProbeBindAddress: nowhere}}
 }
 
 #[test]
-fn leases_that_can_not_be_kept_are_refused_under_both_names() {
+fn impossible_lease_durations_are_refused_under_both_names() {
     for (durations, field) in [
         ("{renewDeadline: 15s}", "leaderElection.renewDeadline"),
         ("{leaseDuration: 10s}", "leaderElection.renewDeadline"),
@@ -449,7 +449,7 @@ fn leases_that_can_not_be_kept_are_refused_under_both_names() {
 }
 
 #[test]
-fn other_files_are_refused_with_what_to_write() {
+fn other_kinds_of_files_are_refused_with_a_suggestion() {
     let all = errors("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n");
     assert_eq!(all.len(), 1);
     assert!(
@@ -469,7 +469,7 @@ fn other_files_are_refused_with_what_to_write() {
 }
 
 #[test]
-fn the_schema_describes_every_key() {
+fn schema_describes_every_key() {
     fn undescribed(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             let path = format!("{path}.{key}");
@@ -490,7 +490,7 @@ fn the_schema_describes_every_key() {
 }
 
 #[test]
-fn the_manual_names_every_key_and_its_example_is_read() {
+fn manual_names_every_key_and_its_example_is_valid() {
     let manual = include_str!("../../../docs/configuration.md");
     let schema = schema();
     let mut keys = Vec::new();

@@ -63,7 +63,7 @@ fn is_noted(call: (&str, &str), body: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_is_deleted_while_the_last_deletion_is_seen_to_is_made_again() {
+async fn job_set_deleted_during_recreation_is_recreated() {
     for when in [When::Before, When::Done] {
         for made in [true, false] {
             let (cluster, controller) = running().await;
@@ -96,7 +96,7 @@ async fn one_that_is_deleted_while_the_last_deletion_is_seen_to_is_made_again() 
 
 /// The API server answers nothing that makes a JobSet until the controller starts anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_was_deleted_twice_is_made_again_by_a_controller_that_starts() {
+async fn job_set_deleted_twice_is_recreated_after_a_restart() {
     let (cluster, controller) = running().await;
     let before = uid(&cluster);
     let (made, refused) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));

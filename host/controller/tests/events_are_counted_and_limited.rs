@@ -97,7 +97,7 @@ fn warn(recorder: &Recorder, name: &str, note: &str) {
 }
 
 #[tokio::test]
-async fn an_event_has_what_the_sdk_and_kubectl_read() {
+async fn event_has_the_fields_that_sdk_and_kubectl_read() {
     let (recorder, writer, seen, _) = start(|_| 200).await;
     warn(
         &recorder,
@@ -138,7 +138,7 @@ async fn an_event_has_what_the_sdk_and_kubectl_read() {
 }
 
 #[tokio::test]
-async fn an_event_that_comes_again_is_counted_on_the_first() {
+async fn repeated_event_is_counted_on_the_first() {
     let (recorder, writer, seen, _) = start(|_| 200).await;
     for _ in 0..3 {
         warn(&recorder, "one", "same");
@@ -159,7 +159,7 @@ async fn an_event_that_comes_again_is_counted_on_the_first() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_gone_is_written_anew() {
+async fn deleted_event_is_created_again() {
     let (recorder, writer, seen, _) = start(|n| if n == 2 { 404 } else { 200 }).await;
     warn(&recorder, "one", "same");
     warn(&recorder, "one", "same");
@@ -179,7 +179,7 @@ async fn an_event_that_is_gone_is_written_anew() {
 }
 
 #[tokio::test]
-async fn one_object_can_not_flood_the_server_and_others_are_heard() {
+async fn one_object_can_not_flood_the_server_or_silence_others() {
     let (recorder, writer, seen, metrics) = start(|_| 200).await;
     for n in 0..40 {
         warn(&recorder, "noisy", &format!("problem {n}"));
@@ -196,7 +196,7 @@ async fn one_object_can_not_flood_the_server_and_others_are_heard() {
 }
 
 #[tokio::test]
-async fn long_notes_are_cut_between_characters() {
+async fn long_messages_are_cut_at_character_boundaries() {
     let (recorder, writer, seen, _) = start(|_| 200).await;
     warn(&recorder, "one", &"ü".repeat(2_000));
     drop(recorder);
@@ -222,7 +222,7 @@ async fn messages(sentences: &[String]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_one_event_can_not_hold_stands_whole_in_several() {
+async fn long_errors_are_split_into_several_complete_events() {
     let sentence = |n: usize| format!("problem {n}: {}", "x".repeat(287));
     let some = |count| (0..count).map(sentence).collect::<Vec<_>>();
     assert_eq!(messages(&some(3)).await, [some(3).join("; ")]);
@@ -242,7 +242,7 @@ async fn what_one_event_can_not_hold_stands_whole_in_several() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
+async fn busy_server_is_retried_and_refusal_is_not() {
     let (recorder, writer, seen, metrics) = start(|n| if n == 1 { 503 } else { 200 }).await;
     warn(&recorder, "one", "same");
     drop(recorder);
@@ -275,7 +275,7 @@ async fn a_busy_server_is_asked_again_and_a_refusal_is_not() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_events() {
+async fn events_never_block_a_reconcile() {
     let (recorder, writer, _, metrics) = start(|_| 200).await;
     let start = Instant::now();
     // Nobody writes; far more than may wait.

@@ -67,7 +67,7 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
 
 /// After a restart the list is read once the JobSet has changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_no_plugin_emits_is_not_asked_for_when_a_running_job_set_changes() {
+async fn kinds_that_no_plugin_emits_are_never_requested() {
     for (list, problem) in lists() {
         let cluster = Cluster::new();
         cluster.put(runtime("plain", &[]));

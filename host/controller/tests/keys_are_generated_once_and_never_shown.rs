@@ -123,7 +123,7 @@ fn outputs(cluster: &Cluster, log: &Lines) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn keys_are_the_same_after_a_restart_and_shown_nowhere() {
+async fn keys_survive_a_restart_and_are_never_shown() {
     let (log, _guard) = logged();
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", true));
@@ -172,7 +172,7 @@ async fn keys_are_the_same_after_a_restart_and_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn a_secret_of_the_train_job_is_used_whatever_it_holds_and_another_one_is_not() {
+async fn owned_secret_is_used_as_it_is_and_foreign_secret_is_not() {
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", true));
     let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();
@@ -240,7 +240,7 @@ fn runs(cluster: &Cluster) -> bool {
 
 /// A quota is asked before the API server looks whether the object exists, and counts the attempt.
 #[tokio::test]
-async fn a_secret_that_exists_is_not_created_again_and_needs_no_quota() {
+async fn existing_secret_is_not_created_again_and_needs_no_quota() {
     let cluster = cluster();
     let attempts = Arc::new(Mutex::new(0));
     let counted = attempts.clone();
@@ -265,7 +265,7 @@ async fn a_secret_that_exists_is_not_created_again_and_needs_no_quota() {
 }
 
 #[tokio::test]
-async fn an_event_says_what_the_api_server_says_and_nothing_of_its_own_types() {
+async fn event_quotes_the_api_server_without_client_types() {
     let cluster = cluster();
     cluster.set_rule(|_, when, call, _| match (when, call) {
         (When::Before, ("create", "secrets")) => Act::OverQuota,
@@ -281,7 +281,7 @@ async fn an_event_says_what_the_api_server_says_and_nothing_of_its_own_types() {
 
 /// The other one's Secret used up the quota after this controller had looked.
 #[tokio::test]
-async fn a_secret_that_another_controller_creates_meanwhile_is_used() {
+async fn secret_created_concurrently_is_used() {
     for answer in [Act::OverQuota, Act::GoOn] {
         let cluster = cluster();
         cluster.set_rule(move |cluster, when, call, _| {
@@ -302,7 +302,7 @@ async fn a_secret_that_another_controller_creates_meanwhile_is_used() {
 }
 
 #[tokio::test]
-async fn a_job_set_does_not_run_with_a_secret_that_is_being_deleted() {
+async fn job_set_does_not_run_with_a_secret_being_deleted() {
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", true));
     let controller = started(&cluster).await;
@@ -324,7 +324,7 @@ async fn a_job_set_does_not_run_with_a_secret_that_is_being_deleted() {
 }
 
 #[tokio::test]
-async fn keys_that_are_lost_are_replaced_when_no_pod_has_the_old_ones() {
+async fn lost_keys_are_replaced_once_no_pod_uses_them() {
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", false));
     let controller = started(&cluster).await;
@@ -356,7 +356,7 @@ async fn keys_that_are_lost_are_replaced_when_no_pod_has_the_old_ones() {
 }
 
 #[tokio::test]
-async fn what_a_webhook_quotes_of_a_secret_is_not_told() {
+async fn secret_data_quoted_by_a_webhook_is_not_reported() {
     let (log, _guard) = logged();
     let cluster = cluster();
     let refused: Arc<Mutex<Vec<Value>>> = Arc::default();

@@ -37,7 +37,7 @@ async fn queued(cluster: &Cluster) -> Controller {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_train_job_is_made_beside_queued_ones_with_very_long_lists() {
+async fn train_job_is_created_despite_queued_ones_with_huge_placements() {
     let item = |key: usize| json!({"key": key.to_string()});
     let (live, noted): (Vec<_>, Vec<_>) = (0..MANY).map(|at| (item(at), item(MANY + at))).unzip();
     let noted = json!({"node": {"/spec/tolerations": noted}}).to_string();

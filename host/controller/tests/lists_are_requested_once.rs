@@ -52,7 +52,7 @@ fn node(number: usize, beat: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
+async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
     let cluster = Cluster::new();
     (0..NODES).for_each(|number| cluster.put(node(number, 0)));
     cluster.put(runtime("looks", &["looks"]));

@@ -60,7 +60,7 @@ fn dashboards_of_the_reference_find_their_series() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_reconciled_counts_as_work() {
+async fn reconciled_keys_count_as_work() {
     let queue = Queue::new(Backoff::default());
     let metrics = Metrics::new(&queue);
     queue.add(Key::new("a", "one"));
@@ -99,7 +99,7 @@ fn call(metrics: &Metrics, phase: Phase, error: Option<&CallFailure>) {
 
 /// The series of the panels of kubeflow/trainer#3653, `up` aside, which Prometheus writes itself.
 #[tokio::test]
-async fn each_panel_of_the_dashboard_of_the_reference_has_its_series() {
+async fn every_panel_of_the_reference_dashboard_has_its_series() {
     let queue = Queue::new(Backoff::default());
     let metrics = Metrics::new(&queue);
     let tasks: Vec<_> = (0..5)
@@ -142,7 +142,7 @@ async fn each_panel_of_the_dashboard_of_the_reference_has_its_series() {
 
 /// A quote, a backslash or a line break in a value would end the label, and what follows would be anybody's series.
 #[test]
-fn values_of_labels_are_escaped() {
+fn label_values_are_escaped() {
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let hostile = "a\"} 1\ntrainyard_leader 1\n# HELP \\ \u{202e}\u{7}";
     let id = PluginId {
@@ -190,7 +190,7 @@ fn values_of_labels_are_escaped() {
 }
 
 #[test]
-fn each_plugin_and_phase_is_counted_apart() {
+fn plugins_and_phases_are_counted_separately() {
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let busy = CallFailure::Busy(Busy::Pool);
     for (phase, error) in [
@@ -231,7 +231,7 @@ fn value(text: &str, name: &str) -> f64 {
 /// In the units that their names say: each follows what the test does.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_process_is_measured_under_the_usual_names() {
+fn process_metrics_have_standard_names() {
     const SIZE: f64 = 64.0 * 1024.0 * 1024.0;
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let before = metrics.text().unwrap();
@@ -296,7 +296,7 @@ fn rows(text: &str) -> BTreeSet<&str> {
 
 /// Of the code, the names that `ReconcileError::kind` gives.
 #[test]
-fn each_kind_of_error_is_documented() {
+fn every_kind_of_error_is_documented() {
     let code = include_str!("../src/reconcile/error.rs");
     let (_, kind) = code.split_once("pub fn kind(&self)").unwrap();
     let (kind, _) = kind.split_once("\n    }\n").unwrap();
@@ -309,7 +309,7 @@ fn each_kind_of_error_is_documented() {
 
 /// Of docs/metrics.md, a name in each row of a table.
 #[test]
-fn the_list_of_metrics_is_whole() {
+fn every_metric_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (page, _) = page.split_once("## Kinds of errors").unwrap();

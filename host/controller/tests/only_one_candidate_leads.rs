@@ -120,7 +120,7 @@ impl Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_waits_and_follows_when_the_first_gives_it_back() {
+async fn second_candidate_leads_when_the_first_releases_the_lease() {
     let server = Server::default();
     let first = server.candidate("first").acquire().await;
     assert_eq!(server.spec()["holderIdentity"], "first");
@@ -141,7 +141,7 @@ async fn the_second_waits_and_follows_when_the_first_gives_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_dies_is_followed_when_its_lease_has_run_out() {
+async fn dead_leader_is_replaced_when_its_lease_expires() {
     let server = Server::default();
     let first = server.candidate("first").acquire().await;
     drop(first);
@@ -158,7 +158,7 @@ async fn a_leader_that_dies_is_followed_when_its_lease_has_run_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_candidates_one_wins() {
+async fn one_of_many_candidates_wins() {
     let server = Server::default();
     server.set(&json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 4}));
     let leaders = Arc::new(Mutex::new(Vec::new()));
@@ -187,7 +187,7 @@ async fn of_many_candidates_one_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_can_not_be_heard_has_lost_before_another_may_start() {
+async fn unreachable_leader_steps_down_before_another_starts() {
     for health in [BROKEN, HANGS] {
         let server = Server::default();
         let leader = server.candidate("first").acquire().await;
@@ -210,7 +210,7 @@ async fn who_can_not_be_heard_has_lost_before_another_may_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_short_outage_is_survived() {
+async fn short_outage_does_not_lose_the_lease() {
     let server = Server::default();
     let leader = server.candidate("first").acquire().await;
     server.health(BROKEN);
@@ -228,7 +228,7 @@ async fn a_short_outage_is_survived() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_another_took_is_lost_and_not_given_back() {
+async fn lease_taken_by_another_is_lost_and_not_released() {
     let server = Server::default();
     let leader = server.candidate("first").acquire().await;
     let other = json!({"holderIdentity": "other", "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"});
@@ -241,7 +241,7 @@ async fn a_lease_that_another_took_is_lost_and_not_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_lease_is_made_again() {
+async fn deleted_lease_is_recreated() {
     let server = Server::default();
     let leader = server.candidate("first").acquire().await;
     *server.0.lease.lock().unwrap() = None;
@@ -254,7 +254,7 @@ async fn a_deleted_lease_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clock_of_another_machine_is_not_trusted() {
+async fn clocks_of_other_machines_are_not_trusted() {
     let server = Server::default();
     // By its time this ran out years ago; but it may be renewed right now by a machine whose clock is wrong.
     server.set(&json!({
@@ -271,7 +271,7 @@ async fn the_clock_of_another_machine_is_not_trusted() {
 }
 
 #[test]
-fn no_two_starts_of_a_process_have_one_name() {
+fn every_start_of_a_process_has_its_own_identity() {
     let (one, two) = (identity("trainyard-0"), identity("trainyard-0"));
     assert!(one.starts_with("trainyard-0_"));
     assert_ne!(one, two);

@@ -72,7 +72,7 @@ spec: {runtimeRef: {name: runtime}}
 ";
 
 #[test]
-fn a_line_of_a_call_names_plugin_and_phase() {
+fn log_lines_of_a_call_name_plugin_and_phase() {
     let manifest = json!({
         "name": "talks", "version": "1.0.0", "contract": VERSION, "activeWhen": "always",
         "phases": ["transform", "check"], "claims": {},

@@ -44,7 +44,7 @@ fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>
 }
 
 #[test]
-fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
+fn plugin_is_paused_after_five_calls_in_that_namespace_only() {
     for end in [
         || CallFailure::Busy(Busy::WallClock(2_000)),
         || CallFailure::limit(Limit::Fuel(100_000_000)),
@@ -74,7 +74,7 @@ fn five_calls_are_the_last_for_a_while_and_other_namespaces_feel_nothing() {
 }
 
 #[test]
-fn a_plugin_that_refuses_or_crashes_is_called_every_time() {
+fn plugin_that_refuses_or_crashes_is_never_paused() {
     let trap = || CallFailure::Trap {
         kind: "unreachable".to_owned(),
         message: None,

@@ -47,7 +47,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_process_is_ready_when_all_its_parts_are_there() {
+async fn process_is_ready_when_all_its_parts_are() {
     let shutdown = CancellationToken::new();
     let readiness = Arc::new(Readiness::new(&["trainjobs", "jobsets"]));
     let servers = started(":0", "127.0.0.1:0", &readiness, &shutdown)
@@ -92,7 +92,7 @@ async fn a_process_is_ready_when_all_its_parts_are_there() {
 }
 
 #[tokio::test]
-async fn each_is_switched_off_by_itself() {
+async fn each_endpoint_can_be_disabled() {
     let readiness = Arc::new(Readiness::default());
     let shutdown = CancellationToken::new();
     let servers = started("0", "", &readiness, &shutdown).await.unwrap();
@@ -110,7 +110,7 @@ async fn each_is_switched_off_by_itself() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_an_error_at_start() {
+async fn address_in_use_is_a_startup_error() {
     let readiness = Arc::new(Readiness::default());
     let shutdown = CancellationToken::new();
     let servers = started(":0", "0", &readiness, &shutdown).await.unwrap();
@@ -126,7 +126,7 @@ async fn an_address_that_is_taken_is_an_error_at_start() {
 }
 
 #[test]
-fn addresses_are_read_as_controller_runtime_reads_them() {
+fn addresses_are_parsed_as_by_controller_runtime() {
     for off in ["0", ""] {
         assert_eq!(at(off), BindAddress::Off);
     }
@@ -168,7 +168,7 @@ fn is_closed(stream: &TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn half_sent_requests_keep_nobody_from_an_answer_and_no_file_descriptor() {
+async fn partial_requests_block_no_others_and_leak_no_file_descriptors() {
     const CONNECTIONS: usize = 64;
     let readiness = Arc::new(Readiness::default());
     let shutdown = CancellationToken::new();
@@ -204,7 +204,7 @@ async fn half_sent_requests_keep_nobody_from_an_answer_and_no_file_descriptor() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_never_finished_is_given_up() {
+async fn unfinished_request_times_out() {
     let readiness = Arc::new(Readiness::default());
     let shutdown = CancellationToken::new();
     let servers = started(":0", "127.0.0.1:0", &readiness, &shutdown)
@@ -223,7 +223,7 @@ async fn a_request_that_is_never_finished_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_more_is_let_go() {
+async fn idle_client_is_disconnected() {
     let readiness = Arc::new(Readiness::default());
     let shutdown = CancellationToken::new();
     let servers = started("0", "127.0.0.1:0", &readiness, &shutdown)

@@ -30,7 +30,7 @@ async fn is_idle(queue: &Queue, during: Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_thousand_of_one_namespace_do_not_delay_another() {
+async fn five_thousand_keys_of_one_namespace_do_not_delay_another() {
     let queue = queue();
     for n in 0..5_000 {
         queue.add(Key::new("busy", format!("job-{n}")));
@@ -53,7 +53,7 @@ async fn five_thousand_of_one_namespace_do_not_delay_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_idle_when_no_key_waits_and_none_runs() {
+async fn queue_is_idle_without_waiting_or_running_keys() {
     let queue = queue();
     let load = |waiting, running| assert_eq!(queue.load(), Load { waiting, running });
     load(0, 0);
@@ -90,7 +90,7 @@ async fn keys_of_a_namespace_keep_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_added_twice_runs_once() {
+async fn key_added_twice_runs_once() {
     let queue = queue();
     queue.add(key("a"));
     queue.add(key("a"));
@@ -101,7 +101,7 @@ async fn a_key_that_is_added_twice_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_runs_runs_nowhere_else_and_runs_again_when_it_was_added_meanwhile() {
+async fn running_key_runs_once_at_a_time_and_again_if_added_meanwhile() {
     let queue = queue();
     queue.add(key("a"));
     let running = queue.next().await.unwrap();
@@ -116,7 +116,7 @@ async fn a_key_that_runs_runs_nowhere_else_and_runs_again_when_it_was_added_mean
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earliest_delay_wins() {
+async fn earliest_delay_wins() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after(key("a"), SECOND * 10);
@@ -141,7 +141,7 @@ async fn the_earliest_delay_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_key_wakes_a_worker_that_waits_for_a_later_one() {
+async fn earlier_key_wakes_a_waiting_worker() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after(key("late"), SECOND * 60);
@@ -156,7 +156,7 @@ async fn an_earlier_key_wakes_a_worker_that_waits_for_a_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_back_off_with_jitter_and_success_forgets_them() {
+async fn failures_back_off_with_jitter_and_success_resets_the_backoff() {
     let queue = queue();
     queue.add(key("a"));
     let mut last = None;
@@ -184,7 +184,7 @@ async fn failures_back_off_with_jitter_and_success_forgets_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_failures_do_not_come_back_together() {
+async fn thousand_failures_are_not_retried_together() {
     let queue = queue();
     let mut delays = HashSet::new();
     for n in 0..1_000 {
@@ -195,7 +195,7 @@ async fn a_thousand_failures_do_not_come_back_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_runs_a_failed_key_at_once_and_does_not_forget_the_failure() {
+async fn change_runs_a_failed_key_at_once_and_keeps_its_backoff() {
     let queue = queue();
     queue.add(key("a"));
     let first = queue.next().await.unwrap().fail();
@@ -208,7 +208,7 @@ async fn a_change_runs_a_failed_key_at_once_and_does_not_forget_the_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_panics_has_failed() {
+async fn panicking_reconcile_counts_as_failed() {
     let queue = queue();
     queue.add(key("a"));
     let running = queue.next().await.unwrap();
@@ -223,7 +223,7 @@ async fn a_reconcile_that_panics_has_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_goes_away_loses_no_key() {
+async fn cancelled_worker_loses_no_key() {
     let queue = queue();
     for _ in 0..3 {
         let abandoned = tokio::spawn({
@@ -239,7 +239,7 @@ async fn a_worker_that_goes_away_loses_no_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_an_outage_the_pause_stays_short_and_grows_for_what_fails_by_itself() {
+async fn backoff_stays_short_in_an_outage_and_grows_for_individual_failures() {
     let queue = queue();
     queue.add(key("a"));
     let mut last = Duration::ZERO;
@@ -258,7 +258,7 @@ async fn in_an_outage_the_pause_stays_short_and_grows_for_what_fails_by_itself()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_queue_ends_all_workers_and_takes_no_more() {
+async fn closed_queue_ends_all_workers_and_accepts_no_keys() {
     let queue = queue();
     let workers: Vec<_> = (0..4)
         .map(|_| {
@@ -276,7 +276,7 @@ async fn a_closed_queue_ends_all_workers_and_takes_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_workers_never_hold_a_key_twice_and_every_add_is_seen() {
+async fn concurrent_workers_never_share_a_key_and_see_every_add() {
     let queue = Queue::new(Backoff {
         first: Duration::from_millis(1),
         most: Duration::from_millis(2),

@@ -108,7 +108,7 @@ async fn calls_with_one_refused(refused: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_call_changes_neither_the_order_of_writes_nor_the_end() {
+async fn failed_call_changes_neither_write_order_nor_outcome() {
     let all = calls_with_one_refused(usize::MAX).await;
     assert!(all >= 7, "{all} calls");
     for refused in 0..all {

@@ -86,7 +86,7 @@ async fn is_suspended(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_train_job_is_suspended_and_another_is_made_beside_slow_ones_of_one_namespace() {
+async fn train_jobs_are_suspended_and_created_despite_slow_ones_in_another_namespace() {
     let gate = Arc::new(Gate::default());
     let (cluster, controller) = crowded(&gate, &["slow"]).await;
     // As many as one namespace may take.
@@ -107,7 +107,7 @@ async fn a_running_train_job_is_suspended_and_another_is_made_beside_slow_ones_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_train_job_is_suspended_while_no_thread_is_free() {
+async fn running_train_job_is_suspended_while_all_threads_are_busy() {
     let gate = Arc::new(Gate::default());
     let (cluster, controller) = crowded(&gate, &["slow-1", "slow-2", "slow-3"]).await;
     cluster

@@ -35,7 +35,7 @@ fn image(job_set: &Value) -> &Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queued_train_job_without_a_snapshot_follows_its_changes_and_has_not_started() {
+async fn queued_train_job_without_a_snapshot_follows_changes_and_has_not_started() {
     let cluster = Cluster::new();
     cluster.put(runtime("plain", &[]));
     cluster.put(job("a", "job", "plain", true));
@@ -58,7 +58,7 @@ async fn a_queued_train_job_without_a_snapshot_follows_its_changes_and_has_not_s
 
 /// Nothing but the mark says that the last JobSet was deleted before it ended. Left on, the next one would run again after its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mark_that_stayed_when_a_job_set_was_made_again_goes_whether_it_runs_or_waits() {
+async fn leftover_recreate_mark_is_removed_whether_running_or_queued() {
     for suspended in [false, true] {
         let cluster = Cluster::new();
         cluster.put(runtime("plain", &[]));
@@ -136,7 +136,7 @@ fn is_told(cluster: &Cluster, words: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_edit_of_a_queued_train_job_arrives_though_its_snapshot_is_broken_or_gone() {
+async fn edit_of_a_queued_train_job_applies_despite_a_broken_or_missing_snapshot() {
     for harm in [break_it, delete_it] {
         for suspend in [true, false] {
             let (cluster, controller) = queued(harm).await;
@@ -158,7 +158,7 @@ async fn an_edit_of_a_queued_train_job_arrives_though_its_snapshot_is_broken_or_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queued_train_job_waits_while_its_snapshot_is_anothers_or_it_is_refused_itself() {
+async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused() {
     let anothers = ("example.com/queue", "is not this TrainJob's");
     let refused = ("me", "must be a domain and a path");
     for (harm, (manager, words)) in [
@@ -187,7 +187,7 @@ async fn a_queued_train_job_waits_while_its_snapshot_is_anothers_or_it_is_refuse
 
 /// Both marks can't be true of one JobSet. What has run is not changed, and somebody is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_edit_that_a_forged_mark_keeps_from_arriving_is_told_of() {
+async fn edit_blocked_by_a_forged_mark_is_reported() {
     let forge = |cluster: &Cluster| {
         let marked = json!({"metadata": {"annotations": {STARTED: "true"}}});
         cluster.merge("jobsets", "a", "job", &marked);

@@ -16,7 +16,7 @@ fn conditions(cluster: &Cluster) -> Value {
 
 /// A finalizer keeps the JobSet, and the JobSet controller changes nothing of one that is about to go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_train_job_whose_job_set_is_about_to_go_is_suspended_once_it_is_gone() {
+async fn train_job_becomes_suspended_only_after_its_job_set_is_gone() {
     let cluster = Cluster::new();
     cluster.put(runtime("plain", &[]));
     cluster.put(job("a", "job", "plain", false));

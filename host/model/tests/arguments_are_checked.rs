@@ -29,7 +29,7 @@ use crate::common::{
 };
 
 #[test]
-fn a_handle_to_nothing_ends_the_call() {
+fn invalid_handle_ends_the_call() {
     let mut call = call(
         Phase::Transform,
         &plugin(&manifest(
@@ -59,7 +59,7 @@ fn a_handle_to_nothing_ends_the_call() {
 }
 
 #[test]
-fn a_mount_is_one_that_kubernetes_takes() {
+fn mounts_are_validated_as_by_kubernetes() {
     let claims = [("writes", "pod-sets[node].containers[node].mounts[*]")];
     let mut call = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
     let node = container(&mut call, "node", "node");
@@ -125,7 +125,7 @@ fn a_mount_is_one_that_kubernetes_takes() {
 
 /// TrainJob `a` with the suffix `-b-runtime-snapshot` would have the name of TrainJob `a-b`'s snapshot.
 #[test]
-fn names_that_the_host_keeps_are_refused_as_claims_and_as_names() {
+fn reserved_names_are_refused_in_claims_and_calls() {
     for suffix in [
         "-runtime-snapshot",
         "-b-runtime-snapshot",
@@ -273,7 +273,7 @@ fn mount_paths_are_compared_as_paths() {
 }
 
 #[test]
-fn objects_are_of_the_kind_that_is_claimed() {
+fn objects_must_have_the_claimed_kind() {
     let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/*]")]));
     let mut call = call(Phase::Build, &plugin);
     let other = call.objects_emit(handle::Objects(0), "apps/v1", "Widget", "-a", None);
@@ -321,7 +321,7 @@ fn objects_are_of_the_kind_that_is_claimed() {
 }
 
 #[test]
-fn devices_are_put_for_sources_that_are_not_the_hosts() {
+fn devices_can_be_set_for_the_plugins_own_sources_only() {
     let plugin = plugin(&manifest("p", &[("writes", "pod-sets[*].devices[*]")]));
     let mut call = call(Phase::Transform, &plugin);
     let set = pod_set(&mut call, "node");
@@ -339,7 +339,7 @@ fn devices_are_put_for_sources_that_are_not_the_hosts() {
 }
 
 #[test]
-fn a_resource_claim_has_one_source() {
+fn resource_claims_have_exactly_one_source() {
     let claims = [("writes", "pod-sets[*].resource-claims[*]")];
     let plugin = plugin(&manifest("p", &claims));
     let mut call = call(Phase::Transform, &plugin);
@@ -365,7 +365,7 @@ fn a_resource_claim_has_one_source() {
 }
 
 #[test]
-fn json_is_parsed_within_the_meter() {
+fn parsing_json_is_metered() {
     let plugin = plugin(&manifest("p", &[]));
     let mut call = call(Phase::Transform, &plugin);
     let context = handle::Context(0);
@@ -394,7 +394,7 @@ fn argument_problem(result: Result<(), Fault>) -> String {
 }
 
 #[test]
-fn what_places_pods_is_what_kubernetes_takes() {
+fn scheduling_fields_are_validated_as_by_kubernetes() {
     let claims = [
         ("writes", "pod-sets[*].scheduling-gates[*]"),
         ("writes", "pod-sets[*].tolerations[*]"),
@@ -595,7 +595,7 @@ fn what_places_pods_is_what_kubernetes_takes() {
 }
 
 #[test]
-fn names_and_groups_of_pods_are_what_kubernetes_takes() {
+fn pod_names_and_groups_are_validated_as_by_kubernetes() {
     let claims = [
         ("writes", "pod-sets[*].dns-searches[*]"),
         ("reads", "pod-sets[*].dns-searches[#]"),
@@ -630,7 +630,7 @@ fn names_and_groups_of_pods_are_what_kubernetes_takes() {
 }
 
 #[test]
-fn a_hostlist_names_the_pods_job_by_job() {
+fn hostlist_names_pods_job_by_job() {
     let hostlist = |count: u32, replicas: u32| {
         let mut record = record();
         record.pod_sets[0].count = count;
@@ -652,7 +652,7 @@ fn a_hostlist_names_the_pods_job_by_job() {
 }
 
 #[test]
-fn a_fault_can_not_steer_a_terminal() {
+fn control_characters_in_faults_are_escaped() {
     let mut call = call(Phase::Transform, &plugin(&manifest("p", &[])));
     let node = container(&mut call, "node", "node");
     let name = format!("A\u{1b}[31m\u{202e}{}", "x".repeat(5000));

@@ -27,7 +27,7 @@ use crate::common::{
 const NODE: &str = "pod-sets[node].containers[node]";
 
 #[test]
-fn every_method_goes_with_its_claims() {
+fn every_method_succeeds_with_its_claims() {
     for method in METHODS {
         let plugin = plugin(&manifest("p", method.claims));
         let mut call = call(method.phase, &plugin);
@@ -36,7 +36,7 @@ fn every_method_goes_with_its_claims() {
 }
 
 #[test]
-fn without_one_of_its_claims_a_method_ends_the_call_with_the_claim_that_is_missing() {
+fn missing_claim_ends_the_call_and_is_named() {
     for method in METHODS {
         for missing in method.claims {
             let others: Vec<_> = method
@@ -72,7 +72,7 @@ fn pasted(message: &str) -> (&'static str, String) {
 }
 
 #[test]
-fn a_missing_claim_is_suggested_in_the_words_of_the_other_claims() {
+fn suggested_claim_follows_the_spelling_of_existing_claims() {
     type Method = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
     let put_env: Method = |call, _, node| call.container_put_env(node, "A", "1");
     let put_env_in_words: Method = |call, _, node| call.container_put_env(node, "A[b]", "1");
@@ -175,7 +175,7 @@ fn a_missing_claim_is_suggested_in_the_words_of_the_other_claims() {
 
 /// Reads of the record are claimed for transform only, and what a write claim names may be read.
 #[test]
-fn reads_need_no_claim_after_transform() {
+fn reads_after_transform_need_no_claim() {
     let reads = METHODS.iter().filter(|m| {
         m.claims
             .iter()
@@ -211,7 +211,7 @@ fn is_derived(name: &str) -> bool {
 }
 
 #[test]
-fn the_job_spec_and_lookups_need_their_claims_in_every_phase() {
+fn job_spec_and_lookups_need_claims_in_every_phase() {
     for method in METHODS
         .iter()
         .filter(|m| !m.claims.iter().any(|(_, path)| is_of_record(path)))
@@ -225,7 +225,7 @@ fn the_job_spec_and_lookups_need_their_claims_in_every_phase() {
 }
 
 #[test]
-fn a_pointer_includes_what_is_below_it_and_no_more() {
+fn pointer_claim_covers_its_subtree_only() {
     let read = |claim: &str, at: &str| {
         let mut call = call(Phase::Check, &plugin(&manifest("p", &[("reads", claim)])));
         let spec = call.job_spec(handle::Job(0)).unwrap();
@@ -255,7 +255,7 @@ fn a_pointer_includes_what_is_below_it_and_no_more() {
 }
 
 #[test]
-fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
+fn missing_lookups_are_requested_and_secrets_are_withheld() {
     let claims = [("reads", "lookups[*]")];
     let mut call = call(Phase::Build, &plugin(&manifest("p", &claims)));
     assert!(
@@ -310,7 +310,7 @@ fn the_host_asks_for_what_it_does_not_hold_and_gives_no_secrets() {
 }
 
 #[test]
-fn a_claim_on_any_object_of_a_kind_includes_asking_whether_it_is_served() {
+fn claim_on_a_kind_allows_asking_whether_it_is_served() {
     for claim in [
         "lookups[v1/ConfigMap/*]",
         "lookups[v1/ConfigMap/#]",
@@ -340,7 +340,7 @@ fn a_claim_on_any_object_of_a_kind_includes_asking_whether_it_is_served() {
 }
 
 #[test]
-fn writes_to_the_record_are_for_transform_only() {
+fn record_is_writable_in_transform_only() {
     let writes = METHODS.iter().filter(|m| {
         m.phase == Phase::Transform && m.claims.iter().any(|(list, _)| *list != "reads")
     });
@@ -368,7 +368,7 @@ fn writes_to_the_record_are_for_transform_only() {
 }
 
 #[test]
-fn base_is_read_without_claims_and_never_written() {
+fn base_is_readable_without_claims_and_read_only() {
     let writes = [
         ("writes", "labels[*]"),
         ("writes", "pod-sets[*].containers[*].env[*]"),
@@ -405,7 +405,7 @@ fn base_is_read_without_claims_and_never_written() {
 }
 
 #[test]
-fn what_a_plugin_added_it_may_write_and_no_other_plugin() {
+fn added_containers_are_writable_by_their_plugin_only() {
     let claims = [("creates", "pod-sets[node].init-containers[fetch]")];
     let mut own = call(Phase::Transform, &plugin(&manifest("p", &claims)));
     let set = pod_set(&mut own, "node");
@@ -449,7 +449,7 @@ fn what_a_plugin_added_it_may_write_and_no_other_plugin() {
 
 /// What plugins add is not among the containers of the base, for whoever claims these, and so makes no order with them.
 #[test]
-fn a_claim_on_the_containers_of_the_base_means_none_that_a_plugin_added() {
+fn claims_on_base_containers_exclude_added_ones() {
     let claim = "pod-sets[*].containers[@base].limits[*]";
     let plugin = plugin(&manifest("q", &[("writes", claim)]));
     let creator = common::plugin(&manifest(
@@ -477,7 +477,7 @@ fn a_claim_on_the_containers_of_the_base_means_none_that_a_plugin_added() {
 
 /// Whether another plugin's container is there depends on the order, so that only claims that make an order show it.
 #[test]
-fn another_plugins_container_is_in_sight_of_a_claim_only() {
+fn other_plugins_containers_are_visible_only_with_a_claim() {
     let creator = plugin(&manifest(
         "p",
         &[("creates", "pod-sets[*].containers[helper]")],
@@ -519,7 +519,7 @@ fn another_plugins_container_is_in_sight_of_a_claim_only() {
 
 /// An init container named `node` is none whose devices count, nor is a container that another plugin may have added or not.
 #[test]
-fn devices_are_counted_on_the_container_that_the_plugin_may_see() {
+fn devices_are_counted_only_on_visible_containers() {
     let asker = [
         ("reads", "pod-sets[*].devices[*]"),
         ("reads", "pod-sets[*].containers[node].requests[*]"),
@@ -572,7 +572,7 @@ fn devices_are_counted_on_the_container_that_the_plugin_may_see() {
 }
 
 #[test]
-fn values_of_others_are_replaced_by_reserved_names_only() {
+fn only_reserved_names_may_replace_other_values() {
     let claims = [("writes", "pod-sets[*].containers[*].env[*]")];
     let plain = plugin(&manifest("p", &claims));
     let mut call = call(Phase::Transform, &plain);
@@ -626,7 +626,7 @@ fn values_of_others_are_replaced_by_reserved_names_only() {
 }
 
 #[test]
-fn a_name_may_be_reserved_in_some_configurations_alone() {
+fn names_can_be_reserved_conditionally() {
     let claims = [("writes", "pod-sets[*].containers[*].env[*]")];
     let reserved = json!([
         {"names": ["MODE"], "when": {"at": "/kind", "in": ["a", ""]}},
@@ -653,7 +653,7 @@ fn a_name_may_be_reserved_in_some_configurations_alone() {
 }
 
 #[test]
-fn a_claim_by_a_variable_means_the_jobs_own_value() {
+fn variables_in_claims_take_the_train_jobs_value() {
     let claims = [
         (
             "writes",
@@ -702,7 +702,7 @@ fn a_claim_by_a_variable_means_the_jobs_own_value() {
 }
 
 #[test]
-fn who_wrote_and_why_stands_in_the_journal() {
+fn journal_records_the_writer_and_the_reason() {
     let mut call = call(
         Phase::Transform,
         &plugin(&manifest("p", &[("writes", "labels[*]")])),

@@ -52,7 +52,7 @@ fn nested_defaults() -> Value {
 }
 
 #[test]
-fn defaults_of_defaults_are_refused_with_the_plugin() {
+fn nested_defaults_are_refused_with_the_plugin_name() {
     let bomb = nested_defaults();
     assert!(bomb.to_string().len() < 1_175);
     let problem = refused(bomb.clone());
@@ -72,7 +72,7 @@ fn defaults_of_defaults_are_refused_with_the_plugin() {
 }
 
 #[test]
-fn references_that_double_end_by_steps() {
+fn exponential_references_hit_the_step_limit() {
     for (keyword, last) in [("allOf", true), ("anyOf", false), ("oneOf", false)] {
         let schema = chain(30, json!(last), |next| json!({keyword: [next, next]}));
         assert!(schema.to_string().len() < 4 << 10);
@@ -82,7 +82,7 @@ fn references_that_double_end_by_steps() {
 }
 
 #[test]
-fn schemas_lead_neither_to_themselves_nor_too_deep() {
+fn recursive_and_deep_schemas_are_refused() {
     for schema in [
         json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}),
         json!({"$defs": {"a": {"properties": {"b": {"$ref": "#/$defs/a", "default": {}}}}}}),
@@ -152,7 +152,7 @@ fn counts_and_sizes_are_bounded() {
 }
 
 #[test]
-fn only_known_keywords_are_supported() {
+fn unknown_keywords_are_refused() {
     for keyword in [
         "$dynamicRef",
         "$anchor",
@@ -187,7 +187,7 @@ fn only_known_keywords_are_supported() {
 
 /// Each of these takes a general engine minutes or gigabytes.
 #[test]
-fn a_tenants_configuration_is_checked_within_bounds() {
+fn checking_a_configuration_is_bounded() {
     // Backtracking.
     let schema = json!({"pattern": "^(a+)+$"});
     let said = errors(schema, json!(format!("{}b", "a".repeat(10_000))));
@@ -298,7 +298,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_general_engine_comes_to_the_same_verdict(schema in schemas(), config in config()) {
+    fn verdicts_agree_with_a_general_json_schema_engine(schema in schemas(), config in config()) {
         let schema = match schema {
             Value::Object(mut schema) => {
                 schema.insert("$defs".to_owned(), json!({"text": {"type": "string"}}));

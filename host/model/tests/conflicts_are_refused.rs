@@ -24,7 +24,7 @@ fn ways_out(a: &str, b: &str) -> String {
 }
 
 #[test]
-fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() {
+fn conflict_names_both_plugins_the_path_and_the_resolutions() {
     let command = format!("{C}.command");
     let both = || {
         [
@@ -58,7 +58,7 @@ fn two_that_write_one_path_are_refused_by_name_with_the_path_and_the_ways_out() 
 }
 
 #[test]
-fn a_conflict_names_the_place_where_the_claims_meet() {
+fn conflict_names_the_path_where_the_claims_overlap() {
     for (a, b, place) in [
         ("labels[te*]", "labels[team]", "labels[team]"),
         ("labels[*]", "labels[te*]", "labels[te*]"),
@@ -89,7 +89,7 @@ fn a_conflict_names_the_place_where_the_claims_meet() {
 }
 
 #[test]
-fn a_conflict_names_all_paths_that_both_write() {
+fn conflict_names_all_shared_paths() {
     let claims =
         ["labels[a]", "labels[b*]", "pod-sets[*].volumes[$job]"].map(|path| ("writes", path));
     let other = ["pod-sets[*].volumes[x]", "labels[*]", "labels[a]"].map(|path| ("writes", path));
@@ -119,7 +119,7 @@ fn a_conflict_names_all_paths_that_both_write() {
 }
 
 #[test]
-fn two_spellings_of_one_mount_path_are_one_path() {
+fn equivalent_mount_paths_conflict() {
     let mounts = |path: &str| format!("pod-sets[*].containers[node].mounts[{path}]");
     for path in [
         "/dev/shm/",
@@ -143,7 +143,7 @@ fn two_spellings_of_one_mount_path_are_one_path() {
 }
 
 #[test]
-fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
+fn node_sets_of_two_active_plugins_conflict() {
     let of = |name: &str, when: &str| {
         let node_sets = json!([{"podSet": name, "when": "/on"}]);
         of_with(
@@ -169,7 +169,7 @@ fn node_sets_of_two_plugins_that_can_be_active_together_are_a_conflict() {
 }
 
 #[test]
-fn members_of_one_union_are_no_conflict_and_one_switch_is_one_plugin() {
+fn members_of_one_union_do_not_conflict_and_activation_is_exclusive() {
     let write = [("writes", "labels[x]")];
     let torch = of_with("torch", &write, json!({"activeWhen": "mlPolicy.torch"}));
     let jax = of_with("jax", &write, json!({"activeWhen": "mlPolicy.jax"}));
@@ -188,7 +188,7 @@ fn members_of_one_union_are_no_conflict_and_one_switch_is_one_plugin() {
 }
 
 #[test]
-fn variables_clash_for_the_job_that_makes_them_one_path() {
+fn variables_clash_only_for_train_jobs_that_make_them_equal() {
     let variable = of(
         "a",
         &[(
@@ -240,7 +240,7 @@ fn variables_clash_for_the_job_that_makes_them_one_path() {
 }
 
 #[test]
-fn a_variable_in_any_place_of_a_path_is_compared_by_value() {
+fn variables_are_compared_by_value_anywhere_in_a_path() {
     let of_job = |path: &str| of("a", &[("writes", path)]);
     for (path, other, clashes) in [
         (
@@ -276,7 +276,7 @@ fn a_variable_in_any_place_of_a_path_is_compared_by_value() {
 }
 
 #[test]
-fn plugins_that_are_kept_apart_are_in_no_conflict_and_in_no_train_job_together() {
+fn excluded_plugins_do_not_conflict_and_never_run_together() {
     let writes = [("writes", "labels[x]")];
     assert_eq!(errors([of("a", &writes), of("b", &writes)]).len(), 1);
     for (a, b) in [

@@ -38,18 +38,18 @@ fn check_file(name: &str, expected: &str) {
 }
 
 #[test]
-fn the_manual_is_written_from_the_contract() {
+fn manual_is_generated_from_the_contract() {
     check_file("contract.md", &manual::contract(&Contract::read()));
 }
 
 #[test]
-fn the_manifests_schema_is_written_from_its_type() {
+fn manifest_schema_is_generated_from_its_type() {
     check_file("manifest.schema.json", &manual::manifest_schema());
 }
 
 /// The schema is that of `manifest.json`, in which the SDK's macro leaves some keys to the crate.
 #[test]
-fn the_manifests_schema_accepts_what_authors_write() {
+fn manifest_schema_accepts_documented_manifests() {
     let read = |path: &str| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         fs::read_to_string(root.join(path)).unwrap()
@@ -80,7 +80,7 @@ fn the_manifests_schema_accepts_what_authors_write() {
 }
 
 #[test]
-fn the_contract_has_the_version_that_the_host_speaks() {
+fn contract_version_matches_the_host() {
     let contract = Contract::read();
     let context = interface("context");
     assert!(
@@ -91,7 +91,7 @@ fn the_contract_has_the_version_that_the_host_speaks() {
 }
 
 #[test]
-fn every_item_of_the_contract_says_what_it_is() {
+fn every_item_of_the_contract_is_documented() {
     let contract = Contract::read();
     for (_, interface) in contract.interfaces() {
         let name = interface.name.as_deref().unwrap();
@@ -213,7 +213,7 @@ free! {
 }
 
 #[test]
-fn what_needs_no_claim_goes_without_one() {
+fn methods_documented_without_claims_need_none() {
     for method in FREE {
         let mut call = call(method.phase, &plugin(&manifest("p", method.claims)));
         (method.run)(&mut call).unwrap_or_else(|fault| panic!("{}: {fault}", method.name));
@@ -222,7 +222,7 @@ fn what_needs_no_claim_goes_without_one() {
 
 /// `METHODS` is what claims_are_enforced.rs drives through the host, each with and without each of its claims.
 #[test]
-fn the_claims_in_the_contract_are_those_that_a_call_needs() {
+fn documented_claims_match_enforced_claims() {
     let contract = Contract::read().all_methods();
     let (mut with_claims, mut free) = (BTreeSet::new(), BTreeSet::new());
     for method in &contract {
@@ -256,7 +256,7 @@ fn the_claims_in_the_contract_are_those_that_a_call_needs() {
 }
 
 #[test]
-fn every_write_of_the_record_has_a_claim_to_write() {
+fn every_record_write_documents_a_write_claim() {
     let writes = [
         "set-", "put-", "add-", "remove-", "clear-", "default-", "emit",
     ];

@@ -17,7 +17,7 @@ use crate::common::plans::{apart, errors, of, of_with, order};
 
 /// Each reads the names of all containers and adds one: an order that is declared says who sees whom.
 #[test]
-fn a_declared_order_breaks_the_cycle_of_two_that_list_and_add_containers() {
+fn declared_order_breaks_a_cycle_between_two_plugins_that_list_and_add_containers() {
     for list in ["containers", "init-containers"] {
         for read in ["#", "*"] {
             let adder = |name: &str, more: Value| {
@@ -55,7 +55,7 @@ fn a_declared_order_breaks_the_cycle_of_two_that_list_and_add_containers() {
 }
 
 #[test]
-fn declarations_against_each_other_are_a_cycle() {
+fn contradicting_declarations_are_a_cycle() {
     let a = of_with("a", &[("writes", "labels[x]")], json!({"after": ["z"]}));
     let z = of_with("z", &[("writes", "labels[x]")], json!({"after": ["a"]}));
     let [error] = &errors([a, z])[..] else {
@@ -68,7 +68,7 @@ fn declarations_against_each_other_are_a_cycle() {
 }
 
 #[test]
-fn a_cycle_is_refused_and_shown_once() {
+fn cycle_is_refused_and_shown_once() {
     let reads_writes = |name, read, write| of(name, &[("reads", read), ("writes", write)]);
     let three = [
         reads_writes("a", "labels[c]", "labels[a]"),
@@ -85,7 +85,7 @@ fn a_cycle_is_refused_and_shown_once() {
 }
 
 #[test]
-fn a_cycle_that_needs_two_members_of_one_union_never_comes_up() {
+fn cycle_between_members_of_one_union_is_ignored() {
     let ml = |name, when, read, write| {
         of_with(
             name,
@@ -107,7 +107,7 @@ fn a_cycle_that_needs_two_members_of_one_union_never_comes_up() {
 }
 
 #[test]
-fn a_cycle_through_plugins_that_are_kept_apart_is_none() {
+fn cycle_between_excluded_plugins_is_ignored() {
     let link = |name: &str, reads: &str, writes: &str, excludes: &[&str]| {
         apart(name, &[("reads", reads), ("writes", writes)], excludes)
     };
@@ -128,7 +128,7 @@ fn a_cycle_through_plugins_that_are_kept_apart_is_none() {
 
 /// As many pairs as there can be, in cycles that none of them opens: searching ends, and what is found is a cycle.
 #[test]
-fn many_plugins_that_are_kept_apart_in_pairs_are_searched_in_bounds() {
+fn cycle_search_with_many_exclusions_is_bounded() {
     let name = |at: usize| format!("p{at:02}");
     let ring = (0..64).map(|at| {
         let (reads, writes) = (

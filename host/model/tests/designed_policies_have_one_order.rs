@@ -84,7 +84,7 @@ fn policy(name: &str) -> Arc<Plugin> {
 }
 
 #[test]
-fn each_policy_has_one_manifest() {
+fn every_policy_has_one_manifest() {
     let names = |files: BTreeSet<(String, PathBuf)>| -> BTreeSet<String> {
         files.into_iter().map(|(name, _)| name).collect()
     };
@@ -110,7 +110,7 @@ fn each_policy_has_one_manifest() {
 }
 
 #[test]
-fn each_plugin_of_the_tests_has_claims_that_can_match() {
+fn test_plugins_have_claims_that_can_match() {
     let all = manifests("tests/plugins", |folder| folder.join("manifest.json"));
     assert!(all.len() > 5, "{all:?}");
     for (_, file) in all {
@@ -146,7 +146,7 @@ fn combinations() -> Vec<Vec<&'static str>> {
 }
 
 #[test]
-fn every_combination_has_the_order_of_the_design() {
+fn every_combination_has_the_designed_order() {
     let generation = Generation::new(policies()).unwrap();
     let config = json!({"sshAuthMountPath": "/root/.ssh"});
     let combinations = combinations();
@@ -166,7 +166,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_load_order_changes_nothing(shuffled in Just(policies()).prop_shuffle()) {
+    fn load_order_changes_nothing(shuffled in Just(policies()).prop_shuffle()) {
         let (sorted, generation) = (Generation::new(policies()).unwrap(), Generation::new(shuffled).unwrap());
         prop_assert_eq!(generation.edges(), sorted.edges());
         prop_assert_eq!(generation.overview(), sorted.overview());
@@ -186,7 +186,7 @@ fn tuner(claim: &str, more: Value) -> Value {
 const PET: &str = "pod-sets[*].containers[*].env[PET_*]";
 
 #[test]
-fn two_that_claim_the_same_variables_are_refused_with_both_claims_and_their_meeting_place() {
+fn conflict_names_both_claims_and_the_shared_path() {
     let other = "pod-sets[@trainer].containers[node].env[PET_*]";
     let [error] = &errors([policy("torch"), plugin(&tuner(other, json!({})))])[..] else {
         panic!()
@@ -203,7 +203,7 @@ fn two_that_claim_the_same_variables_are_refused_with_both_claims_and_their_meet
 }
 
 #[test]
-fn each_way_out_of_a_conflict_works() {
+fn each_suggested_resolution_of_a_conflict_works() {
     let names = ["torch", "tuner"];
     let accepted = |tuner: Arc<Plugin>| Generation::new([policy("torch"), tuner]).unwrap();
     let under = |settings: Settings| plugin_under(&tuner(PET, json!({})), settings);
@@ -255,7 +255,7 @@ fn each_way_out_of_a_conflict_works() {
 }
 
 #[test]
-fn a_configuration_that_makes_two_meet_refuses_that_train_job_alone() {
+fn conflict_caused_by_configuration_refuses_only_that_train_job() {
     let by_config = "pod-sets[*].containers[*].env[$config./variable]";
     let tuner = plugin(&tuner(by_config, json!({})));
     let generation = Generation::new([policy("torch"), tuner]).unwrap();
@@ -284,7 +284,7 @@ fn a_configuration_that_makes_two_meet_refuses_that_train_job_alone() {
 }
 
 #[test]
-fn the_overview_shows_members_that_stand_in_for_each_other_side_by_side() {
+fn overview_shows_union_members_side_by_side() {
     let generation = Generation::new(policies()).unwrap();
     let lines: Vec<Vec<String>> = generation
         .overview()
@@ -328,7 +328,7 @@ fn the_overview_shows_members_that_stand_in_for_each_other_side_by_side() {
 }
 
 #[test]
-fn only_the_ssh_path_of_mpi_may_clash_among_the_policies_of_the_design() {
+fn only_the_ssh_path_of_mpi_is_a_possible_clash() {
     let generation = Generation::new(policies()).unwrap();
     let clashes = generation.possible_clashes();
     assert!(
@@ -349,7 +349,7 @@ fn only_the_ssh_path_of_mpi_may_clash_among_the_policies_of_the_design() {
 }
 
 #[test]
-fn edges_say_why() {
+fn edges_have_reasons() {
     let generation = Generation::new(policies()).unwrap();
     let because = |first: &str, then: &str| {
         let edge = generation

@@ -96,7 +96,7 @@ fn amounts(list: &[(&str, &str)]) -> Vec<(String, String)> {
 /// In the pod set `node`: two containers of 4 CPUs and 8 GPUs each, the GPUs as limits, and the overhead of its RuntimeClass. In
 /// `launcher`: one such container.
 #[test]
-fn a_gang_is_the_pods_of_its_pod_sets_with_all_that_they_ask_for() {
+fn gang_sums_the_requests_of_its_pod_sets() {
     let mut call = call(Phase::Transform, &reader());
     let one = [
         ("cpu", "8250m"),
@@ -125,7 +125,7 @@ fn a_gang_is_the_pods_of_its_pod_sets_with_all_that_they_ask_for() {
 }
 
 #[test]
-fn the_namespaces_limit_ranges_give_what_a_container_does_not_say() {
+fn limit_ranges_supply_missing_requests() {
     let limits = [
         json!([{"type": "Container", "default": {"memory": "2Gi", "cpu": "1"}}]),
         json!([{"type": "Container", "defaultRequest": {"memory": "9Gi", "ephemeral-storage": "1G"}}]),
@@ -148,7 +148,7 @@ fn the_namespaces_limit_ranges_give_what_a_container_does_not_say() {
 
 /// Whatever the order of the two: a claim on some of the containers is none on the sum.
 #[test]
-fn containers_that_another_plugin_adds_count() {
+fn containers_added_by_other_plugins_are_counted() {
     let creator = plugin(&manifest(
         "creator",
         &[("creates", "pod-sets[*].containers[helper]")],
@@ -188,7 +188,7 @@ fn containers_that_another_plugin_adds_count() {
 }
 
 #[test]
-fn after_transform_only_the_lookups_are_claimed() {
+fn after_transform_only_lookups_need_claims() {
     for phase in [Phase::Build, Phase::Check] {
         let mut call = call(phase, &plugin(&manifest("p", &LOOKUPS)));
         let node = pod_set(&mut call, "node");
@@ -207,7 +207,7 @@ fn after_transform_only_the_lookups_are_claimed() {
 }
 
 #[test]
-fn the_host_is_asked_for_what_the_sum_stands_on_and_for_no_more() {
+fn only_required_lookups_are_requested() {
     let asked = |record: Record, known: Lookups| {
         let mut call = call_knowing(Phase::Build, &reader(), record, known);
         let node = pod_set(&mut call, "node");
@@ -240,7 +240,7 @@ fn the_host_is_asked_for_what_the_sum_stands_on_and_for_no_more() {
 
 /// What was read of the lookups is enough for the same call.
 #[test]
-fn what_is_kept_of_the_lookups_gives_the_same_sum() {
+fn pruned_lookups_give_the_same_sum() {
     let plugin = reader();
     let policy = || {
         Scripted::new(plugin.clone(), |_, call: &mut Call| {
@@ -267,7 +267,7 @@ fn what_is_kept_of_the_lookups_gives_the_same_sum() {
 
 /// A sidecar that stands before an init container runs beside it; the places that were asked for say which does.
 #[test]
-fn init_containers_count_in_the_order_of_the_pods_list() {
+fn init_containers_are_counted_in_pod_order() {
     let mut record = Record::new("llama", "llama", "cluster.local");
     record.pod_sets.push(PodSet::new("node"));
     let mut add = |name: &str, policy: Option<&str>, cpus: &str| {
@@ -300,7 +300,7 @@ fn init_containers_count_in_the_order_of_the_pods_list() {
 }
 
 #[test]
-fn a_gang_that_is_none_ends_the_call() {
+fn invalid_gang_ends_the_call() {
     let mut record = record();
     for set in record.pod_sets.iter_mut() {
         set.count = u32::MAX;
@@ -337,7 +337,7 @@ fn a_gang_that_is_none_ends_the_call() {
 }
 
 #[test]
-fn what_is_no_amount_is_named_with_its_place() {
+fn invalid_quantity_is_reported_with_its_path() {
     let with = |change: fn(&mut Record)| {
         let mut record = record();
         change(&mut record);

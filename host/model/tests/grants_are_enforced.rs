@@ -28,7 +28,7 @@ use crate::common::{
 };
 
 #[test]
-fn what_the_default_does_not_name_needs_a_grant() {
+fn claims_outside_the_defaults_need_a_grant() {
     for field in Field::ALL {
         let path = match field {
             Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
@@ -83,7 +83,7 @@ fn scope(field: Field) -> &'static str {
 }
 
 #[test]
-fn a_grant_allows_what_it_covers() {
+fn grant_allows_the_claims_it_covers() {
     let claim = [("writes", "pod-sets[@trainer].containers[node].image")];
     for (grant, covers) in [
         ("pod-sets[*].containers[*].image", true),
@@ -97,7 +97,7 @@ fn a_grant_allows_what_it_covers() {
 }
 
 #[test]
-fn claims_that_no_plugin_can_have_are_refused_whatever_is_granted() {
+fn forbidden_claims_are_refused_despite_grants() {
     let impossible = [
         ("reads", "objects[v1/ConfigMap/-a]", "not read"),
         ("creates", "pod-sets[*].volumes[a]", "only containers"),
@@ -160,7 +160,7 @@ fn claims_that_no_plugin_can_have_are_refused_whatever_is_granted() {
 }
 
 #[test]
-fn as_many_claims_as_bits_count_and_no_more() {
+fn number_of_claims_is_limited() {
     let paths: Vec<_> = (0..129).map(|n| format!("labels[{n}]")).collect();
     let claims = |n: usize| {
         paths
@@ -185,7 +185,7 @@ fn as_many_claims_as_bits_count_and_no_more() {
 }
 
 #[test]
-fn no_plugin_emits_what_carries_power() {
+fn privileged_kinds_can_not_be_emitted() {
     for claim in [
         "objects[v1/Pod/-a]",
         "objects[apps/v1/Deployment/-*]",
@@ -204,7 +204,7 @@ fn no_plugin_emits_what_carries_power() {
 }
 
 #[test]
-fn lookups_beyond_a_config_map_by_its_name_need_a_grant() {
+fn lookups_other_than_a_named_config_map_need_a_grant() {
     for (claim, by_default) in [
         ("lookups[v1/ConfigMap/tracing]", true),
         ("lookups[v1/ConfigMap/*]", false),
@@ -231,7 +231,7 @@ fn lookups_beyond_a_config_map_by_its_name_need_a_grant() {
 }
 
 #[test]
-fn node_sets_need_a_grant_of_the_counts_that_they_set() {
+fn node_sets_need_a_grant_for_the_counts_they_set() {
     let sets = json!([{"podSet": "node"}, {"podSet": "launcher", "when": "/on"}]);
     let manifest = with(manifest("p", &[]), json!({"nodeSets": sets}));
     let load = |grants: &[&str]| Plugin::new(common::parsed(&manifest), "native", granted(grants));
@@ -253,7 +253,7 @@ fn node_sets_need_a_grant_of_the_counts_that_they_set() {
 }
 
 #[test]
-fn objects_of_other_kinds_need_a_grant_and_have_a_body() {
+fn other_kinds_need_a_grant_and_a_body() {
     let claim = "objects[resource.k8s.io/v1/ResourceClaimTemplate/-*]";
     let manifest = manifest("p", &[("writes", claim)]);
     let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
@@ -289,7 +289,7 @@ fn objects_of_other_kinds_need_a_grant_and_have_a_body() {
 }
 
 #[test]
-fn a_host_port_needs_a_grant() {
+fn host_ports_need_a_grant() {
     let claims = [("writes", "pod-sets[node].containers[node].ports[*]")];
     let plain = Port {
         number: 80,
@@ -357,7 +357,7 @@ fn guest() -> Call {
 }
 
 #[test]
-fn without_a_grant_volumes_and_mounts_are_the_plugins_own() {
+fn without_a_grant_only_the_plugins_own_volumes_can_be_mounted() {
     let mut own = guest();
     let (set, node) = (
         pod_set(&mut own, "node"),
@@ -434,7 +434,7 @@ fn without_a_grant_volumes_and_mounts_are_the_plugins_own() {
 }
 
 #[test]
-fn data_of_its_own_is_what_the_plugin_may_emit() {
+fn plugins_may_emit_only_their_own_data() {
     let mut call = guest();
     let set = pod_set(&mut call, "node");
     let node = container(&mut call, "node", "node");
@@ -469,7 +469,7 @@ fn data_of_its_own_is_what_the_plugin_may_emit() {
 
 /// A raw source is any Secret of the namespace, also one that the user of the TrainJob may not read.
 #[test]
-fn raw_sources_of_env_vars_need_a_grant_also_in_a_plugins_own_containers() {
+fn raw_env_sources_need_a_grant_even_in_own_containers() {
     let env = "pod-sets[*].containers[*].env[*]";
     let added = "pod-sets[*].containers[helper]";
     let claims = [("writes", env), ("creates", added)];
@@ -497,7 +497,7 @@ fn raw_sources_of_env_vars_need_a_grant_also_in_a_plugins_own_containers() {
 
 /// The grant of a container is one of what is in it alone.
 #[test]
-fn what_reaches_beyond_a_container_needs_a_grant_also_in_a_plugins_own() {
+fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
     let added = "pod-sets[*].containers[helper]";
     let inside = |field: &str| format!("{added}.{field}");
     let (raw, ports, mounts) = (inside("raw[*]"), inside("ports[*]"), inside("mounts[*]"));
@@ -578,7 +578,7 @@ fn what_reaches_beyond_a_container_needs_a_grant_also_in_a_plugins_own() {
 }
 
 #[test]
-fn a_mount_is_of_who_put_it_whosever_the_volume_is() {
+fn mounts_belong_to_the_plugin_that_added_them() {
     let volumes = "pod-sets[*].volumes[*]";
     let claims = [
         ("writes", volumes),
@@ -599,7 +599,7 @@ fn a_mount_is_of_who_put_it_whosever_the_volume_is() {
 }
 
 #[test]
-fn an_annotation_that_is_a_security_context_is_claimed_by_its_name_and_granted() {
+fn security_annotations_need_a_named_claim_and_a_grant() {
     let place = |key: &str| format!("pod-sets[node].pod-annotations[{key}]");
     let set_under = |claim: &str, grants: &[&str], key: &str| {
         let claims = [("writes", claim)];

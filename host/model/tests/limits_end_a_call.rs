@@ -49,7 +49,7 @@ fn steps_until_the_end(phase: Phase, limits: Limits, step: Step) -> (u32, Fault)
 }
 
 #[test]
-fn bytes_are_counted_in_and_out() {
+fn bytes_are_counted_in_both_directions() {
     let limits = Limits {
         import_bytes: 10_000,
         ..Limits::default()
@@ -197,7 +197,7 @@ fn bytes_are_counted_in_and_out() {
 
 /// A list of lists takes a hundred times its text.
 #[test]
-fn json_costs_what_its_values_take_whichever_method_reads_it() {
+fn json_is_charged_equally_by_every_method() {
     let lists = format!(r#"{{"a": [{}0]}}"#, "[0],".repeat(50_000));
     type Give = fn(&mut Call, &str) -> Result<(), Fault>;
     let claims = [
@@ -245,7 +245,7 @@ fn json_costs_what_its_values_take_whichever_method_reads_it() {
 
 /// A cluster takes no larger ConfigMap or Secret: the call ends, and what was written is not kept for a request that is refused.
 #[test]
-fn an_object_takes_a_mebibyte_and_no_more() {
+fn objects_are_limited_to_one_mebibyte() {
     type Write = fn(&mut Call, handle::Object, usize) -> Result<(), Fault>;
     let append: Write = |c, object, bytes| c.object_append(object, "k", &"x".repeat(bytes - 1));
     let bytes: Write = |c, object, bytes| c.object_set_binary(object, "b", &vec![0; bytes - 1]);
@@ -297,7 +297,7 @@ fn an_object_takes_a_mebibyte_and_no_more() {
 
 /// What no claim or grant allows is not even read.
 #[test]
-fn a_write_is_allowed_before_its_json_is_read() {
+fn claims_are_checked_before_json_is_parsed() {
     let mut bare = call(Phase::Transform, &common::plugin(&manifest("p", &[])));
     let (set, node) = (
         pod_set(&mut bare, "node"),
@@ -316,7 +316,7 @@ fn a_write_is_allowed_before_its_json_is_read() {
 }
 
 #[test]
-fn a_long_list_of_addresses_is_refused_before_it_is_built() {
+fn long_address_list_is_refused_before_it_is_built() {
     let mut record = common::record();
     record.pod_sets.get_mut(0).unwrap().count = u32::MAX;
     let plugin = plugin_under(&manifest("p", &[]), limited(Limits::default()));
@@ -338,7 +338,7 @@ fn a_long_list_of_addresses_is_refused_before_it_is_built() {
 }
 
 #[test]
-fn handles_are_counted() {
+fn handles_are_limited() {
     let limits = Limits {
         handles: 100,
         containers: 1000,
@@ -409,7 +409,7 @@ fn handles_are_counted() {
 }
 
 #[test]
-fn writes_are_counted_and_reads_are_not() {
+fn writes_are_limited_and_reads_are_not() {
     let limits = Limits {
         writes: 100,
         objects: 1000,
@@ -465,7 +465,7 @@ fn writes_are_counted_and_reads_are_not() {
 }
 
 #[test]
-fn log_lines_warnings_and_errors_are_counted_together() {
+fn log_lines_warnings_and_errors_share_a_limit() {
     let limits = Limits {
         log_lines: 9,
         ..Limits::default()
@@ -485,7 +485,7 @@ fn log_lines_warnings_and_errors_are_counted_together() {
 /// What one call adds to a TrainJob costs after the call, and in the cluster: 8,000 ConfigMaps are 8,000 objects that every
 /// reconcile looks at.
 #[test]
-fn what_a_plugin_adds_to_a_train_job_is_counted() {
+fn additions_to_a_train_job_are_limited() {
     let table: &[(&str, Phase, Step, Limit)] = &[
         (
             "containers",
@@ -564,7 +564,7 @@ fn what_a_plugin_adds_to_a_train_job_is_counted() {
 }
 
 #[test]
-fn kept_texts_are_bounded_and_a_replaced_one_makes_room() {
+fn kept_texts_are_limited_and_replacing_one_frees_its_space() {
     let limits = Limits {
         kept_bytes: 10 * (5 + 100 + 32),
         ..Limits::default()

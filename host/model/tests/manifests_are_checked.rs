@@ -28,7 +28,7 @@ fn error(manifest: &Value) -> String {
 }
 
 #[test]
-fn a_whole_manifest_reads_back_as_it_is_written() {
+fn complete_manifest_round_trips() {
     let whole = json!({
         "name": "torch", "version": "0.1.0", "contract": VERSION, "description": "d", "activeWhen": "mlPolicy.torch",
         "phases": ["transform", "check"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runLauncherAsNode"}],
@@ -45,7 +45,7 @@ fn a_whole_manifest_reads_back_as_it_is_written() {
 }
 
 #[test]
-fn what_is_wrong_is_said_by_its_field() {
+fn errors_name_their_field() {
     let table = [
         (
             json!({"nmae": "x", "claims": {"write": []}}),
@@ -179,7 +179,7 @@ fn what_is_wrong_is_said_by_its_field() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn all_errors_are_reported_at_once() {
     let wrong = json!({"name": "A", "version": "", "phases": [], "after": ["A"]});
     let said = error(&with(manifest("p", &[]), wrong));
     for field in ["`name` must", "`version` must", "`phases` is", "`after` or"] {
@@ -197,7 +197,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn each_key_that_has_no_default_is_required() {
+fn keys_without_a_default_are_required() {
     for key in ["name", "version", "contract", "activeWhen", "phases"] {
         let mut manifest = manifest("p", &[]);
         manifest.as_object_mut().unwrap().remove(key);
@@ -206,7 +206,7 @@ fn each_key_that_has_no_default_is_required() {
 }
 
 #[test]
-fn another_contract_is_said_before_anything_else() {
+fn other_contract_version_is_reported_first() {
     let told = |version: &str| {
         let manifest = with(
             manifest("p", &[]),
@@ -239,7 +239,7 @@ fn another_contract_is_said_before_anything_else() {
 }
 
 #[test]
-fn a_host_speaks_every_version_of_its_contract_up_to_its_own() {
+fn host_supports_all_earlier_versions_of_its_contract() {
     use Age::{Newer, Spoken, Unknown};
     for (theirs, ours, expected) in [
         ("1.0.0", "1.0.0", Spoken),
@@ -271,7 +271,7 @@ fn a_host_speaks_every_version_of_its_contract_up_to_its_own() {
 }
 
 #[test]
-fn a_manifest_has_a_longest_length() {
+fn manifest_size_is_limited() {
     let long = with(
         manifest("p", &[]),
         json!({"description": "x".repeat(MAX_BYTES)}),
@@ -280,7 +280,7 @@ fn a_manifest_has_a_longest_length() {
 }
 
 #[test]
-fn what_switches_a_plugin_on_reads_back() {
+fn activation_round_trips() {
     for text in [
         "mlPolicy.torch",
         "mlPolicy.plugin",
@@ -296,7 +296,7 @@ fn what_switches_a_plugin_on_reads_back() {
 }
 
 #[test]
-fn a_claim_that_can_match_nothing_is_refused_with_its_place() {
+fn claims_that_match_nothing_are_refused_with_their_path() {
     for (list, path, problem) in [
         (
             "reads",
@@ -492,7 +492,7 @@ fn configured(schema: Value) -> Plugin {
 }
 
 #[test]
-fn a_configuration_has_the_defaults_of_its_schema_and_errors_by_pointer() {
+fn configuration_gets_defaults_and_errors_have_pointers() {
     let plugin = configured(json!({
         "type": "object", "additionalProperties": false,
         "properties": {
@@ -520,7 +520,7 @@ fn a_configuration_has_the_defaults_of_its_schema_and_errors_by_pointer() {
 }
 
 #[test]
-fn a_plugin_without_a_schema_takes_no_configuration() {
+fn configuration_without_a_schema_is_refused() {
     let plugin = common::plugin(&manifest("p", &[]));
     assert_eq!(*plugin.config(json!({})).unwrap(), json!({}));
     let errors = plugin.config(json!({"a": 1})).unwrap_err();

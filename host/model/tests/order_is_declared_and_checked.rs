@@ -20,7 +20,7 @@ use crate::common::{
 };
 
 #[test]
-fn without_a_reason_names_decide() {
+fn plugins_without_a_constraint_are_ordered_by_name() {
     assert_eq!(
         order([
             of("c", &[]),
@@ -32,7 +32,7 @@ fn without_a_reason_names_decide() {
 }
 
 #[test]
-fn who_reads_a_path_runs_after_everyone_who_writes_it() {
+fn readers_run_after_writers() {
     let (read, write) = (("reads", "labels[x]"), ("writes", "labels[x]"));
     assert_eq!(order([of("a", &[read]), of("z", &[write])]), ["z", "a"]);
     assert_eq!(
@@ -56,7 +56,7 @@ fn who_reads_a_path_runs_after_everyone_who_writes_it() {
 }
 
 #[test]
-fn a_name_and_an_ancestor_are_not_proven_apart() {
+fn name_and_ancestor_selectors_may_overlap() {
     let by_ancestor = of("a", &[("reads", "pod-sets[@trainer].volumes[v]")]);
     let by_name = of("z", &[("writes", "pod-sets[launcher].volumes[v]")]);
     assert_eq!(order([by_ancestor.clone(), by_name]), ["z", "a"]);
@@ -68,7 +68,7 @@ fn a_name_and_an_ancestor_are_not_proven_apart() {
 }
 
 #[test]
-fn keys_are_apart_from_what_they_hold() {
+fn key_sets_do_not_overlap_their_subtrees() {
     let keys = of("a", &[("reads", "pod-sets[*].containers[#]")]);
     let inside = of("z", &[("writes", "pod-sets[*].containers[node].env[X]")]);
     assert_eq!(order([keys.clone(), inside]), ["a", "z"]);
@@ -86,7 +86,7 @@ fn keys_are_apart_from_what_they_hold() {
 }
 
 #[test]
-fn the_creator_of_a_container_runs_before_those_that_touch_it() {
+fn creator_of_a_container_runs_before_its_users() {
     let creator = of(
         "z",
         &[("creates", "pod-sets[@trainer].init-containers[fetch]")],
@@ -125,7 +125,7 @@ fn the_creator_of_a_container_runs_before_those_that_touch_it() {
 }
 
 #[test]
-fn reads_outside_of_transform_make_no_order() {
+fn reads_outside_transform_do_not_affect_order() {
     let job = of(
         "a",
         &[
@@ -159,7 +159,7 @@ fn after_and_before_order_what_both_write() {
 }
 
 #[test]
-fn what_the_operator_declares_counts_before_what_manifests_say() {
+fn operator_order_overrides_manifests() {
     let write = [("writes", "labels[x]")];
     let settings = Settings {
         after: vec!["z".to_owned()],
@@ -173,7 +173,7 @@ fn what_the_operator_declares_counts_before_what_manifests_say() {
 }
 
 #[test]
-fn a_declared_order_replaces_the_derived_one_where_both_write_and_nowhere_else() {
+fn declared_order_replaces_derived_order_only_where_both_write() {
     let write = ("writes", "labels[x]");
     // Both read and write x: readers after writers would be a cycle.
     let a = of_with(
@@ -202,7 +202,7 @@ fn a_declared_order_replaces_the_derived_one_where_both_write_and_nowhere_else()
 
 /// Every plugin is ordered with every other one: a search of all ways through them would not end.
 #[test]
-fn many_ordered_plugins_are_checked_in_no_time() {
+fn many_ordered_plugins_are_checked_in_bounded_steps() {
     let plugins = (0..60).map(|n| {
         let reads: Vec<_> = (0..n).map(|m| format!("labels[{m}]")).collect();
         let write = format!("labels[{n}]");
@@ -214,7 +214,7 @@ fn many_ordered_plugins_are_checked_in_no_time() {
 }
 
 #[test]
-fn for_order_a_variable_counts_as_anything_and_declared_pairs_never_clash() {
+fn variables_match_anything_for_order_and_declared_pairs_never_clash() {
     let writer = of("z", &[("writes", "labels[$config./key]")]);
     assert_eq!(
         order([of("a", &[("reads", "labels[x]")]), writer.clone()]),

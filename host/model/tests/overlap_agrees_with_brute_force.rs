@@ -270,14 +270,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn paths_overlap_where_a_place_is_meant_by_both((a, b) in pair(read())) {
+    fn paths_overlap_if_both_match_one_field((a, b) in pair(read())) {
         let expected = !places(&a, None).is_disjoint(&places(&b, None));
         prop_assert_eq!(a.overlaps(&b), expected, "{} and {}", a, b);
         prop_assert_eq!(b.overlaps(&a), expected, "{} and {}", b, a);
     }
 
     #[test]
-    fn a_path_covers_where_it_means_every_place_of_the_other((a, b) in pair(read())) {
+    fn path_covers_another_if_it_matches_all_its_fields((a, b) in pair(read())) {
         // Both are claims of one plugin, whose variables stand for the same.
         let values = ["a", "ab", "z"];
         let expected = values.into_iter().flat_map(|job| values.map(|config| Some((job, config))))
@@ -286,19 +286,19 @@ proptest! {
     }
 
     #[test]
-    fn a_read_sees_what_a_write_changes((write, read) in pair(write())) {
+    fn reads_overlap_writes_that_change_them((write, read) in pair(write())) {
         let expected = !places(&read, None).is_disjoint(&changed(&write));
         prop_assert_eq!(read.sees_write(&write), expected, "{} sees {}", read, write);
     }
 
     #[test]
-    fn a_creator_is_around_what_is_on_its_container(create in create(), other in read()) {
+    fn create_claims_contain_claims_on_the_container(create in create(), other in read()) {
         let expected = !places(&other, None).is_disjoint(&around(&create));
         prop_assert_eq!(create.creates_around(&other), expected, "{} around {}", create, other);
     }
 
     #[test]
-    fn a_path_reads_back_as_it_is_written(path in any_path()) {
+    fn paths_round_trip(path in any_path()) {
         let text = path.to_string();
         let mut compared = path;
         compared.key = compared.key.map(|key| match key {
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn two_paths_meet_at_a_place_of_both((a, b) in pair(read())) {
+    fn intersection_is_matched_by_both_paths((a, b) in pair(read())) {
         if a.overlaps(&b) {
             let place = a.meet(&b);
             prop_assert!(place.overlaps(&a) && place.overlaps(&b), "{} of {} and {}", place, a, b);
@@ -370,7 +370,7 @@ fn any_path() -> impl Strategy<Value = ClaimPath> {
 }
 
 #[test]
-fn what_is_no_path_is_refused_with_what_is_wrong() {
+fn invalid_paths_are_refused_with_a_reason() {
     let long = format!("labels[{}]", "x".repeat(512));
     for (path, problem) in [
         ("", "name is missing"),

@@ -90,13 +90,13 @@ fn changed() -> Vec<(&'static str, Arc<Plugin>)> {
 }
 
 #[test]
-fn the_load_order_does_not_matter() {
+fn load_order_does_not_change_the_digest() {
     assert_eq!(loaded([first(), other()]), loaded([other(), first()]));
     assert_ne!(loaded([first(), other()]), loaded([first()]));
 }
 
 #[test]
-fn each_thing_that_a_plan_is_made_of_changes_it() {
+fn every_input_of_a_plan_changes_its_digest() {
     let (all, job) = (
         loaded([first(), other()]),
         planned(&[(&first(), json!({}))]),
@@ -114,7 +114,7 @@ fn each_thing_that_a_plan_is_made_of_changes_it() {
 }
 
 #[test]
-fn configuration_in_a_runtime_and_the_order_change_the_plan_of_a_train_job() {
+fn runtime_configuration_and_order_change_a_train_jobs_digest() {
     let (a, b) = (first(), other());
     let both = planned(&[(&a, json!({})), (&b, json!({}))]);
     assert_ne!(both, planned(&[(&b, json!({})), (&a, json!({}))]));
@@ -128,7 +128,7 @@ fn configuration_in_a_runtime_and_the_order_change_the_plan_of_a_train_job() {
 
 /// Two that read what the other's key is: only the claims make an order of them.
 #[test]
-fn another_order_of_the_same_files_changes_it() {
+fn plugin_order_changes_the_digest() {
     let reads = |name: &str, reads: &str, writes: &str| {
         let manifest = manifest(name, &[("reads", reads), ("writes", writes)]);
         Arc::new(Plugin::new(parsed(&manifest), "sha256:1", Settings::default()).unwrap())
@@ -145,7 +145,7 @@ fn another_order_of_the_same_files_changes_it() {
 }
 
 #[test]
-fn plugins_that_are_kept_apart_change_it() {
+fn exclusions_change_the_digest() {
     let apart = Settings {
         excludes: vec!["other".to_owned()],
         ..Settings::default()
@@ -156,7 +156,7 @@ fn plugins_that_are_kept_apart_change_it() {
 
 /// A limit decides whether a call ends, and never what it writes.
 #[test]
-fn limits_do_not_change_it() {
+fn limits_do_not_change_the_digest() {
     let settings = Settings {
         limits: Limits {
             fuel: 7,
@@ -168,7 +168,7 @@ fn limits_do_not_change_it() {
 }
 
 #[test]
-fn the_operators_facts_change_it() {
+fn facts_change_the_digest() {
     let facts = |name: &str, text: &str| {
         Facts::new([(name.to_owned(), text.to_owned())].into_iter().collect())
     };
@@ -185,7 +185,7 @@ fn the_operators_facts_change_it() {
 
 /// Whoever writes this text and hashes it gets the digests that Trainyard prints: `sha256sum` over the lines of each.
 #[test]
-fn the_form_is_the_one_that_is_documented() {
+fn digest_input_is_documented() {
     let none = "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
     let empty = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
     let no_order = "sha256:643d5437104296e21d906ecb15b2c96ad278f20cfc4af53b12bb6069bd853726";

@@ -56,7 +56,7 @@ fn json_of(call: &mut Call, document: Option<handle::Document>) -> Option<Value>
 }
 
 #[test]
-fn what_the_template_has_is_read_and_replaced() {
+fn raw_fields_of_the_template_are_read_and_replaced() {
     let mut call = transform();
     let set = pod_set(&mut call, "node");
     let read = |call: &mut Call, member: &str| {
@@ -89,7 +89,7 @@ fn what_the_template_has_is_read_and_replaced() {
 }
 
 #[test]
-fn members_of_containers_are_those_of_the_container_of_that_name() {
+fn raw_container_fields_belong_to_the_named_container() {
     let mut call = transform();
     for (name, tty) in [
         ("node", Some(json!(true))),
@@ -112,7 +112,7 @@ fn members_of_containers_are_those_of_the_container_of_that_name() {
 }
 
 #[test]
-fn a_record_without_a_raw_write_holds_no_raw_member() {
+fn record_without_raw_writes_holds_no_raw_fields() {
     let mut call = transform();
     let set = pod_set(&mut call, "node");
     call.pod_set_raw(set, "hostNetwork").unwrap();
@@ -125,7 +125,7 @@ fn a_record_without_a_raw_write_holds_no_raw_member() {
 }
 
 #[test]
-fn what_has_a_method_is_named_with_it() {
+fn fields_with_a_method_are_refused_with_its_name() {
     let mut call = transform();
     let (set, node) = (
         pod_set(&mut call, "node"),
@@ -185,7 +185,7 @@ fn what_has_a_method_is_named_with_it() {
 }
 
 #[test]
-fn a_claim_that_can_mean_no_member_is_refused_when_the_manifest_is_checked() {
+fn raw_claims_that_match_no_field_are_refused_with_the_manifest() {
     for (path, problem) in [
         (
             "pod-sets[*].containers[*].raw[image]",

@@ -500,7 +500,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_failed_call_leaves_the_record_as_it_was(
+    fn failed_call_leaves_the_record_unchanged(
         before in prop::collection::vec(write(), 0..20),
         failed in prop::collection::vec(write(), 1..40),
         kind in failure(),
@@ -516,7 +516,7 @@ proptest! {
     }
 
     #[test]
-    fn committed_calls_leave_what_their_writes_mean(
+    fn committed_calls_apply_their_writes(
         calls in prop::collection::vec((0u16..4, prop::collection::vec(write(), 0..25), prop::option::of(failure())), 1..5),
     ) {
         let mut session = Session::new(job(), record());
@@ -551,7 +551,7 @@ fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) 
 }
 
 #[test]
-fn kept_texts_are_a_plugins_own_and_a_failed_call_keeps_none() {
+fn kept_texts_are_private_and_dropped_on_failure() {
     let mut session = Session::new(job(), record());
     let mut call = |policy: &Scripted, phase| {
         let ended = session.call(policy, phase, 0, Arc::new(json!({})));
@@ -576,7 +576,7 @@ fn kept_texts_are_a_plugins_own_and_a_failed_call_keeps_none() {
 }
 
 #[test]
-fn nothing_that_a_failed_call_said_or_emitted_counts() {
+fn failed_call_leaves_no_warnings_or_objects() {
     let plugin = plugin(&manifest(
         "sayer",
         &[("writes", "objects[v1/ConfigMap/-a]")],

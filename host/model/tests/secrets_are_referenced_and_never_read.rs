@@ -22,7 +22,7 @@ use trainyard_model::{
 use crate::common::{self, call, container, granted, manifest, plugin_under, pod_set};
 
 #[test]
-fn a_secret_of_its_own_stands_in_volumes_and_env_vars_by_name() {
+fn own_secrets_are_referenced_by_name_in_volumes_and_env_vars() {
     let claims = [
         ("writes", "pod-sets[*].volumes[keys]"),
         ("writes", "pod-sets[*].containers[*].env[TOKEN]"),
@@ -70,7 +70,7 @@ fn secrets(phase: Phase) -> Call {
 const OBJECTS: handle::Objects = handle::Objects(0);
 
 #[test]
-fn a_secret_needs_a_grant_and_is_made_once() {
+fn secrets_need_a_grant_and_are_emitted_once() {
     let manifest = manifest("p", &[("writes", "objects[v1/Secret/-a]")]);
     let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
     assert!(error.to_string().contains("is not granted"), "{error}");
@@ -112,7 +112,7 @@ fn a_secret_needs_a_grant_and_is_made_once() {
 }
 
 #[test]
-fn key_material_of_one_id_is_one_and_has_its_place_in_one_secret() {
+fn key_material_of_one_id_is_used_in_one_secret() {
     let mut call = secrets(Phase::Build);
     let [first, second] = ["-a", "-b"].map(|suffix| {
         call.objects_emit(OBJECTS, "v1", "Secret", suffix, None)
@@ -178,7 +178,7 @@ fn key_material_of_one_id_is_one_and_has_its_place_in_one_secret() {
 }
 
 #[test]
-fn key_material_is_asked_for_in_build_alone() {
+fn key_material_is_available_in_build_only() {
     for phase in [Phase::Transform, Phase::Check] {
         let mut call = secrets(phase);
         for fault in [

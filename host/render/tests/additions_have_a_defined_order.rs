@@ -92,7 +92,7 @@ fn init_names(plugins: &[Scripted]) -> Vec<String> {
 }
 
 #[test]
-fn additions_stand_by_plugin_name_and_then_as_written() {
+fn additions_are_ordered_by_plugin_name_and_write_order() {
     let rendered = render(&[
         env("z", &[("Z2", ""), ("Z1", "")]),
         env("b", &[("B2", ""), ("B1", "")]),
@@ -105,7 +105,7 @@ fn additions_stand_by_plugin_name_and_then_as_written() {
 }
 
 #[test]
-fn what_is_replaced_keeps_its_place() {
+fn replaced_entries_keep_their_position() {
     let rendered = render(&[env("p", &[("C", "mine"), ("NEW", "")])]).unwrap();
     assert_eq!(
         env_names(&rendered),
@@ -118,7 +118,7 @@ fn what_is_replaced_keeps_its_place() {
 }
 
 #[test]
-fn what_nobody_touches_stays_as_its_author_wrote_it() {
+fn untouched_fields_stay_as_written() {
     let plain = render(&[]).unwrap();
     let touched = render(&[env("p", &[("NEW", "x")])]).unwrap();
     for pointer in [
@@ -136,7 +136,7 @@ fn what_nobody_touches_stays_as_its_author_wrote_it() {
 }
 
 #[test]
-fn an_added_env_var_stands_before_those_that_name_it() {
+fn added_env_vars_precede_their_references() {
     // The runtime's B names LATER, the TrainJob's USERS names ADDED.
     let rendered = render(&[env(
         "p",
@@ -150,7 +150,7 @@ fn an_added_env_var_stands_before_those_that_name_it() {
 }
 
 #[test]
-fn what_the_runtimes_author_ordered_stays_and_escapes_are_no_references() {
+fn runtime_order_is_kept_and_escapes_are_not_references() {
     // The runtime's B names C, which stands behind it: Kubernetes leaves that text as it is, and so do we.
     let rendered = render(&[env("p", &[("X", "$$(Y)"), ("Y", "")])]).unwrap();
     assert_eq!(
@@ -160,7 +160,7 @@ fn what_the_runtimes_author_ordered_stays_and_escapes_are_no_references() {
 }
 
 #[test]
-fn env_vars_that_name_each_other_or_themselves_are_all_there() {
+fn env_vars_in_reference_cycles_are_kept() {
     let rendered = render(&[
         env("a", &[("X", "$(Y)"), ("SELF", "$(SELF)")]),
         env("b", &[("Y", "$(X)")]),
@@ -173,7 +173,7 @@ fn env_vars_that_name_each_other_or_themselves_are_all_there() {
 
 /// A chain as long as an object may be; a way down on the stack would end the host.
 #[test]
-fn a_long_chain_of_references_is_ordered() {
+fn long_chain_of_references_is_ordered() {
     let chain = plugin(
         "p",
         &[("writes", "pod-sets[*].containers[node].env[N*]")],
@@ -190,7 +190,7 @@ fn a_long_chain_of_references_is_ordered() {
 }
 
 #[test]
-fn init_containers_go_where_they_asked_to() {
+fn init_containers_are_placed_as_requested() {
     assert_eq!(
         init_names(&[init("p", &[("x", &[])])]),
         ["first", "second", "x"]
@@ -218,7 +218,7 @@ fn init_containers_go_where_they_asked_to() {
 }
 
 #[test]
-fn wishes_of_several_plugins_are_solved_together() {
+fn placements_of_several_plugins_are_solved_together() {
     let plugins = [
         init("a", &[("late", &[After("fetch")]), ("start", &[First])]),
         init("b", &[("fetch", &[Before("first")]), ("begin", &[First])]),
@@ -231,7 +231,7 @@ fn wishes_of_several_plugins_are_solved_together() {
 }
 
 #[test]
-fn where_wishes_leave_a_choice_plugins_go_by_name_and_in_their_own_order() {
+fn unconstrained_init_containers_are_ordered_by_plugin_and_write_order() {
     let plugins = [
         init("b", &[("z", &[]), ("m", &[])]),
         init("c", &[("a", &[First]), ("b", &[])]),
@@ -243,7 +243,7 @@ fn where_wishes_leave_a_choice_plugins_go_by_name_and_in_their_own_order() {
 }
 
 #[test]
-fn wishes_that_can_not_be_met_together_refuse_the_train_job() {
+fn contradicting_placements_refuse_the_train_job() {
     for plugins in [
         vec![init("p", &[("x", &[Before("first"), After("second")])])],
         vec![init("p", &[("x", &[First, After("first")])])],
@@ -265,7 +265,7 @@ fn wishes_that_can_not_be_met_together_refuse_the_train_job() {
 
 /// As many init containers as an operator may allow, each of which asks to stand before the one that was added before it.
 #[test]
-fn a_thousand_wishes_are_solved() {
+fn thousand_placements_are_solved() {
     let mut many = plugin(
         "p",
         &[("creates", "pod-sets[node].init-containers[*]")],
@@ -294,7 +294,7 @@ fn a_thousand_wishes_are_solved() {
 }
 
 #[test]
-fn objects_go_by_plugin_name_and_in_their_own_order() {
+fn objects_are_ordered_by_plugin_name_and_emit_order() {
     let emitter = |name: &'static str, suffixes: &'static [&'static str]| {
         let claims: Vec<_> = suffixes
             .iter()
@@ -324,7 +324,7 @@ fn objects_go_by_plugin_name_and_in_their_own_order() {
 
 /// Writes that are each inside their claims and can't stand side by side; both writers are named.
 #[test]
-fn what_no_pod_may_be_is_refused_with_both_names() {
+fn invalid_pods_are_refused_with_both_plugin_names() {
     let port = |name: &'static str, number: u16| {
         let claim = format!("pod-sets[*].containers[node].ports[{number}/TCP]");
         plugin(name, &[("writes", &claim)], move |call| {

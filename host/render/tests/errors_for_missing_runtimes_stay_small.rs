@@ -15,7 +15,7 @@ fn admitted(kind: &str, name: &str, spec: &serde_json::Value) -> Admitted {
 }
 
 #[test]
-fn with_as_many_runtimes_that_are_given() {
+fn errors_stay_small_with_as_many_given_runtimes() {
     const MANY: usize = 6000;
     let node =
         json!({"name": "node", "template": {"spec": {"template": {"spec": {"containers": []}}}}});

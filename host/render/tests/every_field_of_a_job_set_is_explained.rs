@@ -112,7 +112,7 @@ fn is_default(runtime: &Runtime, row: &Provenance) -> bool {
 }
 
 #[test]
-fn in_every_case() {
+fn every_field_of_every_case_is_explained() {
     let all = all();
     assert!(all.len() > 60, "{} cases", all.len());
     let (mut runtimes, mut others, mut defaults, mut plugins) = (0, 0, 0, 0);

@@ -165,7 +165,7 @@ fn bytes(order: &[usize]) -> String {
 }
 
 #[test]
-fn all_orders_of_up_to_six() {
+fn all_orders_of_up_to_six_plugins_agree() {
     for count in 1..=6 {
         let orders = permutations(count);
         let expected = bytes(&orders[0]);
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_orders_of_more(order in (7usize..=10).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle())) {
+    fn random_orders_of_more_plugins_agree(order in (7usize..=10).prop_flat_map(|count| Just((0..count).collect::<Vec<_>>()).prop_shuffle())) {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         prop_assert_eq!(bytes(&order), bytes(&sorted));
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn errors_and_warnings_come_by_plugin_and_not_by_turn() {
+fn errors_and_warnings_are_ordered_by_plugin() {
     let plugin = |name: &'static str, fails: bool| {
         Scripted::new(name, &[], move |phase, call| {
             call.context_warn(
@@ -227,7 +227,7 @@ fn errors_and_warnings_come_by_plugin_and_not_by_turn() {
 
 /// What stands on another's writes is not called without them; what does not is, so that its errors are told too.
 #[test]
-fn a_plugin_that_needs_one_that_failed_is_not_called() {
+fn plugins_that_depend_on_a_failed_plugin_are_not_called() {
     let failing = Scripted::new("z", &[("writes", "labels[x]")], |phase, _| match phase {
         Phase::Transform => Err(Fault::Argument("z fails".to_owned())),
         _ => Ok(()),
@@ -254,7 +254,7 @@ fn a_plugin_that_needs_one_that_failed_is_not_called() {
 
 /// What a plugin did not claim it does not see of another one's additions, so that it can't act by them.
 #[test]
-fn a_plugin_that_asks_for_what_another_adds_gets_one_answer() {
+fn reads_of_another_plugins_additions_are_order_independent() {
     let asker = || {
         Scripted::new("asker", &[("writes", "labels[seen]")], |phase, call| {
             if phase == Phase::Transform {

@@ -95,7 +95,7 @@ fn asked(plugins: &[Scripted], beside: &str) -> String {
 /// For each of the 3 pods: 8 CPUs of the init container `second`, which is more than the 4 of `node`; the default for each of the two
 /// containers, which is more than `second` asks for, and which another namespace has in vain; and the overhead.
 #[test]
-fn with_limit_ranges_of_the_namespace_and_the_overhead_of_the_runtime_class() {
+fn requests_match_with_limit_ranges_and_runtime_class_overhead() {
     let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");
     assert_eq!(
         asked(&[gang()], &beside),
@@ -109,7 +109,7 @@ fn with_limit_ranges_of_the_namespace_and_the_overhead_of_the_runtime_class() {
 
 /// It runs beside `second`, and asks for the default of the LimitRange, too.
 #[test]
-fn with_the_sidecar_that_another_plugin_puts_first() {
+fn requests_match_with_a_sidecar_placed_first_by_another_plugin() {
     let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");
     assert_eq!(
         asked(&[gang(), helper()], &beside),
@@ -118,7 +118,7 @@ fn with_the_sidecar_that_another_plugin_puts_first() {
 }
 
 #[test]
-fn a_runtime_class_that_is_not_there_is_waited_for() {
+fn missing_runtime_class_is_a_lookup() {
     let problems = texts(&render(&[gang()], NAMESPACE).unwrap_err());
     let [problem] = &problems[..] else {
         panic!("{problems:?}")

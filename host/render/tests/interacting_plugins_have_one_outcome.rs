@@ -208,7 +208,7 @@ impl Seen {
 
 /// Goes on until everything came up, since a set in which two acts meet is a matter of luck.
 #[test]
-fn in_every_load_order_and_every_legal_order() {
+fn outcome_is_the_same_in_every_load_order_and_legal_order() {
     let seen = RefCell::new(Seen::default());
     let config = ProptestConfig {
         cases: 250,

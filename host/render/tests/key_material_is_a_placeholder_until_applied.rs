@@ -43,7 +43,7 @@ fn rendered() -> Rendered {
 }
 
 #[test]
-fn a_secret_shows_a_placeholder_in_the_place_of_each_key() {
+fn secret_has_a_placeholder_for_each_key() {
     let rendered = rendered();
     assert_eq!(
         rendered.objects[0].value,
@@ -65,7 +65,7 @@ fn a_secret_shows_a_placeholder_in_the_place_of_each_key() {
 }
 
 #[test]
-fn who_creates_the_secret_is_told_what_to_make_and_not_by_the_text_that_is_shown() {
+fn key_requests_are_passed_apart_from_the_placeholder_text() {
     let rendered = rendered();
     let material = &rendered.objects[0].material;
     let keys: Vec<_> = material.keys().collect();
@@ -82,7 +82,7 @@ fn who_creates_the_secret_is_told_what_to_make_and_not_by_the_text_that_is_shown
 
 /// `render | kubectl apply` would put the placeholder into the cluster, as a key that everybody knows.
 #[test]
-fn a_placeholder_is_not_base64() {
+fn placeholders_are_not_valid_base64() {
     let rendered = rendered();
     let data = &rendered.objects[0].value["data"];
     for (key, is_base64) in [("plain", true), ("bytes", true), ("curve.cert", false)] {
@@ -92,7 +92,7 @@ fn a_placeholder_is_not_base64() {
 }
 
 #[test]
-fn every_rendering_has_the_same_placeholders() {
+fn placeholders_are_deterministic() {
     let texts = [rendered(), rendered()].map(|it| it.objects[0].value.to_string());
     assert_eq!(texts[0], texts[1]);
 }

@@ -64,7 +64,7 @@ fn everywhere(name: &str, key: &'static str) -> Scripted {
 }
 
 #[test]
-fn what_two_changed_without_a_declared_order_refuses_the_train_job() {
+fn two_changes_without_a_declared_order_refuse_the_train_job() {
     for (helper_name, other) in [("a", "b"), ("b", "a")] {
         let plugins = [helper(helper_name), everywhere(other, "X_LEVEL")];
         let problems = texts(&render(&plugins).unwrap_err());
@@ -102,7 +102,7 @@ fn what_two_changed_without_a_declared_order_refuses_the_train_job() {
 }
 
 #[test]
-fn an_object_of_a_kind_and_name_is_emitted_once() {
+fn objects_of_one_kind_and_name_are_emitted_once() {
     let emitter = |name: &str, suffix: &str, content: Option<&'static str>| {
         let claim = format!("objects[v1/ConfigMap/{suffix}]");
         let suffix = suffix.to_owned();
@@ -169,7 +169,7 @@ fn owner_of_data(
 
 /// The TrainJob `job-b` of the same namespace may have objects of these very names.
 #[test]
-fn what_stands_on_a_plugins_own_objects_stands_on_none_but_those_it_emitted() {
+fn volumes_of_own_objects_refer_only_to_emitted_objects() {
     let (volume, variable) = (
         "pod-sets[node].volumes[files]",
         "pod-sets[node].containers[side].env[X_KEY]",
@@ -342,7 +342,7 @@ fn counter(name: &str, node_sets: Value) -> Scripted {
 }
 
 #[test]
-fn num_nodes_is_given_out_by_one_plugin_whose_name_explain_tells() {
+fn one_plugin_sets_num_nodes_and_explain_names_it() {
     let two = [
         counter("a", json!([{"podSet": "node"}])),
         counter("b", json!([{"podSet": "other"}])),
@@ -377,7 +377,7 @@ fn num_nodes_is_given_out_by_one_plugin_whose_name_explain_tells() {
 
 /// A limit for each call is no limit for a TrainJob: 16 plugins added 16 each.
 #[test]
-fn plugins_together_add_no_more_than_the_largest_limit() {
+fn plugins_share_the_largest_limit_of_additions() {
     let adds = |name: &str, count: usize, limit: u64| {
         let creates = format!("pod-sets[*].init-containers[{name}-*]");
         let writes = format!("objects[v1/ConfigMap/-{name}-*]");

@@ -65,7 +65,7 @@ fn container(rendered: &Rendered, replicated_job: usize) -> Value {
 }
 
 #[test]
-fn a_launcher_keeps_its_resources_and_runs_the_command() {
+fn launcher_keeps_its_resources_and_runs_the_command() {
     let mpi = mpi(json!([{"podSet": "node"}]));
     let rendered = render_edited(&[mpi], |_| RUNTIME.to_owned()).unwrap();
     let (launcher, node) = (container(&rendered, 0), container(&rendered, 1));
@@ -87,7 +87,7 @@ fn a_launcher_keeps_its_resources_and_runs_the_command() {
 }
 
 #[test]
-fn a_launcher_that_is_a_node_gets_the_resources_of_one() {
+fn launcher_that_runs_as_node_gets_node_resources() {
     let mpi = mpi(json!([{"podSet": "node"}, {"podSet": "launcher"}]));
     let edit = |_| RUNTIME.replace("limits: {cpu: 1}", "requests: {cpu: 1}");
     let rendered = render_edited(&[mpi], edit).unwrap();
@@ -109,7 +109,7 @@ fn a_launcher_that_is_a_node_gets_the_resources_of_one() {
 
 /// JobSet creates no Job then, and takes what waits for them to be ready as if they were.
 #[test]
-fn a_launcher_that_is_the_only_node_leaves_the_others_no_job() {
+fn launcher_that_is_the_only_node_leaves_no_other_node() {
     let mpi = || mpi(json!([{"podSet": "node"}, {"podSet": "launcher"}]));
     let edit = |_: String| {
         let input = RUNTIME.replace("limits: {cpu: 1}", "requests: {cpu: 1}");
@@ -139,7 +139,7 @@ fn a_launcher_that_is_the_only_node_leaves_the_others_no_job() {
 }
 
 #[test]
-fn what_is_wrong_in_runtime_train_job_and_plugin_is_told_at_once() {
+fn errors_of_runtime_train_job_and_plugin_are_reported_at_once() {
     let mut mpi = Scripted::new("mpi", &[], |phase: Phase, call: &mut Call| {
         if phase == Phase::Transform {
             call.context_error(
@@ -190,7 +190,7 @@ fn what_is_wrong_in_runtime_train_job_and_plugin_is_told_at_once() {
 }
 
 #[test]
-fn a_node_without_its_container_is_named() {
+fn node_without_its_container_is_reported() {
     let mpi = mpi(json!([{"podSet": "node"}]));
     let edit = |_| {
         RUNTIME.replace(
@@ -209,7 +209,7 @@ fn a_node_without_its_container_is_named() {
 
 /// What an API server writes where nothing was written is no one's wish.
 #[test]
-fn a_number_of_processes_is_explicit_where_a_person_gave_it() {
+fn number_of_processes_is_explicit_if_a_user_set_it() {
     let explicit = |text: &str| {
         let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
         let told = seen.clone();

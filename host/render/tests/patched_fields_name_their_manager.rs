@@ -71,7 +71,7 @@ spec:
 }
 
 #[test]
-fn every_field_of_a_patch_names_its_manager_and_its_place() {
+fn every_patched_field_names_its_manager_and_path() {
     let pod = json!({
         "metadata": {"annotations": {"note": "x"}},
         "spec": {
@@ -215,7 +215,7 @@ impl Policy for Claims {
 }
 
 #[test]
-fn claims_of_a_patch_switch_on_and_plugins_see_what_it_set() {
+fn resource_claims_of_a_patch_activate_plugins_that_see_the_patched_template() {
     let manifest = json!({
         "name": "devices", "version": "1.0.0", "contract": VERSION, "activeWhen": "resourceClaims", "phases": ["transform"],
         "claims": {"reads": ["pod-sets[*].containers[*].env[*]"]},

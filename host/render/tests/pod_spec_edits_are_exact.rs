@@ -88,7 +88,7 @@ fn may_run(affinity: &Value, labels: &[&str]) -> bool {
 }
 
 #[test]
-fn a_required_node_affinity_is_narrowed_in_every_alternative() {
+fn required_node_affinity_is_narrowed_in_every_term() {
     let alternatives = [
         json!([{"matchExpressions": [expression("a")]}, {"matchExpressions": [expression("b")]}]),
         json!([{"matchExpressions": [expression("a")]}]),
@@ -137,7 +137,7 @@ fn a_required_node_affinity_is_narrowed_in_every_alternative() {
 }
 
 #[test]
-fn a_required_node_affinity_without_alternatives_refuses_what_has_no_place_in_it() {
+fn required_node_affinity_without_terms_refuses_additions() {
     for affinity in [
         required(&json!([])),
         required(&json!(null)),
@@ -159,7 +159,7 @@ fn a_required_node_affinity_without_alternatives_refuses_what_has_no_place_in_it
 
 /// As many copies as alternatives times terms would take gigabytes before what is written is counted.
 #[test]
-fn what_is_added_to_every_alternative_is_counted_before_it_is_copied() {
+fn additions_to_every_term_are_counted_before_copying() {
     let narrowing = |terms: usize, requirements: usize| {
         plugin("p", move |call, set| {
             let term = json!({"matchExpressions": vec![expression("x"); requirements]}).to_string();
@@ -203,7 +203,7 @@ fn what_is_added_to_every_alternative_is_counted_before_it_is_copied() {
 }
 
 #[test]
-fn additions_stand_behind_what_the_runtime_has_sorted_by_id() {
+fn additions_follow_the_runtimes_entries_sorted_by_id() {
     let mut second = plugin("b", |call, set| {
         call.pod_set_add_toleration(set, "a-tail", r#"{"key": "tail", "operator": "Exists"}"#)?;
         call.pod_set_add_affinity_term(
@@ -274,7 +274,7 @@ fn additions_stand_behind_what_the_runtime_has_sorted_by_id() {
 }
 
 #[test]
-fn what_the_runtime_does_not_have_is_made() {
+fn missing_parents_are_created() {
     let all = plugin("p", |call, set| {
         call.pod_set_add_toleration(set, "gpu", r#"{"operator": "Exists"}"#)?;
         call.pod_set_add_scheduling_gate(set, "example.com/new")?;
@@ -307,7 +307,7 @@ fn what_the_runtime_does_not_have_is_made() {
 }
 
 #[test]
-fn a_raw_member_is_replaced_in_its_place_and_taken_out_by_null() {
+fn raw_field_is_replaced_in_place_and_removed_by_null() {
     let raw = plugin("p", |call, set| {
         call.pod_set_set_raw(set, "terminationGracePeriodSeconds", "5")?;
         call.pod_set_set_raw(set, "hostNetwork", "null")?;
@@ -383,7 +383,7 @@ fn setter(rendered: &Rendered, path: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_addition_is_explained_where_it_stands() {
+fn every_addition_is_explained_at_its_path() {
     let plugins = [plugin("p", |call, set| {
         call.pod_set_add_toleration(set, "gpu", r#"{"key": "gpu", "operator": "Exists"}"#)?;
         call.pod_set_add_dns_search(set, "new.example")?;
@@ -443,7 +443,7 @@ fn each_addition_is_explained_where_it_stands() {
 }
 
 #[test]
-fn what_kubernetes_refuses_of_a_whole_pod_refuses_the_train_job() {
+fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     let searches = |count: usize, length: usize| {
         plugin("p", move |call, set| {
             (0..count).try_for_each(|at| {
@@ -509,7 +509,7 @@ fn render_job(act: Scripted, job: &str, job_set: &str) -> Rendered {
 }
 
 #[test]
-fn a_number_of_pods_that_may_fail_is_replaced_in_its_place() {
+fn backoff_limit_is_replaced_in_place() {
     let with = |limit: u32| {
         plugin("p", move |call, set| {
             call.pod_set_set_backoff_limit(set, limit)
@@ -539,7 +539,7 @@ fn a_number_of_pods_that_may_fail_is_replaced_in_its_place() {
 }
 
 #[test]
-fn plugins_see_which_pods_have_names() {
+fn plugins_see_which_pods_have_stable_names() {
     let seen = |job: &str, job_set: &str| {
         let look = plugin("p", |call, set| {
             let info = call.context_base(Call::CONTEXT)?;

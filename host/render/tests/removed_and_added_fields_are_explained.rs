@@ -38,7 +38,7 @@ fn explain(rendered: &Rendered, path: &str) -> Vec<Provenance> {
 }
 
 #[test]
-fn what_a_plugin_removed_is_found_where_it_was() {
+fn fields_removed_by_a_plugin_are_explained_at_their_former_path() {
     let rendered = rendered();
     for path in [
         "containers[node].env[P0_OVER]",
@@ -63,7 +63,7 @@ fn what_a_plugin_removed_is_found_where_it_was() {
 }
 
 #[test]
-fn a_new_container_is_its_plugin_s() {
+fn added_container_is_attributed_to_its_plugin() {
     let rendered = rendered();
     let image = explain(&rendered, &format!("{POD}.initContainers[2].image"));
     assert_eq!(image[0].path, "pod-sets[node].init-containers[fetch].image");
@@ -76,7 +76,7 @@ fn a_new_container_is_its_plugin_s() {
 }
 
 #[test]
-fn numbers_that_the_runtime_does_not_give_are_the_host_s() {
+fn defaulted_numbers_are_attributed_to_the_host() {
     let rendered = rendered();
     let job = "spec.replicatedJobs[node]";
     for (path, told) in [

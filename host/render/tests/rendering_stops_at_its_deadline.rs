@@ -62,7 +62,7 @@ fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64
 }
 
 #[test]
-fn a_rendering_ends_at_whichever_step_its_time_is_up() {
+fn rendering_stops_at_any_step() {
     let (rendered, steps) = render(3, SECOND * 10_000);
     rendered.unwrap();
     let mut said = Vec::new();
@@ -90,13 +90,13 @@ fn a_rendering_ends_at_whichever_step_its_time_is_up() {
 }
 
 #[test]
-fn each_patch_is_a_step() {
+fn every_patch_is_a_step() {
     let steps = |patches| render(patches, SECOND * 10_000).1;
     assert_eq!(steps(16), steps(0) + 16);
 }
 
 #[test]
-fn the_message_says_what_ran_out_and_what_to_do() {
+fn message_names_the_limit_and_the_remedy() {
     let problem = &render(1, Duration::ZERO).0.unwrap_err()[0];
     let said = "rendering did not end within 0 ms: the runtime's template was read when the time was up; make the TrainJob and its \
                 runtime smaller, or raise `controller.renderTimeout` in the controller's configuration";

@@ -79,7 +79,7 @@ fn problems(
 }
 
 #[test]
-fn what_no_name_switches_on_is_missed_where_it_would_be_active() {
+fn plugin_activated_by_other_fields_is_missing_where_it_would_be_active() {
     let always = [left_out("guard.wasm", Some(("guard", "always")))];
     let refused =
         ["the plugin `guard`, which `always` switches on, is left out: guard.wasm: is broken"];
@@ -97,7 +97,7 @@ fn what_no_name_switches_on_is_missed_where_it_would_be_active() {
 }
 
 #[test]
-fn others_render() {
+fn other_train_jobs_render() {
     let others = [
         left_out("a.wasm", Some(("a", "plugins"))),
         left_out("b.wasm", Some(("b", "mlPolicy.plugin"))),
@@ -110,7 +110,7 @@ fn others_render() {
 
 /// Another version of a loaded plugin is no reason to wait.
 #[test]
-fn a_plugin_whose_name_is_loaded_is_not_missed() {
+fn skipped_plugin_with_a_loaded_name_is_not_missing() {
     let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
     let again = [left_out("guard-2.wasm", Some(("guard", "always")))];
     let none: [&str; 0] = [];
@@ -119,7 +119,7 @@ fn a_plugin_whose_name_is_loaded_is_not_missed() {
 }
 
 #[test]
-fn a_name_gets_the_reason_of_its_file_alone() {
+fn error_has_only_the_reason_of_the_named_file() {
     let all = [
         left_out("other.wasm", Some(("other", "plugins"))),
         left_out("unread.wasm", None),
@@ -143,7 +143,7 @@ fn a_name_gets_the_reason_of_its_file_alone() {
 
 /// Whose manifest can't be read may be any plugin, so it is named only where no other explains it.
 #[test]
-fn what_could_not_be_read_may_be_it() {
+fn unreadable_plugin_may_be_the_missing_one() {
     let all = [
         left_out("other.wasm", Some(("other", "plugins"))),
         left_out("unread.wasm", None),
@@ -160,7 +160,7 @@ fn what_could_not_be_read_may_be_it() {
 }
 
 #[test]
-fn what_is_missing_comes_before_what_is_misconfigured() {
+fn missing_plugins_are_reported_before_misconfigured_ones() {
     let loaded = common::Scripted::new("here", &[], |_, _| Ok(()));
     let one = input(
         "",
@@ -176,7 +176,7 @@ fn what_is_missing_comes_before_what_is_misconfigured() {
 
 /// Claims of pods go through without a plugin, as in the reference; that nothing counts their devices is told.
 #[test]
-fn claims_that_no_plugin_looks_at_are_told() {
+fn resource_claims_without_a_plugin_are_reported() {
     let renderer = Renderer::new(Vec::new(), ClusterFacts::default()).unwrap();
     let warnings = |pod: &str| {
         let catalog = common::catalog(&input("", "", pod));

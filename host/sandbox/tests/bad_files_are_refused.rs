@@ -46,7 +46,7 @@ impl Folder {
 }
 
 #[test]
-fn a_good_file_is_loaded() {
+fn valid_file_is_loaded() {
     let path = Folder::new();
     loader()
         .load_file(&path.file(&good()), |_| settings(Limits::default()))
@@ -55,7 +55,7 @@ fn a_good_file_is_loaded() {
 }
 
 #[test]
-fn an_empty_file() {
+fn empty_file_is_refused() {
     assert!(matches!(
         refused(&Folder::new().file(b"")),
         ScreenError::Empty
@@ -63,7 +63,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn a_missing_file() {
+fn missing_file_is_refused() {
     assert!(matches!(
         refused(Path::new("/no/such/plugin.wasm")),
         ScreenError::Read(_)
@@ -71,7 +71,7 @@ fn a_missing_file() {
 }
 
 #[test]
-fn a_folder() {
+fn folder_is_refused() {
     let folder = Folder::new();
     let error = refused(folder.0.path());
     assert!(
@@ -81,7 +81,7 @@ fn a_folder() {
 }
 
 #[test]
-fn devices() {
+fn devices_are_refused() {
     for device in ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/stdin"] {
         let error = refused(Path::new(device));
         assert!(
@@ -92,7 +92,7 @@ fn devices() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to() {
+fn pipe_without_a_writer_is_refused() {
     let folder = Folder::new();
     let path = folder.0.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -101,7 +101,7 @@ fn a_pipe_that_nobody_writes_to() {
 }
 
 #[test]
-fn a_huge_file() {
+fn huge_file_is_refused() {
     let folder = Folder::new();
     let path = folder.file(b"\0asm");
     fs::File::options()
@@ -114,7 +114,7 @@ fn a_huge_file() {
 }
 
 #[test]
-fn a_truncated_file() {
+fn truncated_file_is_refused() {
     let folder = Folder::new();
     let whole = good();
     for parts in 1..20 {
@@ -131,7 +131,7 @@ fn a_truncated_file() {
 }
 
 #[test]
-fn something_else() {
+fn other_formats_are_refused() {
     let folder = Folder::new();
     for bytes in [
         &b"hello"[..],
@@ -145,7 +145,7 @@ fn something_else() {
 }
 
 #[test]
-fn a_core_module() {
+fn core_module_is_refused() {
     let core = wat::parse_str("(module)").unwrap();
     let error = refused(&Folder::new().file(&core));
     assert!(matches!(error, ScreenError::CoreModule), "{error}");
@@ -156,7 +156,7 @@ fn a_core_module() {
 }
 
 #[test]
-fn native_code() {
+fn native_code_is_refused() {
     let folder = Folder::new();
     let paths = trainyard_sandbox::CachePaths {
         folder: folder.0.path().join("cache"),
@@ -178,7 +178,7 @@ fn native_code() {
 }
 
 #[test]
-fn functions_that_cost_too_much() {
+fn expensive_functions_are_refused() {
     let locals = |n| format!("(func (local {}))", "i32 ".repeat(n));
     let load = |items: &str| refused(&Folder::new().file(&common::transform(items, "")));
     let error = load(&locals(5_000));
@@ -202,7 +202,7 @@ fn functions_that_cost_too_much() {
 }
 
 #[test]
-fn too_many_modules() {
+fn too_many_modules_are_refused() {
     let mut component = good();
     for _ in 0..70 {
         component = common::with_section(component, 1, b"\0asm\x01\0\0\0");

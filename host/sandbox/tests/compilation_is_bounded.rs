@@ -61,7 +61,7 @@ fn problem(loader: &Loader, bytes: Vec<u8>) -> CompileError {
 }
 
 #[test]
-fn by_time() {
+fn compilation_time_is_limited() {
     let limits = LoadLimits {
         compile_seconds: 1,
         ..LoadLimits::default()
@@ -76,7 +76,7 @@ fn by_time() {
 }
 
 #[test]
-fn by_memory() {
+fn compilation_memory_is_limited() {
     let limits = LoadLimits {
         compile_memory_bytes: 48 << 20,
         ..LoadLimits::default()
@@ -102,33 +102,33 @@ fn with_compiler(program: &str, args: &[&str]) -> Loader {
 }
 
 #[test]
-fn a_compiler_that_is_not_there() {
+fn missing_compiler_is_reported() {
     let problem = problem(&with_compiler("/no/such/program", &[]), good());
     assert!(matches!(problem, CompileError::Child(_)), "{problem}");
 }
 
 #[test]
-fn a_compiler_that_hangs_is_ended() {
+fn hanging_compiler_is_killed() {
     let problem = problem(&with_compiler("/bin/sleep", &["1000"]), good());
     assert!(matches!(problem, CompileError::Time(2)), "{problem}");
 }
 
 #[test]
-fn a_compiler_that_says_too_much_is_cut_short() {
+fn excessive_compiler_output_is_truncated() {
     let script = "cat >/dev/null; yes | head -c 1000000 >&2; exit 3";
     let problem = problem(&with_compiler("/bin/sh", &["-c", script]), good());
     assert!(matches!(problem, CompileError::Refused(_)), "{problem}");
 }
 
 #[test]
-fn a_compiler_that_writes_nonsense_is_not_believed() {
+fn invalid_compiler_output_is_refused() {
     let loader = with_compiler("/bin/sh", &["-c", "cat >/dev/null; echo nonsense"]);
     let text = load(&loader, good()).map(drop).unwrap_err().to_string();
     assert!(text.contains("mole 0.3.1"), "{text}");
 }
 
 #[test]
-fn what_the_compiler_refuses_is_told() {
+fn compiler_errors_are_reported() {
     // Valid to the eye of the contract, but with a proposal that is off: threads.
     let items = "(func (drop (i32.atomic.load (i32.const 0))))";
     let text = load(&loader(), transform(items, ""))
@@ -164,7 +164,7 @@ fn screened(bytes: Vec<u8>, limits: &LoadLimits) -> ScreenError {
 /// Each type, export or segment takes some hundred bytes of memory in the process that runs the plugin: they are counted in
 /// the file, before anything of it is read.
 #[test]
-fn what_is_declared_is_measured_before_it_is_read() {
+fn declared_sizes_are_checked_before_parsing() {
     const TYPE: &[u8] = &[0x60, 0, 0];
     // `(rec)`, a group of types with none in it.
     const GROUP: &[u8] = &[0x4e, 0];
@@ -200,7 +200,7 @@ fn what_is_declared_is_measured_before_it_is_read() {
 
 /// Types that double with each one take memory only where they are validated: in the limited process.
 #[test]
-fn types_that_double_are_refused() {
+fn exponential_types_are_refused() {
     let mut text = "(type $t0 (instance (export \"a\" (func))))".to_owned();
     for at in 1..40 {
         let below = at - 1;
@@ -216,7 +216,7 @@ fn types_that_double_are_refused() {
 }
 
 #[test]
-fn inspecting_is_bounded_as_compiling_is() {
+fn inspection_is_bounded() {
     let limits = |compile_memory_bytes, compile_seconds| LoadLimits {
         compile_memory_bytes,
         compile_seconds,
@@ -241,7 +241,7 @@ fn inspecting_is_bounded_as_compiling_is() {
 }
 
 #[test]
-fn compiled_code_has_a_limit() {
+fn compiled_code_size_is_limited() {
     let limits = LoadLimits {
         code_bytes: 1 << 10,
         ..LoadLimits::default()
@@ -258,7 +258,7 @@ fn a_parent() {
 }
 
 #[test]
-fn the_compiling_process_ends_with_its_parent() {
+fn compiler_process_ends_with_its_parent() {
     let mut parent = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "compilation_is_bounded::a_parent", "--ignored"])
         .stdout(Stdio::null())

@@ -56,18 +56,18 @@ fn forever(body: &str) -> String {
 }
 
 #[test]
-fn a_plugin_that_behaves_works() {
+fn well_behaved_plugin_succeeds() {
     common::next_job_renders(&loader());
 }
 
 #[test]
-fn an_endless_loop_runs_out_of_fuel() {
+fn endless_loop_exhausts_fuel() {
     let ended = contained(&loader(), transform("", &forever("")), small());
     assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
 }
 
 #[test]
-fn an_endless_loop_with_endless_fuel_meets_the_clock_and_is_worth_another_try() {
+fn endless_loop_with_unlimited_fuel_times_out_and_is_retriable() {
     let limits = Limits {
         fuel: u64::MAX,
         wall_clock_ms: 50,
@@ -82,28 +82,28 @@ fn an_endless_loop_with_endless_fuel_meets_the_clock_and_is_worth_another_try() 
 }
 
 #[test]
-fn an_endless_loop_of_cheap_imports_runs_out_of_fuel_long_before_the_clock() {
+fn endless_loop_of_cheap_imports_exhausts_fuel_before_the_timeout() {
     let body = forever("(call $panic (i32.const 0) (i32.const 0))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
 }
 
 #[test]
-fn panic_messages_without_end_run_out_of_fuel() {
+fn endless_panic_messages_exhaust_fuel() {
     let body = forever("(call $panic (i32.const 2048) (i32.const 200000))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));
 }
 
 #[test]
-fn a_memory_bomb_meets_its_limit() {
+fn memory_bomb_hits_the_memory_limit() {
     let body = forever("(drop (memory.grow (i32.const 1)))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Memory(small().memory_bytes));
 }
 
 #[test]
-fn a_table_bomb_meets_the_same_limit() {
+fn table_bomb_hits_the_memory_limit() {
     let table = "(table $t 1 60000 funcref)";
     let body = forever("(drop (table.grow $t (ref.null func) (i32.const 1000)))");
     let limits = Limits {
@@ -115,7 +115,7 @@ fn a_table_bomb_meets_the_same_limit() {
 }
 
 #[test]
-fn deep_recursion_meets_the_end_of_its_stack() {
+fn deep_recursion_overflows_the_stack() {
     let deep = "(func $deep (param i32) (result i32) (i32.add (call $deep (i32.add (local.get 0) (i32.const 1))) (local.get 0)))";
     let ended = contained(
         &loader(),
@@ -126,7 +126,7 @@ fn deep_recursion_meets_the_end_of_its_stack() {
 }
 
 #[test]
-fn a_panic_is_told_in_its_own_words_without_control_characters() {
+fn panic_message_is_reported_without_control_characters() {
     let body = "(call $panic (i32.const 1104) (i32.const 38)) unreachable";
     let (kind, message) = trap_of(contained(&loader(), transform("", body), small()));
     assert!(kind.contains("unreachable"), "{kind}");
@@ -137,7 +137,7 @@ fn a_panic_is_told_in_its_own_words_without_control_characters() {
 }
 
 #[test]
-fn a_huge_panic_message_is_cut() {
+fn huge_panic_message_is_truncated() {
     let body = "(call $panic (i32.const 2048) (i32.const 200000)) unreachable";
     let fill = r#"(start $fill) (func $fill (memory.fill (i32.const 2048) (i32.const 97) (i32.const 200000)))"#;
     let (_, message) = trap_of(contained(&loader(), transform(fill, body), small()));
@@ -145,21 +145,21 @@ fn a_huge_panic_message_is_cut() {
 }
 
 #[test]
-fn a_division_by_zero_is_a_trap_by_name() {
+fn division_by_zero_is_a_named_trap() {
     let body = "(drop (i32.div_u (i32.const 1) (local.get $i)))";
     let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
     assert!(kind.contains("divide by zero"), "{kind}");
 }
 
 #[test]
-fn a_huge_text_in_a_write_meets_the_meter() {
+fn huge_text_in_a_write_hits_the_byte_limit() {
     let body = "(call $put_env (call $node (local.get $ctx)) (i32.const 1040) (i32.const 10) (i32.const 2048) (i32.const 200000))";
     let ended = contained(&loader(), transform("", body), small());
     assert_eq!(limit_of(ended), Limit::ImportBytes(small().import_bytes));
 }
 
 #[test]
-fn a_list_that_names_one_huge_text_over_and_over_copies_little() {
+fn list_of_aliased_huge_texts_hits_the_byte_limit_early() {
     // 16,384 items of 200,000 bytes each: 3 GB on the host, were they all copied.
     let body = r#"
       (local.set $i (i32.const 0))
@@ -178,7 +178,7 @@ fn a_list_that_names_one_huge_text_over_and_over_copies_little() {
 }
 
 #[test]
-fn a_flood_of_writes_meets_its_limit() {
+fn flood_of_writes_hits_its_limit() {
     let body = format!(
         "(local.set $i (call $node (local.get $ctx))) {}",
         forever(
@@ -190,21 +190,21 @@ fn a_flood_of_writes_meets_its_limit() {
 }
 
 #[test]
-fn a_flood_of_handles_meets_its_limit() {
+fn flood_of_handles_hits_its_limit() {
     let body = forever("(drop (call $info (local.get $ctx)))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Handles(small().handles));
 }
 
 #[test]
-fn a_flood_of_handles_that_are_dropped_meets_the_same_limit() {
+fn flood_of_dropped_handles_hits_the_same_limit() {
     let body = forever("(call $drop_container (call $node (local.get $ctx)))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Handles(small().handles));
 }
 
 #[test]
-fn a_flood_of_log_lines_meets_its_limit() {
+fn flood_of_log_lines_hits_its_limit() {
     let body = forever(
         "(call $log (local.get $ctx) (i32.const 1088) (i32.const 4) (i32.const 1072) (i32.const 4))",
     );
@@ -213,14 +213,14 @@ fn a_flood_of_log_lines_meets_its_limit() {
 }
 
 #[test]
-fn bad_utf_8_ends_the_call() {
+fn invalid_utf_8_ends_the_call() {
     let body = "(call $because (local.get $ctx) (i32.const 1200) (i32.const 3))";
     let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
     assert!(kind.contains("utf-8"), "{kind}");
 }
 
 #[test]
-fn bad_utf_8_in_a_refusal_ends_the_call() {
+fn invalid_utf_8_in_a_refusal_ends_the_call() {
     let body = r#"
       (i32.store8 (i32.const 64) (i32.const 1))
       (i32.store (i32.const 68) (i32.const 1200))
@@ -230,20 +230,20 @@ fn bad_utf_8_in_a_refusal_ends_the_call() {
 }
 
 #[test]
-fn texts_beyond_the_memory_end_the_call() {
+fn text_outside_the_memory_ends_the_call() {
     let body = "(call $because (local.get $ctx) (i32.const 262140) (i32.const 100))";
     let (kind, _) = trap_of(contained(&loader(), transform("", body), small()));
     assert!(kind.contains("out of bounds"), "{kind}");
 }
 
 #[test]
-fn a_handle_that_was_never_given_ends_the_call() {
+fn unknown_handle_ends_the_call() {
     let body = "(call $put_env (i32.const 77) (i32.const 1040) (i32.const 10) (i32.const 1072) (i32.const 4))";
     trap_of(contained(&loader(), transform("", body), small()));
 }
 
 #[test]
-fn a_refusal_is_cleaned_and_is_no_crash() {
+fn refusal_is_sanitized_and_not_a_crash() {
     let body = r#"
       (i32.store8 (i32.const 64) (i32.const 1))
       (i32.store (i32.const 68) (i32.const 1104))
@@ -260,7 +260,7 @@ fn a_refusal_is_cleaned_and_is_no_crash() {
 }
 
 #[test]
-fn a_write_outside_the_claims_names_the_claim_that_is_missing() {
+fn write_outside_the_claims_names_the_missing_claim() {
     let body = "(call $put_env (call $node (local.get $ctx)) (i32.const 1056) (i32.const 4) (i32.const 1072) (i32.const 4))";
     let ended = contained(&loader(), transform("", body), small());
     let text = ended.to_string();
@@ -277,7 +277,7 @@ fn a_write_outside_the_claims_names_the_claim_that_is_missing() {
 }
 
 #[test]
-fn a_huge_key_with_control_characters_does_not_reach_the_error() {
+fn huge_key_with_control_characters_is_sanitized_in_the_error() {
     // 60,000 bytes of ESC, of `a` and of `"`, as the name of an env var that no claim allows.
     for byte in [27, 97, 34] {
         let body = format!(
@@ -296,7 +296,7 @@ fn a_huge_key_with_control_characters_does_not_reach_the_error() {
 }
 
 #[test]
-fn a_text_that_the_host_multiplies_is_paid_for_before_it_is_built() {
+fn amplified_text_is_charged_before_it_is_built() {
     // The names of 1,000 pods with 60,000 bytes between each two: 60 MB, were they joined.
     let import = r#"(import "trainyard:policy/pod-set-info@1.0.0" "[method]pod-set.joined-addresses" (func $joined (param i32 i32 i32 i32 i32 i32)))"#;
     let body = r#"
@@ -315,7 +315,7 @@ fn a_text_that_the_host_multiplies_is_paid_for_before_it_is_built() {
 }
 
 #[test]
-fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
+fn read_outside_the_claims_names_the_missing_claim() {
     let body = "(call $args (call $node (local.get $ctx)) (i32.const 256))";
     let ended = contained(&loader(), transform("", body), small());
     let text = ended.to_string();
@@ -330,7 +330,7 @@ fn a_read_outside_the_claims_names_the_claim_that_is_missing() {
 }
 
 #[test]
-fn a_write_inside_the_claims_but_outside_the_grants_is_refused() {
+fn write_inside_the_claims_but_outside_the_grants_is_refused() {
     // A mount of a volume that is not the plugin's own: `/` of the volume `node`.
     // So many values are passed in memory, where all that is left out is zero.
     let body = r#"(i32.store (i32.const 2048) (call $node (local.get $ctx)))
@@ -355,7 +355,7 @@ fn a_write_inside_the_claims_but_outside_the_grants_is_refused() {
 }
 
 #[test]
-fn a_claim_that_no_grant_allows_is_refused_when_it_is_loaded() {
+fn claim_without_a_grant_is_refused_at_load() {
     let claims = r#"{"writes":["pod-sets[*].containers[node].image"]}"#;
     let loader = loader();
     let problem = loader
@@ -371,7 +371,7 @@ fn a_claim_that_no_grant_allows_is_refused_when_it_is_loaded() {
 }
 
 #[test]
-fn nothing_is_left_of_a_call_for_the_next_one() {
+fn calls_leave_no_state_behind() {
     // A guest that counts its calls in a global, and would stop setting the env var after the first.
     let items = "(global $calls (mut i32) (i32.const 0))";
     let body = format!(
@@ -385,7 +385,7 @@ fn nothing_is_left_of_a_call_for_the_next_one() {
 }
 
 #[test]
-fn memory_of_one_plugin_never_reaches_another() {
+fn memory_is_never_shared_between_plugins() {
     // One plugin fills its memory with ones; the other traps where it sees anything in memory that it never wrote.
     let loader = loader();
     let writer = load(
@@ -410,7 +410,7 @@ fn memory_of_one_plugin_never_reaches_another() {
 }
 
 #[test]
-fn calls_on_many_threads_do_not_meet() {
+fn concurrent_calls_are_isolated() {
     let loader = loader();
     let policy = load(&loader, good()).unwrap();
     let jobs: Vec<u32> = (0..200).collect();
@@ -425,7 +425,7 @@ fn calls_on_many_threads_do_not_meet() {
 }
 
 #[test]
-fn more_calls_than_there_is_room_for_are_the_hosts_load() {
+fn too_many_concurrent_calls_are_retriable() {
     // The host's pool has room for three calls; these run outside of it, and each takes 300 ms.
     let loader = loader();
     let limits = Limits {

@@ -35,7 +35,7 @@ fn cause(problem: LoadProblem) -> CallFailure {
 }
 
 #[test]
-fn an_endless_start_function_runs_out_of_fuel() {
+fn endless_start_function_exhausts_fuel() {
     let start = "(func $start (loop $again (br $again))) (start $start)";
     let ended = cause(refused(transform(start, ""), Limits::default()));
     assert!(
@@ -51,7 +51,7 @@ fn an_endless_start_function_runs_out_of_fuel() {
 }
 
 #[test]
-fn a_start_function_that_crashes_is_told() {
+fn crashing_start_function_is_reported() {
     let start = "(func $start unreachable) (start $start)";
     match cause(refused(transform(start, ""), Limits::default())) {
         CallFailure::Trap { kind, .. } => assert!(kind.contains("unreachable"), "{kind}"),
@@ -60,7 +60,7 @@ fn a_start_function_that_crashes_is_told() {
 }
 
 #[test]
-fn a_start_function_that_grows_memory_meets_its_limit() {
+fn memory_growth_in_a_start_function_hits_the_limit() {
     let start = "(func $start (loop $again (drop (memory.grow (i32.const 16))) (br $again))) (start $start)";
     let limits = Limits {
         memory_bytes: 2 << 20,
@@ -74,14 +74,14 @@ fn a_start_function_that_grows_memory_meets_its_limit() {
 }
 
 #[test]
-fn data_beyond_the_memory_is_told() {
+fn data_segment_outside_the_memory_is_reported() {
     let data = r#"(data (i32.const 262143) "four")"#;
     let ended = cause(refused(transform(data, ""), Limits::default()));
     assert!(matches!(ended, CallFailure::Trap { .. }), "{ended:?}");
 }
 
 #[test]
-fn many_memories_are_counted_together() {
+fn all_memories_share_one_limit() {
     // Three memories of 12 MiB: each is within the limit of 32 MiB, together they are not.
     let many = with_instances(good(), "(module (memory 192))", 3);
     let ended = cause(refused(many, Limits::default()));
@@ -98,14 +98,14 @@ fn many_memories_are_counted_together() {
 }
 
 #[test]
-fn more_memories_than_a_component_may_have_are_refused() {
+fn too_many_memories_are_refused() {
     let many = with_instances(good(), "(module (memory 1))", 20);
     let text = refused(many, Limits::default()).to_string();
     assert!(text.contains("memories"), "{text}");
 }
 
 #[test]
-fn more_tables_and_instances_than_a_component_may_have_are_refused() {
+fn too_many_tables_and_instances_are_refused() {
     let tables = with_instances(good(), "(module (table 1 funcref))", 20);
     let text = refused(tables, Limits::default()).to_string();
     assert!(text.contains("tables"), "{text}");
@@ -115,13 +115,13 @@ fn more_tables_and_instances_than_a_component_may_have_are_refused() {
 }
 
 #[test]
-fn a_huge_table_is_refused() {
+fn huge_table_is_refused() {
     let table = "(table 100000000 funcref)";
     refused(transform(table, ""), Limits::default());
 }
 
 #[test]
-fn a_memory_larger_than_the_limit_is_refused() {
+fn memory_larger_than_the_limit_is_refused() {
     let huge = with_instances(good(), "(module (memory 65536))", 1);
     refused(huge, Limits::default());
 }

@@ -47,7 +47,7 @@ fn imports_of(error: ScreenError) -> Vec<String> {
 }
 
 #[test]
-fn a_wasi_import_is_refused_by_name() {
+fn wasi_import_is_refused_by_name() {
     let wasi = "package wasi:cli@0.2.0; interface environment { get-environment: func() -> list<tuple<string, string>>; }";
     let resolve = changed_contract(
         &[wasi],
@@ -69,7 +69,7 @@ fn a_wasi_import_is_refused_by_name() {
 }
 
 #[test]
-fn a_made_up_method_is_refused_by_name() {
+fn unknown_method_is_refused_by_name() {
     let resolve = changed_contract(
         &[],
         &[(
@@ -91,7 +91,7 @@ fn a_made_up_method_is_refused_by_name() {
 }
 
 #[test]
-fn another_version_of_the_contract_is_refused() {
+fn other_contract_version_is_refused() {
     let resolve = changed_contract(&[], &[(&format!("@{VERSION};"), "@2.0.0;")]);
     let core = transform_core("", "").replace("@1.0.0", "@2.0.0");
     let component = component_in(&resolve, "transformer", &core);
@@ -112,7 +112,7 @@ fn another_version_of_the_contract_is_refused() {
 }
 
 #[test]
-fn an_export_that_is_no_phase_is_refused() {
+fn export_that_is_not_a_phase_is_refused() {
     let resolve = changed_contract(
         &[],
         &[(
@@ -129,7 +129,7 @@ fn an_export_that_is_no_phase_is_refused() {
 }
 
 #[test]
-fn phases_that_the_manifest_does_not_name_are_refused() {
+fn undeclared_phases_are_refused() {
     let component = component_in(&contract(), "transformer", &transform_core("", ""));
     let error = screen_error(with_custom(
         component,
@@ -140,7 +140,7 @@ fn phases_that_the_manifest_does_not_name_are_refused() {
 }
 
 #[test]
-fn one_manifest_stands_at_the_top_level() {
+fn exactly_one_top_level_manifest_is_required() {
     let bare = component_in(&contract(), "transformer", &transform_core("", ""));
     assert!(matches!(
         screen_error(bare.clone()),
@@ -163,7 +163,7 @@ fn one_manifest_stands_at_the_top_level() {
 }
 
 #[test]
-fn an_export_of_another_type_is_refused_before_it_is_called() {
+fn export_of_the_wrong_type_is_refused_before_it_is_called() {
     let resolve = changed_contract(
         &[],
         &[(
@@ -197,7 +197,7 @@ fn an_export_of_another_type_is_refused_before_it_is_called() {
 }
 
 #[test]
-fn an_import_of_another_type_is_refused_before_anything_runs() {
+fn import_of_the_wrong_type_is_refused_before_anything_runs() {
     let resolve = changed_contract(
         &[],
         &[(

@@ -22,7 +22,7 @@ impl Numbers {
 }
 
 #[test]
-fn of_bytes() {
+fn corrupt_bytes_never_crash_screening() {
     let whole = good();
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let limits = LoadLimits::default();
@@ -39,7 +39,7 @@ fn of_bytes() {
 }
 
 #[test]
-fn of_length() {
+fn truncated_files_are_refused() {
     let whole = good();
     let limits = LoadLimits::default();
     for length in 0..whole.len() {

@@ -97,13 +97,13 @@ impl Place {
 }
 
 #[test]
-fn an_untouched_entry_is_used() {
+fn valid_entry_is_used() {
     let (place, _) = Place::filled();
     assert!(place.is_cached(good()));
 }
 
 #[test]
-fn a_changed_byte_anywhere() {
+fn entry_with_a_changed_byte_is_recompiled() {
     let (place, entry) = Place::filled();
     let whole = fs::read(&entry).unwrap();
     for at in [0, 100, whole.len() / 2, whole.len() - 40, whole.len() - 1] {
@@ -116,7 +116,7 @@ fn a_changed_byte_anywhere() {
 }
 
 #[test]
-fn a_truncated_or_empty_entry() {
+fn truncated_or_empty_entry_is_recompiled() {
     let (place, entry) = Place::filled();
     let whole = fs::read(&entry).unwrap();
     for length in [0, 10, 32, whole.len() / 2, whole.len() - 1] {
@@ -127,7 +127,7 @@ fn a_truncated_or_empty_entry() {
 }
 
 #[test]
-fn another_plugins_entry_in_its_place() {
+fn entry_of_another_plugin_is_recompiled() {
     let (place, entry) = Place::filled();
     load(&place.loader(), transform("", "unreachable"))
         .map(drop)
@@ -138,7 +138,7 @@ fn another_plugins_entry_in_its_place() {
 }
 
 #[test]
-fn an_entry_of_another_key() {
+fn entry_signed_with_another_key_is_recompiled() {
     let (place, entry) = Place::filled();
     let (_other, theirs) = Place::filled();
     fs::copy(theirs, &entry).unwrap();
@@ -146,7 +146,7 @@ fn an_entry_of_another_key() {
 }
 
 #[test]
-fn something_else_than_a_file_in_its_place() {
+fn entry_that_is_not_a_file_is_recompiled() {
     let (place, entry) = Place::filled();
     fs::remove_file(&entry).unwrap();
     symlink("/dev/zero", &entry).unwrap();
@@ -163,7 +163,7 @@ fn something_else_than_a_file_in_its_place() {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_replaced() {
+fn key_readable_by_others_is_replaced() {
     let (place, _) = Place::filled();
     let before = fs::read(&place.paths.key).unwrap();
     let mode = |mode| {
@@ -179,14 +179,14 @@ fn a_key_that_others_can_read_is_replaced() {
 }
 
 #[test]
-fn a_damaged_key_is_replaced() {
+fn corrupt_key_is_replaced() {
     let (place, _) = Place::filled();
     fs::write(&place.paths.key, b"short").unwrap();
     place.recovers();
 }
 
 #[test]
-fn a_key_inside_the_cache_protects_nothing() {
+fn key_inside_the_cache_is_not_used() {
     let mut place = Place::new();
     place.paths.key = place.paths.folder.join("cache.key");
     load(&place.loader(), good()).map(drop).unwrap();
@@ -194,7 +194,7 @@ fn a_key_inside_the_cache_protects_nothing() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_not_used() {
+fn folder_writable_by_others_is_not_used() {
     let (place, _) = Place::filled();
     let state = place.paths.key.parent().unwrap();
     fs::set_permissions(state, fs::Permissions::from_mode(0o777)).unwrap();
@@ -205,7 +205,7 @@ fn a_folder_that_others_may_write_to_is_not_used() {
 }
 
 #[test]
-fn a_cache_that_can_not_be_made_is_done_without() {
+fn missing_cache_is_tolerated() {
     let mut place = Place::new();
     place.paths.folder = "/dev/null/cache".into();
     load(&place.loader(), good()).map(drop).unwrap();
@@ -216,7 +216,7 @@ fn a_cache_that_can_not_be_made_is_done_without() {
 }
 
 #[test]
-fn many_processes_at_once_share_one_key() {
+fn concurrent_processes_share_one_key() {
     let place = Place::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -228,7 +228,7 @@ fn many_processes_at_once_share_one_key() {
 }
 
 #[test]
-fn compiling_again_is_logged() {
+fn recompiling_is_logged() {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
     impl std::io::Write for Lines {
@@ -264,7 +264,7 @@ fn compiling_again_is_logged() {
 }
 
 #[test]
-fn what_was_used_longest_ago_makes_room() {
+fn least_recently_used_entries_are_evicted() {
     let (place, entry) = Place::filled();
     let size = fs::metadata(&entry).unwrap().len();
     let limits = |cache_bytes| LoadLimits {

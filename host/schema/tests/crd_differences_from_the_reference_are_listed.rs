@@ -131,7 +131,7 @@ fn listed() -> BTreeSet<String> {
 }
 
 #[test]
-fn each_difference_is_listed_and_each_listed_one_is_there() {
+fn listed_differences_are_exactly_the_actual_ones() {
     let (found, listed) = (differences(), listed());
     let unlisted: Vec<_> = found.difference(&listed).collect();
     let gone: Vec<_> = listed.difference(&found).collect();

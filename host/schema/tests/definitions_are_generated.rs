@@ -32,7 +32,7 @@ fn check(path: &Path, text: &str) {
 }
 
 #[test]
-fn each_file_is_what_its_document_gives() {
+fn each_crd_is_generated_from_its_document() {
     for kind in Kind::ALL {
         let crd = kind.crd().unwrap_or_else(|error| panic!("{error}"));
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,7 +43,7 @@ fn each_file_is_what_its_document_gives() {
 }
 
 #[test]
-fn the_compact_file_is_what_the_documents_give() {
+fn compact_schemas_are_generated_from_the_documents() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("documents/compact.json");
     check(&path, &(compact().unwrap().to_string() + "\n"));
 }
@@ -68,7 +68,7 @@ fn filled(schema: &Value, definitions: &Value) -> Value {
 }
 
 #[test]
-fn the_compact_file_says_what_the_definitions_say() {
+fn compact_schemas_are_equivalent_to_the_crds() {
     let compact = compact().unwrap();
     for (kind, document) in [
         (Kind::TrainJob, "train-job"),
@@ -82,7 +82,7 @@ fn the_compact_file_says_what_the_definitions_say() {
 
 /// What is compiled late counts a rule as one of updates by its text.
 #[test]
-fn a_rule_that_names_the_old_value_looks_at_it() {
+fn transition_rules_use_the_old_value() {
     fn rules(schema: &Value, out: &mut Vec<String>) {
         match schema {
             Value::Object(members) => {
@@ -112,7 +112,7 @@ fn a_rule_that_names_the_old_value_looks_at_it() {
 }
 
 #[test]
-fn each_is_small_enough_for_a_client_side_apply() {
+fn each_crd_fits_a_client_side_apply() {
     for kind in Kind::ALL {
         let bytes = kind.crd().unwrap().to_string().len();
         assert!(

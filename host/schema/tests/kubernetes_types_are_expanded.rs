@@ -37,7 +37,7 @@ fn admit(pod: Value) -> (Value, Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn a_whole_pod_passes_and_gets_its_defaults() {
+fn complete_pod_is_accepted_and_defaulted() {
     let pod = json!({
         "containers": [{
             "name": "node", "image": "a",
@@ -57,7 +57,7 @@ fn a_whole_pod_passes_and_gets_its_defaults() {
 }
 
 #[test]
-fn what_an_api_server_refuses_is_refused() {
+fn pods_refused_by_the_api_server_are_refused() {
     let pod = "template.spec.template.spec";
     for (container, wanted) in [
         (
@@ -87,7 +87,7 @@ fn what_an_api_server_refuses_is_refused() {
 }
 
 #[test]
-fn members_beside_a_placeholder_are_added() {
+fn fields_beside_a_placeholder_are_kept() {
     assert_eq!(
         job_template().0["properties"]["template"]["description"],
         "A Job."
@@ -95,7 +95,7 @@ fn members_beside_a_placeholder_are_added() {
 }
 
 #[test]
-fn a_placeholder_that_nothing_fills_is_named() {
+fn unknown_placeholder_is_reported() {
     let document =
         json!({"properties": {"a/b": {"items": {"$kubernetes": "io.k8s.api.core.v1.Pod"}}}});
     let error = expand(&document).unwrap_err();
@@ -112,7 +112,7 @@ fn a_placeholder_that_nothing_fills_is_named() {
 }
 
 #[test]
-fn nothing_of_the_document_is_left_that_a_crd_can_not_have() {
+fn expanded_schema_contains_only_what_a_crd_allows() {
     let text = job_template().0.to_string();
     for keyword in [
         "$ref",

@@ -64,7 +64,7 @@ fn in_the_table(node: &'static Node, path: &str, keys: &mut Keys) {
 }
 
 #[test]
-fn each_key_of_a_job_template() {
+fn merge_keys_of_job_templates_match_kubernetes() {
     let types: Value = serde_json::from_str(PINNED).unwrap();
     let (mut theirs, mut ours) = (Keys::new(), Keys::new());
     let template = types.get("io.k8s.api.batch.v1.JobTemplateSpec").unwrap();
@@ -76,7 +76,7 @@ fn each_key_of_a_job_template() {
 
 /// Whether a field of the table exists at all: a key at a path that nothing has would never be used.
 #[test]
-fn each_field_of_the_table_exists() {
+fn every_field_of_the_table_exists() {
     fn exists(types: &Value, schema: &Value, node: &'static Node, path: &str) {
         let followed = |schema: &Value| -> Value {
             let parts = schema.get("allOf").and_then(Value::as_array);

@@ -27,7 +27,7 @@ fn the_limits_are_exact() {
 }
 
 #[test]
-fn annotations_have_a_limit_of_their_own() {
+fn annotations_have_their_own_limit() {
     let schema = Schema::compile(&json!({"type": "object"})).unwrap();
     let admit = |size: usize| {
         let annotations = json!({"abc": "x".repeat(size - 3)});
@@ -55,7 +55,7 @@ fn errors(spec: &Value) -> Vec<String> {
 
 /// The limits of old forms are those of their CRD: what a cluster takes is converted, and nothing more.
 #[test]
-fn old_forms_have_the_limits_of_their_crd() {
+fn old_forms_have_the_limits_of_their_own_crd() {
     let schema = Kind::TrainJob.schema().unwrap();
     let limit = |pointer: &str| {
         let pointer = format!("/properties/spec/properties/{pointer}");

@@ -3,6 +3,6 @@
 use crate::common;
 
 #[test]
-fn rules_on_creation_and_on_update() {
+fn rules_are_evaluated_on_creation_and_on_update() {
     assert!(common::compare("rules.json") > 100);
 }

@@ -24,13 +24,13 @@ fn defaulted(mut value: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_field_that_is_absent_or_null_is_told() {
+fn absent_and_null_fields_are_reported_as_defaulted() {
     assert_eq!(defaulted(json!({})), ["a", "whole"]);
     assert_eq!(defaulted(json!({"a": null, "whole": {}})), ["a"]);
 }
 
 #[test]
-fn a_field_that_is_written_is_not() {
+fn written_fields_are_not_reported_as_defaulted() {
     assert_eq!(
         defaulted(json!({"a": "x", "whole": {"b": "y"}})),
         [""; 0],
@@ -39,7 +39,7 @@ fn a_field_that_is_written_is_not() {
 }
 
 #[test]
-fn each_is_told_where_it_stands() {
+fn defaulted_fields_are_reported_with_their_path() {
     let written = json!({
         "a": "x", "whole": {}, "part": {}, "list": [{"b": "z"}, {}], "map": {"k": {}, "l": {"b": "z"}},
     });

@@ -36,7 +36,7 @@ fn sentences(spec: Value) -> Vec<String> {
 }
 
 #[test]
-fn violations_are_in_the_servers_words() {
+fn violations_have_the_api_servers_wording() {
     let found = sentences(
         json!({"runtime": {}, "trainer": {"numNodes": -1, "image": "too long"}, "mode": "firm"}),
     );
@@ -52,7 +52,7 @@ fn violations_are_in_the_servers_words() {
 }
 
 #[test]
-fn rules_and_lists_are_in_the_servers_words() {
+fn rules_and_lists_have_the_api_servers_wording() {
     let env = json!([{"name": "A"}, {"name": "A"}]);
     let found =
         sentences(json!({"runtime": {"name": "r"}, "trainer": {"env": env}, "a": {}, "b": {}}));
@@ -64,7 +64,7 @@ fn rules_and_lists_are_in_the_servers_words() {
 }
 
 #[test]
-fn unknown_fields_come_with_the_name_that_was_meant() {
+fn unknown_fields_come_with_a_suggestion() {
     let outcome = admit(
         json!({"runtime": {"name": "r"}, "trainer": {"imag": "x", "env": [{"name": "A", "zzz": 1}]}}),
     );
@@ -78,7 +78,7 @@ fn unknown_fields_come_with_the_name_that_was_meant() {
 }
 
 #[test]
-fn a_violation_of_the_whole_object_has_the_servers_field() {
+fn violations_of_the_whole_object_have_the_api_servers_field() {
     let schema = Schema::compile(
         &json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}},
         "x-kubernetes-validations": [{"rule": "self.metadata.name != 'x'", "message": "not x"}]}),
@@ -93,13 +93,13 @@ fn a_violation_of_the_whole_object_has_the_servers_field() {
 }
 
 #[test]
-fn text_that_would_mislead_a_terminal_is_escaped() {
+fn terminal_control_characters_are_escaped() {
     let found = sentences(json!({"runtime": {"name": "r"}, "mode": "\u{1b}[31m\u{202e}"}));
     assert!(found[0].contains(r#""\x1b[31m\u202e""#), "{}", found[0]);
 }
 
 #[test]
-fn a_cluster_object_has_no_namespace_and_a_status_of_its_own_is_kept() {
+fn cluster_scoped_objects_have_no_namespace_and_status_is_kept() {
     let schema = Schema::compile(&json!({"type": "object", "properties": {
         "status": {"type": "object", "properties": {"a": {"type": "integer"}}},
     }}))

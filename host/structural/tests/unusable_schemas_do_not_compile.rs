@@ -6,7 +6,7 @@ use crate::common;
 use trainyard_structural::Schema;
 
 #[test]
-fn what_a_server_refuses_is_refused() {
+fn schemas_refused_by_the_api_server_are_refused() {
     let parts = common::read("refused.json");
     assert!(parts.len() > 40);
     for part in parts {

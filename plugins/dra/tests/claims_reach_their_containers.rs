@@ -20,7 +20,7 @@ fn used(outcome: &Outcome) -> Option<Value> {
 }
 
 #[test]
-fn a_claim_that_no_container_uses_is_for_the_node_container() {
+fn unused_claim_goes_to_the_node_container() {
     let outcome = job(|set| set.resource_claim("gpu", template()))
         .object(four_gpus())
         .all_phases(&PLUGIN)
@@ -34,7 +34,7 @@ fn a_claim_that_no_container_uses_is_for_the_node_container() {
 }
 
 #[test]
-fn a_claim_that_a_container_uses_stays_as_it_is() {
+fn used_claim_is_unchanged() {
     let sidecar = |c: MockContainer| c.uses_resource_claim("gpu", Some("a"));
     let outcome = job(|set| {
         set.resource_claim("gpu", template())
@@ -48,7 +48,7 @@ fn a_claim_that_a_container_uses_stays_as_it_is() {
 }
 
 #[test]
-fn a_wish_of_the_train_job_takes_the_place_of_the_runtimes_claim() {
+fn train_job_request_replaces_the_runtime_claim() {
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
     let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "one"})))
         .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
@@ -65,7 +65,7 @@ fn a_wish_of_the_train_job_takes_the_place_of_the_runtimes_claim() {
 }
 
 #[test]
-fn the_annotation_says_what_the_field_says() {
+fn annotation_is_equivalent_to_the_field() {
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus", "containerNames": ["node", "sidecar"]}]);
     let with_sidecar = || job(|set| set.container("sidecar", |c| c)).object(four_gpus());
     let by_field = with_sidecar()
@@ -85,7 +85,7 @@ fn the_annotation_says_what_the_field_says() {
 }
 
 #[test]
-fn the_train_job_outweighs_the_runtimes_annotation() {
+fn train_job_overrides_the_runtime_annotation() {
     let of_runtime = json!([
         {"name": "gpu", "deviceClassName": "gpu.example.com"},
         {"name": "nic", "deviceClassName": "rdma.example.com"},
@@ -109,7 +109,7 @@ fn the_train_job_outweighs_the_runtimes_annotation() {
 }
 
 #[test]
-fn a_template_is_made_of_a_few_words() {
+fn template_is_created_from_the_short_form() {
     let wish = |count: u32| {
         json!([{
             "name": "gpu", "deviceClassName": "gpu.example.com", "count": count,
@@ -152,7 +152,7 @@ fn a_template_is_made_of_a_few_words() {
 }
 
 #[test]
-fn a_claim_can_be_done_without() {
+fn claim_can_be_removed() {
     let outcome = job(|set| {
         set.resource_claim("gpu", template())
             .container("sidecar", |c| c.uses_resource_claim("gpu", None))
@@ -168,7 +168,7 @@ fn a_claim_can_be_done_without() {
 }
 
 #[test]
-fn a_launcher_gets_no_claim_of_the_nodes() {
+fn launcher_gets_no_node_claims() {
     let outcome = mock()
         .pod_set("launcher", |set| set.container("node", |c| c))
         .pod_set("node", |set| {
@@ -188,7 +188,7 @@ fn a_launcher_gets_no_claim_of_the_nodes() {
 }
 
 #[test]
-fn a_claim_of_the_runtimes_annotation_can_be_done_without() {
+fn claim_of_the_runtime_annotation_can_be_removed() {
     let of_runtime = json!([{"name": "gpu", "deviceClassName": "gpu.example.com"}]);
     let outcome = job(|set| set)
         .runtime_annotation(PER_NODE, &of_runtime.to_string())
@@ -201,7 +201,7 @@ fn a_claim_of_the_runtimes_annotation_can_be_done_without() {
 }
 
 #[test]
-fn requests_of_the_runtimes_claim_are_not_those_of_the_one_that_takes_its_place() {
+fn replacement_claim_does_not_inherit_requests() {
     let runtime = |set: trainyard_sdk::mock::MockPodSet| {
         set.ancestor("trainer")
             .resource_claim("gpu", json!({"resourceClaimTemplateName": "other"}))

@@ -36,7 +36,7 @@ fn gpus(more: Value) -> Value {
 }
 
 #[test]
-fn requests_of_every_form() {
+fn requests_of_every_form_are_counted() {
     for (request, count, accelerator) in [
         (json!({"exactly": gpus(json!({"count": 4}))}), Some(4), true),
         (json!({"exactly": gpus(json!({}))}), Some(1), true),
@@ -77,7 +77,7 @@ fn requests_of_every_form() {
 }
 
 #[test]
-fn only_the_request_that_is_used_counts() {
+fn only_used_requests_are_counted() {
     let requests = json!([
         {"name": "a", "exactly": gpus(json!({"count": 2}))},
         {"name": "b", "exactly": gpus(json!({"count": 6}))},
@@ -108,7 +108,7 @@ fn only_the_request_that_is_used_counts() {
 }
 
 #[test]
-fn a_claim_by_its_name_is_counted_and_shared() {
+fn named_claim_is_counted_and_shared() {
     let claim = json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 3}))}]}},
@@ -129,7 +129,7 @@ fn a_claim_by_its_name_is_counted_and_shared() {
 }
 
 #[test]
-fn an_unknown_number_is_told() {
+fn unknown_number_is_reported() {
     let request = json!([{"name": "a", "exactly": gpus(json!({"allocationMode": "All"}))}]);
     let outcome = claimed()
         .object(template("t", &request))
@@ -143,7 +143,7 @@ fn an_unknown_number_is_told() {
 }
 
 #[test]
-fn accelerators_in_both_ways_are_told() {
+fn accelerators_requested_twice_are_reported() {
     let outcome =
         job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "four-gpus"})));
     let both = mock().pod_set("node", |set| {
@@ -167,7 +167,7 @@ fn accelerators_in_both_ways_are_told() {
 }
 
 #[test]
-fn the_operator_says_which_classes_are_accelerators() {
+fn operator_configures_accelerator_classes() {
     let request =
         json!([{"name": "a", "exactly": {"deviceClassName": "fast.example.com", "count": 2}}]);
     let count = |job: MockJob| {
@@ -183,7 +183,7 @@ fn the_operator_says_which_classes_are_accelerators() {
 }
 
 #[test]
-fn a_template_that_is_not_there_is_waited_for_unless_the_number_is_given() {
+fn missing_template_is_a_lookup_unless_the_number_is_set() {
     let missing = claimed().all_phases(&PLUGIN).unwrap_err().to_string();
     assert!(missing.contains("ResourceClaimTemplate"), "{missing}");
     let unknown = json!({"count": null, "accelerator": true});
@@ -204,7 +204,7 @@ fn a_template_that_is_not_there_is_waited_for_unless_the_number_is_given() {
 }
 
 #[test]
-fn without_the_api_nothing_is_counted_and_that_is_told() {
+fn missing_api_is_reported_and_nothing_is_counted() {
     let outcome = claimed()
         .not_served("resource.k8s.io/v1", "ResourceClaimTemplate")
         .all_phases(&PLUGIN)
@@ -218,7 +218,7 @@ fn without_the_api_nothing_is_counted_and_that_is_told() {
 }
 
 #[test]
-fn one_resource_claim_under_two_names_is_counted_once() {
+fn resource_claim_with_two_names_is_counted_once() {
     let claim = json!({
         "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 4}))}]}},
@@ -234,7 +234,7 @@ fn one_resource_claim_under_two_names_is_counted_once() {
 }
 
 #[test]
-fn what_is_likely_a_mistake_is_told() {
+fn likely_mistakes_are_reported() {
     let class = |class: &str, count: u32| json!([{"name": "a", "exactly": {"deviceClassName": class, "count": count}}]);
     for (requests, expected) in [
         (

@@ -19,7 +19,7 @@ fn errors(wishes: &Value) -> String {
 }
 
 #[test]
-fn wishes() {
+fn invalid_device_requests_are_refused() {
     let at = "spec.trainer.resourceClaimsPerNode";
     for (wishes, expected) in [
         (json!([{"resourceClaimName": "a"}]), "[0].name: is required"),
@@ -90,13 +90,13 @@ fn wishes() {
 }
 
 #[test]
-fn all_in_one_run() {
+fn all_mistakes_are_reported_in_one_run() {
     let found = errors(&json!([{"name": "a"}, {"name": "b", "resourceClaimName": 1}]));
     assert_eq!(found.lines().count(), 2, "{found}");
 }
 
 #[test]
-fn a_field_and_an_annotation_of_one_claim() {
+fn claim_in_both_field_and_annotation_is_refused() {
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
     let outcome = job(|set| set)
         .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
@@ -110,7 +110,7 @@ fn a_field_and_an_annotation_of_one_claim() {
 }
 
 #[test]
-fn an_annotation_that_is_no_list() {
+fn annotation_that_is_not_a_list_is_refused() {
     for text in ["", "{}", "[", "4"] {
         let outcome = job(|set| set)
             .annotation(PER_NODE, text)
@@ -124,7 +124,7 @@ fn an_annotation_that_is_no_list() {
 }
 
 #[test]
-fn a_container_that_uses_what_the_pod_has_not() {
+fn container_using_an_unknown_claim_is_refused() {
     let outcome = job(|set| set.container("other", |c| c.uses_resource_claim("nic", None)))
         .all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
@@ -138,7 +138,7 @@ fn a_container_that_uses_what_the_pod_has_not() {
 }
 
 #[test]
-fn a_request_that_nothing_counts() {
+fn uncountable_request_is_refused() {
     let old = json!([{"name": "a", "deviceClassName": "gpu.example.com", "count": 4}]);
     let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"})))
         .object(template("t", &old))
@@ -151,7 +151,7 @@ fn a_request_that_nothing_counts() {
 }
 
 #[test]
-fn a_claim_to_do_without_that_is_not_there() {
+fn unknown_claim_to_remove_is_refused() {
     let outcome = job(|set| set)
         .annotation("trainyard.dev/exclude-resource-claims", "gpu")
         .all_phases(&PLUGIN);
@@ -163,7 +163,7 @@ fn a_claim_to_do_without_that_is_not_there() {
 }
 
 #[test]
-fn a_wish_on_a_server_without_the_api() {
+fn device_request_without_the_api_is_refused() {
     let outcome = job(|set| set)
         .spec(json!({"trainer": {"resourceClaimsPerNode": [{"name": "gpu", "deviceClassName": "gpu.example.com"}]}}))
         .not_served("resource.k8s.io/v1", "ResourceClaimTemplate")
@@ -176,7 +176,7 @@ fn a_wish_on_a_server_without_the_api() {
 }
 
 #[test]
-fn a_claim_of_the_runtime_whose_template_has_no_name() {
+fn runtime_claim_without_a_template_name_is_refused() {
     let claim = json!({"resourceClaimTemplateName": "four gpus"});
     let outcome = job(|set| set.resource_claim("gpu", claim)).all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
@@ -187,7 +187,7 @@ fn a_claim_of_the_runtime_whose_template_has_no_name() {
 }
 
 #[test]
-fn a_wish_has_to_find_nodes() {
+fn device_request_without_nodes_is_refused() {
     let wishes = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
     let without_nodes = mock()
         .pod_set("launcher", |set| set.container("node", |c| c))
@@ -200,7 +200,7 @@ fn a_wish_has_to_find_nodes() {
 }
 
 #[test]
-fn claims_of_the_runtime() {
+fn mistakes_in_runtime_claims_are_refused() {
     let at = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.resourceClaims";
     for (name, claim, expected) in [
         (
@@ -233,7 +233,7 @@ fn claims_of_the_runtime() {
 }
 
 #[test]
-fn a_request_that_the_claim_does_not_have() {
+fn unknown_request_of_a_claim_is_refused() {
     let requests = json!([{"name": "a", "firstAvailable": [
         {"name": "large", "deviceClassName": "gpu.example.com", "count": 4},
         {"name": "small", "deviceClassName": "gpu.example.com", "count": 4},
@@ -258,7 +258,7 @@ fn a_request_that_the_claim_does_not_have() {
 }
 
 #[test]
-fn a_mode_that_is_not_known() {
+fn unknown_allocation_mode_is_refused() {
     let request = json!([{"name": "a", "exactly": {"deviceClassName": "gpu.example.com", "allocationMode": "Most"}}]);
     let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimTemplateName": "t"})))
         .object(template("t", &request))

@@ -23,7 +23,7 @@ fn written(outcome: &Outcome) -> [Option<Value>; 2] {
 }
 
 #[test]
-fn the_first_pod_that_fails_ends_the_job() {
+fn first_failed_pod_fails_the_job() {
     let outcome = outcome(|set| set);
     assert_eq!(written(&outcome), [Some(json!(0)), Some(json!("Never"))]);
     assert!(outcome.warnings().is_empty());
@@ -32,7 +32,7 @@ fn the_first_pod_that_fails_ends_the_job() {
 }
 
 #[test]
-fn what_the_runtime_says_stays() {
+fn runtime_settings_are_kept() {
     let policy = |set: MockPodSet| set.raw("restartPolicy", json!("OnFailure"));
     // With no pod that may fail, the Job ends when a container starts again.
     assert_eq!(written(&outcome(policy)), [Some(json!(0)), None]);
@@ -42,7 +42,7 @@ fn what_the_runtime_says_stays() {
 }
 
 #[test]
-fn a_runtime_whose_pods_start_again_one_by_one_is_warned_of() {
+fn runtime_that_restarts_single_pods_gets_a_warning() {
     let outcome = outcome(|set| set.backoff_limit(3));
     assert_eq!(written(&outcome), [None, Some(json!("Never"))]);
     let warnings = outcome.warnings();

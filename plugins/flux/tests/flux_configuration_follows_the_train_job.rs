@@ -14,7 +14,7 @@ fn each(job: MockJob) -> [String; 4] {
 }
 
 #[test]
-fn hosts_and_their_addresses() {
+fn hosts_have_addresses() {
     let four = outcome(of_node(|c| c).subdomain("mesh"));
     assert_eq!(setting(&four, "hosts"), "lammps-node-0-[0-3]");
     assert_eq!(setting(&four, "lead"), "lammps-node-0-0");
@@ -38,7 +38,7 @@ fn hosts_and_their_addresses() {
 }
 
 #[test]
-fn another_pod_set_leads() {
+fn lead_broker_can_be_in_another_pod_set() {
     let outcome = MockJob::new("lammps")
         .all_granted()
         .pod_set("workers", |set| {
@@ -52,7 +52,7 @@ fn another_pod_set_leads() {
 }
 
 #[test]
-fn tasks_cores_and_gpus_of_a_node() {
+fn tasks_cores_and_gpus_follow_the_node() {
     let gpus = |c: MockContainer| c.limit("nvidia.com/gpu", "4").request("cpu", "30500m");
     let cpus = |c: MockContainer| c.request("cpu", "8");
     for (job, expected) in [
@@ -82,7 +82,7 @@ fn tasks_cores_and_gpus_of_a_node() {
 }
 
 #[test]
-fn devices_of_resource_claims_count() {
+fn devices_of_resource_claims_are_counted() {
     let claimed = |count| {
         job(
             move |set| set.claimed_devices("gpu", count),
@@ -107,7 +107,7 @@ fn devices_of_resource_claims_count() {
 }
 
 #[test]
-fn the_reason_is_told() {
+fn explain_has_the_reason() {
     let outcome = outcome(of_node(|c| c.limit("nvidia.com/gpu", "4")));
     let reason = outcome.reason(&format!("{NODE}.command")).unwrap();
     assert_eq!(
@@ -133,7 +133,7 @@ fn the_reason_is_told() {
 }
 
 #[test]
-fn env_vars_set_the_device_and_the_policy() {
+fn env_vars_set_the_network_device_and_queue_policy() {
     let outcome = outcome(of_node(|c| {
         c.env("FLUX_NETWORK_DEVICE", "ib0")
             .env("FLUX_QUEUE_POLICY", "fcfs")
@@ -147,7 +147,7 @@ fn env_vars_set_the_device_and_the_policy() {
 }
 
 #[test]
-fn an_env_var_sets_how_long_tasks_may_outlive_the_first() {
+fn env_var_sets_the_exit_timeout() {
     let timeout = |set: &'static str| {
         let with = outcome(of_node(|c| match set {
             "" => c,
@@ -162,7 +162,7 @@ fn an_env_var_sets_how_long_tasks_may_outlive_the_first() {
 }
 
 #[test]
-fn the_certificate_is_text_around_two_keys_of_the_host() {
+fn certificate_contains_two_host_generated_keys() {
     let outcome = outcome(of_node(|c| c).uid("6f2a"));
     assert_eq!(
         certificate(&outcome),
@@ -173,7 +173,7 @@ fn the_certificate_is_text_around_two_keys_of_the_host() {
 }
 
 #[test]
-fn all_files_are_there_and_hold_no_command() {
+fn all_files_exist_and_contain_no_command() {
     let outcome = outcome(of_node(|c| {
         c.train_job_args(&["$(touch /tmp/x)", "it's", "\"q\""])
     }));

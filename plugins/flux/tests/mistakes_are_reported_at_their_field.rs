@@ -22,7 +22,7 @@ fn assert_told(job: MockJob, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn more_tasks_than_devices() {
+fn more_tasks_than_devices_are_refused() {
     let many = |job: MockJob| job.processes_per_node(8);
     let gpus = || of_node(|c| c.limit("nvidia.com/gpu", "4"));
     assert_told(
@@ -43,7 +43,7 @@ fn more_tasks_than_devices() {
 }
 
 #[test]
-fn no_command() {
+fn missing_command_is_refused() {
     assert_told(
         of_node(|c| c.train_job_command(&[])),
         &[("spec.trainer.command", "`sleep infinity`")],
@@ -71,7 +71,7 @@ fn no_command() {
 }
 
 #[test]
-fn env_vars_that_would_be_something_else_in_a_file() {
+fn env_vars_that_would_break_a_file_are_refused() {
     let job = of_node(|c| {
         c.env("FLUX_QUEUE_POLICY", "fcfs\"\n[exec]")
             .train_job_env("FLUX_NETWORK_DEVICE", "$(id)")
@@ -109,7 +109,7 @@ fn env_vars_that_would_be_something_else_in_a_file() {
 }
 
 #[test]
-fn a_runtime_that_no_instance_can_run_in() {
+fn unsuitable_runtime_is_refused() {
     assert_told(
         job(|set| set.raw("setHostnameAsFQDN", json!(true)), |c| c),
         &[(&format!("{POD}.setHostnameAsFQDN"), "must not be true")],
@@ -166,7 +166,7 @@ fn a_runtime_that_no_instance_can_run_in() {
 }
 
 #[test]
-fn an_installer_whose_user_is_not_known() {
+fn installer_with_unknown_user_is_refused() {
     let warnings = |set: fn(MockPodSet) -> MockPodSet| {
         let outcome = job(set, |c| c).transform(&PLUGIN).unwrap();
         outcome.warnings()
@@ -195,7 +195,7 @@ fn an_installer_whose_user_is_not_known() {
 }
 
 #[test]
-fn a_runtime_without_the_trainers_container() {
+fn runtime_without_the_trainer_container_is_refused() {
     let without = [
         MockJob::new("a").pod_set("node", |set| set.container("node", |c| c)),
         MockJob::new("a").pod_set("node", |set| {
@@ -219,7 +219,7 @@ fn a_runtime_without_the_trainers_container() {
 }
 
 #[test]
-fn what_is_refused_overwrites_nothing() {
+fn refused_train_job_is_not_written() {
     let empty = json!({"emptyDir": {}});
     let refused = job(
         |set| set.volume("shared-memory", empty),

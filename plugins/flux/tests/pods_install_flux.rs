@@ -8,7 +8,7 @@ use trainyard_sdk::mock::{MockContainer, MockPodSet};
 use crate::common::{INSTALLER, NODE, job, of_node, outcome};
 
 #[test]
-fn an_init_container_brings_flux() {
+fn init_container_installs_flux() {
     let outcome = outcome(of_node(|c| c));
     assert_eq!(
         outcome.value(&format!("{INSTALLER}.image")),
@@ -60,7 +60,7 @@ fn an_init_container_brings_flux() {
 }
 
 #[test]
-fn the_image_is_the_train_jobs_then_the_runtimes() {
+fn image_of_the_train_job_takes_precedence_over_the_runtimes() {
     let image = |set: fn(MockPodSet) -> MockPodSet, node: fn(MockContainer) -> MockContainer| {
         outcome(job(set, node)).value(&format!("{INSTALLER}.image"))
     };
@@ -96,7 +96,7 @@ fn the_image_is_the_train_jobs_then_the_runtimes() {
 }
 
 #[test]
-fn shared_memory_is_writable_and_has_a_limit() {
+fn shared_memory_is_writable_and_limited() {
     let size = |node: fn(MockContainer) -> MockContainer| {
         let outcome = outcome(of_node(node));
         let volume = outcome.value("pod-sets[node].volumes[shared-memory]");
@@ -117,7 +117,7 @@ fn shared_memory_is_writable_and_has_a_limit() {
 }
 
 #[test]
-fn a_user_that_is_not_root_can_read_the_certificate() {
+fn non_root_user_can_read_the_certificate() {
     let group = |set: fn(MockPodSet) -> MockPodSet, node: fn(MockContainer) -> MockContainer| {
         outcome(job(set, node)).value("pod-sets[node].fs-group")
     };
@@ -151,7 +151,7 @@ fn a_user_that_is_not_root_can_read_the_certificate() {
 }
 
 #[test]
-fn nodes_prefer_machines_of_their_own() {
+fn nodes_prefer_separate_machines() {
     let term = |count: u32| {
         outcome(job(|set| set.count(count), |c| c)).value("pod-sets[node].affinity-terms[flux]")
     };
@@ -169,7 +169,7 @@ fn nodes_prefer_machines_of_their_own() {
 }
 
 #[test]
-fn the_command_keeps_its_words() {
+fn command_is_kept_unchanged() {
     let words = |node: fn(MockContainer) -> MockContainer| {
         let outcome = outcome(of_node(node));
         assert_eq!(

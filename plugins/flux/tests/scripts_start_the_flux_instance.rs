@@ -170,7 +170,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn flux_is_copied_out_of_its_image() {
+fn flux_is_copied_from_its_image() {
     let pod = Pod::new(|c| c);
     for _ in 0..2 {
         assert_ok(&pod.install());
@@ -194,7 +194,7 @@ fn flux_is_copied_out_of_its_image() {
 }
 
 #[test]
-fn the_lead_broker_runs_the_command_with_its_words() {
+fn lead_broker_runs_the_command_unchanged() {
     let pod = installed(|c| c.limit("nvidia.com/gpu", "4").request("cpu", "8"));
     let words = [
         "python3",
@@ -259,7 +259,7 @@ fn the_lead_broker_runs_the_command_with_its_words() {
 }
 
 #[test]
-fn without_gpus_none_are_asked_for() {
+fn without_gpus_none_are_requested() {
     let pod = installed(|c| c);
     assert_ok(&pod.join(LEAD, "exit 0", &["lmp"]));
     let calls = pod.calls();
@@ -274,7 +274,7 @@ fn without_gpus_none_are_asked_for() {
 }
 
 #[test]
-fn the_status_of_the_run_is_the_pods() {
+fn exit_status_of_the_run_is_the_pods() {
     for status in [0, 3, 137] {
         let pod = installed(|c| c);
         let output = pod.join(LEAD, &format!("exit {status}"), &["lmp"]);
@@ -283,7 +283,7 @@ fn the_status_of_the_run_is_the_pods() {
 }
 
 #[test]
-fn what_the_brokers_read_is_where_they_read_it() {
+fn files_are_where_the_brokers_read_them() {
     let pod = installed(|c| c);
     // A container that starts again leaves nothing of its last instance.
     pod.write("/mnt/flux/config/var/lib/flux/content.sqlite", "old");
@@ -329,7 +329,7 @@ fn what_the_brokers_read_is_where_they_read_it() {
 }
 
 #[test]
-fn a_certificate_that_can_not_be_read_is_told() {
+fn unreadable_certificate_is_reported() {
     let pod = installed(|c| c);
     fs::remove_file(pod.path("/curve/curve.cert")).unwrap();
     let output = pod.join(LEAD, "exit 0", &["lmp"]);
@@ -339,7 +339,7 @@ fn a_certificate_that_can_not_be_read_is_told() {
 }
 
 #[test]
-fn a_follower_ends_with_the_instance() {
+fn follower_ends_with_the_instance() {
     let pod = installed(|c| c);
     assert_ok(&pod.join(FOLLOWER, "exit 0", &["lmp"]));
     let calls = pod.calls();
@@ -351,7 +351,7 @@ fn a_follower_ends_with_the_instance() {
 }
 
 #[test]
-fn env_vars_of_the_user_reach_the_command() {
+fn user_env_vars_reach_the_command() {
     let pod = installed(|c| c.limit("nvidia.com/gpu", "4"));
     // Every word of the scripts that could be a variable of theirs, and is none of those that they are there to set.
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -390,7 +390,7 @@ fn env_vars_of_the_user_reach_the_command() {
 }
 
 #[test]
-fn a_container_whose_user_is_not_root_starts_again() {
+fn non_root_container_can_restart() {
     let pod = Pod::new(|c| c).of_another_user();
     for _ in 0..2 {
         assert_ok(&pod.install());
@@ -413,7 +413,7 @@ fn joins_after(failures: usize) -> String {
 }
 
 #[test]
-fn a_follower_tries_again_and_not_for_ever() {
+fn follower_retries_a_limited_number_of_times() {
     let pod = installed(|c| c);
     let output = pod.join(FOLLOWER, &joins_after(2), &["lmp"]);
     assert_ok(&output);
@@ -460,7 +460,7 @@ fn ended_in(pod: Pod, host: &str, broker: &str) -> (Pod, Option<i32>) {
 }
 
 #[test]
-fn a_signal_reaches_the_broker() {
+fn signals_reach_the_broker() {
     let broker = "trap 'touch \"${LOG%/*}/stopped\"; exit 7' TERM; touch \"${LOG%/*}/ready\"; while :; do sleep 0.05; done";
     for host in [LEAD, FOLLOWER] {
         let (pod, code) = ended(host, broker);
@@ -475,7 +475,7 @@ fn a_signal_reaches_the_broker() {
 }
 
 #[test]
-fn a_signal_before_the_broker_runs_is_not_lost() {
+fn signal_before_the_broker_starts_is_not_lost() {
     for host in [LEAD, FOLLOWER] {
         let pod = installed(|c| c);
         pod.program(
@@ -489,7 +489,7 @@ fn a_signal_before_the_broker_runs_is_not_lost() {
 }
 
 #[test]
-fn brokers_ignore_no_signal() {
+fn brokers_ignore_no_signals() {
     let broker = "grep SigIgn: /proc/self/status >\"$LOG.ignored\"";
     for host in [LEAD, FOLLOWER] {
         let pod = installed(|c| c);

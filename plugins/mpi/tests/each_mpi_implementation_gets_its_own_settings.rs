@@ -31,7 +31,7 @@ fn named(expected: &[(&str, &str)]) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn open_mpi_by_the_names_of_orte_and_of_prrte() {
+fn open_mpi_gets_orte_and_prrte_variables() {
     let expected = named(&[
         ("OMPI_MCA_orte_default_hostfile", HOSTS),
         ("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
@@ -48,7 +48,7 @@ fn open_mpi_by_the_names_of_orte_and_of_prrte() {
 }
 
 #[test]
-fn intel_mpi() {
+fn intel_mpi_gets_its_variables() {
     let expected = named(&[
         ("I_MPI_HYDRA_HOST_FILE", HOSTS),
         ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", SSH),
@@ -58,7 +58,7 @@ fn intel_mpi() {
 }
 
 #[test]
-fn mpich_by_its_names_of_today_and_of_before() {
+fn mpich_gets_current_and_older_variables() {
     let expected = named(&[
         ("HYDRA_HOST_FILE", HOSTS),
         ("HYDRA_LAUNCHER_EXTRA_ARGS", SSH),
@@ -68,7 +68,7 @@ fn mpich_by_its_names_of_today_and_of_before() {
 }
 
 #[test]
-fn the_hostfile_has_the_form_of_its_reader() {
+fn hostfile_has_the_format_of_the_implementation() {
     let lines = |end: &str| -> String {
         let line = |at| format!("llm-node-0-{at}.llm{end}\n");
         (0..3).map(line).collect()
@@ -80,7 +80,7 @@ fn the_hostfile_has_the_form_of_its_reader() {
 }
 
 #[test]
-fn pods_whose_daemons_call_back_by_name_search_the_subdomain() {
+fn pods_whose_daemons_connect_by_name_search_the_subdomain() {
     let search = "dns-searches[mesh.ml.svc.cluster.local]";
     for (implementation, expected) in [("OpenMPI", false), ("Intel", true), ("MPICH", true)] {
         let job = as_node(gpus)
@@ -124,14 +124,14 @@ fn open_mpi_5_resolves_names_where_the_launcher_has_the_machines() {
 }
 
 #[test]
-fn only_the_launcher_has_the_environment() {
+fn only_the_launcher_gets_the_environment() {
     let writes = of("OpenMPI").transform(&PLUGIN).unwrap().writes();
     let of_nodes = format!("{NODE}.env[");
     assert!(!writes.iter().any(|(path, _)| path.starts_with(&of_nodes)));
 }
 
 #[test]
-fn a_value_of_the_runtime_is_replaced_under_the_names_in_use_alone() {
+fn runtime_values_are_replaced_only_for_variables_in_use() {
     let with = |name: &'static str, implementation: &str| {
         let outcome = job(|c| c.env(name, "mine"))
             .config(json!({"mpiImplementation": implementation}))

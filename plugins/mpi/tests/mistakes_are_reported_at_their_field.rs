@@ -13,7 +13,7 @@ fn without_pods() -> MockJob {
 }
 
 #[test]
-fn a_runtime_without_the_replicated_jobs() {
+fn runtime_without_the_replicated_jobs_is_refused() {
     let none = "spec.template.spec.replicatedJobs: mpi needs a replicated job";
     let found = errors(without_pods().nodes(2).pod_set("trainer", |set| {
         set.ancestor("trainer").container("node", |c| c)
@@ -35,7 +35,7 @@ fn a_runtime_without_the_replicated_jobs() {
 }
 
 #[test]
-fn a_replicated_job_without_its_container() {
+fn replicated_job_without_its_container_is_refused() {
     let found = errors(
         without_pods()
             .pod_set("launcher", |set| set.container("mpi", |c| c))
@@ -62,7 +62,7 @@ fn a_replicated_job_without_its_container() {
 }
 
 #[test]
-fn counts_with_which_mpirun_would_run_twice() {
+fn counts_that_would_run_mpirun_twice_are_refused() {
     let job = without_pods()
         .nodes(2)
         .pod_set("node", |set| set.replicas(2).container("node", |c| c))
@@ -83,7 +83,7 @@ fn counts_with_which_mpirun_would_run_twice() {
 }
 
 #[test]
-fn more_processes_than_accelerators() {
+fn more_processes_than_accelerators_are_refused() {
     let too_many = "but a pod of replicated job `node` has 2 accelerators, one for each process; give 2 or less, or ask for more accelerators";
     let by_runtime = job(gpus).processes_per_node(4);
     assert_eq!(
@@ -108,7 +108,7 @@ fn more_processes_than_accelerators() {
 }
 
 #[test]
-fn a_command_that_is_empty() {
+fn empty_command_is_refused() {
     let empty = "is empty: nothing would start mpirun; write it as `[mpirun, python, train.py]`, or leave it out for the runtime's own";
     for command in [json!([]), json!([""])] {
         let given = command.as_array().unwrap().len();
@@ -127,7 +127,7 @@ fn a_command_that_is_empty() {
 }
 
 #[test]
-fn a_path_at_which_nothing_can_be_mounted() {
+fn unusable_mount_path_is_refused() {
     for (path, problem) in [
         ("root/.ssh", "is not an absolute path"),
         ("/root/a:b", "holds a `:`, which no mount path may"),
@@ -150,7 +150,7 @@ fn a_path_at_which_nothing_can_be_mounted() {
 }
 
 #[test]
-fn the_label_of_the_trainer_on_the_nodes() {
+fn trainer_label_on_the_nodes_is_refused() {
     let labelled = |spec| {
         without_pods()
             .nodes(2)
@@ -176,7 +176,7 @@ fn the_label_of_the_trainer_on_the_nodes() {
 }
 
 #[test]
-fn volumes_of_the_runtime_under_the_names_of_the_policy() {
+fn runtime_volumes_with_the_policys_names_are_refused() {
     let volume = |name| {
         job(gpus).pod_set("more", |set| {
             set.container("node", gpus)
@@ -213,7 +213,7 @@ fn volumes_of_the_runtime_under_the_names_of_the_policy() {
 }
 
 #[test]
-fn pods_without_the_names_by_which_mpirun_finds_them() {
+fn pods_without_host_names_are_refused() {
     let of = |implementation: &str, is_node: bool, without_index: &'static str| {
         let index = move |name: &str, set: MockPodSet| match name == without_index {
             true => set.not_indexed(),
@@ -251,7 +251,7 @@ fn pods_without_the_names_by_which_mpirun_finds_them() {
 }
 
 #[test]
-fn a_launcher_with_the_machines_name_that_may_not_know_itself() {
+fn launcher_on_the_host_network_gets_a_warning() {
     let warnings = |implementation: &str, is_node: bool| {
         let job = without_pods()
             .nodes(2)
@@ -279,7 +279,7 @@ fn a_launcher_with_the_machines_name_that_may_not_know_itself() {
 }
 
 #[test]
-fn an_unknown_implementation_is_refused_by_the_schema() {
+fn unknown_implementation_is_refused_by_the_schema() {
     let refused = job(gpus)
         .config(json!({"mpiImplementation": "LAM"}))
         .transform(&PLUGIN);
@@ -288,7 +288,7 @@ fn an_unknown_implementation_is_refused_by_the_schema() {
 }
 
 #[test]
-fn all_mistakes_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let job = without_pods()
         .nodes(2)
         .processes_per_node(4)

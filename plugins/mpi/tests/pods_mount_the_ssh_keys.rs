@@ -28,7 +28,7 @@ fn keys(mode: u32) -> Value {
 }
 
 #[test]
-fn in_both_pod_sets() {
+fn both_pod_sets_mount_the_keys() {
     let outcome = at("/home/mpiuser/.ssh").transform(&PLUGIN).unwrap();
     for set in ["node", "launcher"] {
         let volume = outcome.value(&format!("pod-sets[{set}].volumes[mpi-ssh-auth]"));
@@ -42,7 +42,7 @@ fn in_both_pod_sets() {
 }
 
 #[test]
-fn in_roots_home_the_private_key_is_roots_alone() {
+fn private_key_in_roots_home_is_readable_by_root_only() {
     let volume = |job: MockJob| {
         let outcome = job.transform(&PLUGIN).unwrap();
         outcome.value("pod-sets[launcher].volumes[mpi-ssh-auth]")
@@ -56,7 +56,7 @@ fn in_roots_home_the_private_key_is_roots_alone() {
 }
 
 #[test]
-fn the_launcher_alone_has_the_hostfile() {
+fn only_the_launcher_mounts_the_hostfile() {
     let outcome = job(gpus).transform(&PLUGIN).unwrap();
     let volume = json!({
         "name": "mpi-hostfile",

@@ -27,13 +27,13 @@ fn claimed(count: Option<u32>, node: impl FnOnce(MockContainer) -> MockContainer
 }
 
 #[test]
-fn a_process_for_each_accelerator_of_a_node() {
+fn nodes_run_one_process_per_accelerator() {
     assert_eq!(slots(job(gpus)), "2");
     assert_eq!(slots(job(|c| c.request("google.com/tpu", "4"))), "4");
 }
 
 #[test]
-fn a_process_for_each_device_of_a_claim() {
+fn nodes_run_one_process_per_claimed_device() {
     let claimed = |count| claimed(count, |c| c);
     assert_eq!(hostfile(claimed(Some(4))), "llm-node-0-0.llm slots=4\n");
     let errors = crate::common::errors(claimed(None));
@@ -48,7 +48,7 @@ fn a_process_for_each_device_of_a_claim() {
 }
 
 #[test]
-fn one_process_on_a_share_of_an_accelerator() {
+fn share_of_an_accelerator_runs_one_process() {
     let share = |c: MockContainer| c.limit("nvidia.com/gpumem", "4096");
     assert_eq!(slots(job(share)), "1");
     assert_eq!(slots(job(share).processes_per_node(4)), "4");
@@ -62,18 +62,18 @@ fn one_process_on_a_share_of_an_accelerator() {
 }
 
 #[test]
-fn one_process_on_a_node_without_accelerators() {
+fn node_without_accelerators_runs_one_process() {
     assert_eq!(slots(job(|c| c.request("cpu", "8"))), "1");
     assert_eq!(slots(job(|c| c)), "1");
 }
 
 #[test]
-fn the_number_that_somebody_gave() {
+fn explicit_number_is_used() {
     assert_eq!(slots(job(gpus).processes_per_node(1)), "1");
 }
 
 #[test]
-fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
+fn launcher_that_runs_as_node_is_a_host() {
     let in_the_order_of_the_runtime =
         "llm-node-0-0.llm slots=2\nllm-node-0-1.llm slots=2\nllm-launcher-0-0 slots=2\n";
     assert_eq!(hostfile(as_node(gpus)), in_the_order_of_the_runtime);
@@ -88,7 +88,7 @@ fn a_launcher_that_is_a_node_is_a_host_in_its_place() {
 }
 
 #[test]
-fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
+fn explain_has_the_number_and_origin_for_each_pod_set() {
     let why = |job: MockJob| {
         let outcome = job.transform(&PLUGIN).unwrap();
         outcome
@@ -126,7 +126,7 @@ fn explain_has_the_number_of_each_pod_set_and_where_it_is_from() {
 
 /// Its mpirun takes another name for that of another host, and calls it by SSH.
 #[test]
-fn a_launcher_that_is_a_node_has_the_name_that_its_host_has() {
+fn launcher_that_runs_as_node_has_its_host_name() {
     let line = |raw: &[&str]| {
         let launcher = |set: MockPodSet| {
             let set = set.container("node", gpus);
@@ -157,7 +157,7 @@ fn a_launcher_that_is_a_node_has_the_name_that_its_host_has() {
 }
 
 #[test]
-fn a_launcher_of_its_own_is_no_host() {
+fn dedicated_launcher_is_not_a_host() {
     assert!(!hostfile(job(gpus)).contains("launcher"));
 }
 
@@ -173,7 +173,7 @@ fn uneven(implementation: &str) -> MockJob {
 }
 
 #[test]
-fn each_pod_set_has_its_own_number() {
+fn every_pod_set_has_its_own_number() {
     let lines = "llm-node-0-0.llm slots=8\nllm-launcher-0-0 slots=2\n";
     assert_eq!(hostfile(uneven("OpenMPI")), lines);
     assert_eq!(slots(uneven("OpenMPI")), "8");
@@ -182,7 +182,7 @@ fn each_pod_set_has_its_own_number() {
 }
 
 #[test]
-fn intel_mpi_has_one_number_for_all_hosts() {
+fn intel_mpi_uses_one_number_for_all_hosts() {
     let errors = crate::common::errors(uneven("Intel"));
     assert_eq!(
         errors,
@@ -195,7 +195,7 @@ fn intel_mpi_has_one_number_for_all_hosts() {
 }
 
 #[test]
-fn a_launcher_that_is_the_only_node() {
+fn launcher_can_be_the_only_node() {
     let without_nodes = |replicas| {
         MockJob::new("llm")
             .all_granted()
@@ -212,13 +212,13 @@ fn a_launcher_that_is_the_only_node() {
 }
 
 #[test]
-fn hosts_are_named_with_their_subdomain() {
+fn host_names_include_the_subdomain() {
     let job = job(gpus).subdomain("mesh");
     assert!(hostfile(job).starts_with("llm-node-0-0.mesh slots=2\n"));
 }
 
 #[test]
-fn a_thousand_nodes_have_a_line_each() {
+fn thousand_nodes_have_one_line_each() {
     let job = MockJob::new("llm")
         .all_granted()
         .nodes(1000)

@@ -99,7 +99,7 @@ fn read(config: Value) -> Result<Everything, MockError> {
 }
 
 #[test]
-fn a_whole_configuration_is_read() {
+fn complete_configuration_is_read() {
     let read = read(whole()).unwrap();
     let retry = |attempts, back_off| Retry { attempts, back_off };
     let weights = [("nvidia.com/gpu", 3), ("a~b", 65535)].map(|(key, n)| (key.to_owned(), n));
@@ -120,7 +120,7 @@ fn a_whole_configuration_is_read() {
 }
 
 #[test]
-fn what_is_left_out_is_its_default_or_nothing() {
+fn absent_fields_are_defaulted_or_none() {
     let least = read(json!({"hostName": "a"})).unwrap();
     assert!(least.verbose);
     assert_eq!(least.mode, Mode::Ring);
@@ -141,7 +141,7 @@ fn what_is_left_out_is_its_default_or_nothing() {
 }
 
 #[test]
-fn each_bound_refuses_with_its_pointer() {
+fn every_bound_is_enforced_with_its_pointer() {
     for (config, pointer) in [
         (json!({}), "hostName"),
         (json!({"hostName": ""}), "/hostName"),

@@ -92,7 +92,7 @@ fn broke(phase: &str, (method, act): Wrong) {
 }
 
 #[test]
-fn a_wrong_argument_names_its_method() {
+fn invalid_argument_names_its_method() {
     let wrong: &[Wrong] = &[
         ("container.put-env", |c| node(c).put_env("", "")),
         ("container.default-env", |c| node(c).default_env("=", "")),
@@ -170,7 +170,7 @@ fn a_wrong_argument_names_its_method() {
 }
 
 #[test]
-fn a_missing_claim_a_wrong_phase_and_the_base_record_name_the_method() {
+fn missing_claim_wrong_phase_and_base_record_name_the_method() {
     broke(
         "transform",
         ("info.set-label", |c| c.info().set_label("a", "b")),
@@ -195,7 +195,7 @@ fn a_missing_claim_a_wrong_phase_and_the_base_record_name_the_method() {
 }
 
 #[test]
-fn a_limit_names_the_method_in_which_it_ran_out() {
+fn exhausted_limit_names_the_method() {
     let twice = |c: &Context| {
         node(c).put_env("A", "");
         node(c).remove_env("A");
@@ -213,7 +213,7 @@ fn a_limit_names_the_method_in_which_it_ran_out() {
 }
 
 #[test]
-fn an_object_that_is_not_at_hand_is_no_fault() {
+fn missing_lookup_is_not_a_fault() {
     let ask = |c: &Context| {
         c.lookups().get("v1", "ConfigMap", "absent");
     };

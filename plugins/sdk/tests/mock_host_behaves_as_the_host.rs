@@ -88,7 +88,7 @@ fn node(outcome: &Outcome, field: &str) -> Option<serde_json::Value> {
 }
 
 #[test]
-fn writes_objects_warnings_and_log() {
+fn writes_objects_warnings_and_log_are_collected() {
     let outcome = job()
         .object(topology())
         .all_phases(&plugin(CLAIMS))
@@ -127,7 +127,7 @@ fn writes_objects_warnings_and_log() {
 }
 
 #[test]
-fn an_error_of_check_is_told_beside_what_was_written() {
+fn check_errors_are_returned_with_the_writes() {
     let outcome = job()
         .suspended()
         .object(topology())
@@ -138,7 +138,7 @@ fn an_error_of_check_is_told_beside_what_was_written() {
 }
 
 #[test]
-fn what_the_train_job_set_stays_under_a_default() {
+fn train_job_values_override_defaults() {
     let outcome = MockJob::new("bert")
         .object(topology())
         .pod_set("node", |set| {
@@ -151,7 +151,7 @@ fn what_the_train_job_set_stays_under_a_default() {
 }
 
 #[test]
-fn a_missing_object_is_named() {
+fn missing_object_is_named() {
     let error = job().transform(&plugin(CLAIMS)).unwrap_err().to_string();
     assert!(
         error.contains("scripts 0.1.0") && error.contains("ConfigMap `topology`"),
@@ -160,7 +160,7 @@ fn a_missing_object_is_named() {
 }
 
 #[test]
-fn a_kind_that_is_not_served_reads_as_none() {
+fn unserved_kind_reads_as_none() {
     let outcome = job()
         .not_served("v1", "ConfigMap")
         .transform(&plugin(CLAIMS))
@@ -169,7 +169,7 @@ fn a_kind_that_is_not_served_reads_as_none() {
 }
 
 #[test]
-fn a_missing_claim_is_printed_as_the_manifest_needs_it() {
+fn missing_claim_is_printed_in_manifest_syntax() {
     let manifest = r#"{"name":"scripts","activeWhen":"plugins","claims":{"reads":["lookups[v1/ConfigMap/topology]"]}}"#;
     let error = job()
         .object(topology())
@@ -184,7 +184,7 @@ fn a_missing_claim_is_printed_as_the_manifest_needs_it() {
 }
 
 #[test]
-fn a_claim_beyond_the_default_grants_needs_the_operator() {
+fn claim_beyond_the_default_grants_needs_a_grant() {
     let manifest = r#"{"name":"scripts","activeWhen":"plugins","claims":{"writes":["pod-sets[*].containers[node].image"]}}"#;
     let error = job().transform(&plugin(manifest)).unwrap_err().to_string();
     assert!(
@@ -223,7 +223,7 @@ const PINNED: PluginParts = PluginParts {
 };
 
 #[test]
-fn grants_and_limits_are_those_of_a_policy_file() {
+fn grants_and_limits_match_a_policy_file() {
     let grant = "pod-sets[@trainer].node-selector[example.com/pool]";
     let error = job().transform(&PINNED).unwrap_err().to_string();
     assert!(error.contains(&format!("grants: [\"{grant}\"]")), "{error}");
@@ -281,7 +281,7 @@ const GANG: PluginParts = PluginParts {
 };
 
 #[test]
-fn gangs_facts_and_kept_texts() {
+fn gangs_facts_and_kept_texts_are_supported() {
     let range = json!({
         "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "range"},
         "spec": {"limits": [{"type": "Container", "default": {"memory": "1Gi"}}]},

@@ -73,13 +73,13 @@ fn call(policy: &dyn Policy, end: &str) -> (Result<(), CallFailure>, usize) {
 }
 
 #[test]
-fn a_call_that_ends_well_counts() {
+fn successful_call_is_committed() {
     let policy = policy("mine/*");
     assert!(matches!(call(&*policy, ""), (Ok(()), 2)));
 }
 
 #[test]
-fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
+fn refusal_drops_all_writes_and_its_field_is_sanitized() {
     let (end, labels) = call(&*policy("mine/*"), "refuse");
     let Err(CallFailure::Refused(failure)) = end else {
         panic!("{end:?}");
@@ -93,7 +93,7 @@ fn a_refusal_drops_all_writes_and_keeps_its_field_without_control_characters() {
 }
 
 #[test]
-fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
+fn write_outside_the_claims_is_a_fault_with_the_missing_claim() {
     let (end, labels) = call(&*policy("mine/*"), "fault");
     let Err(CallFailure::Broke(faulted)) = end else {
         panic!("{end:?}");
@@ -108,7 +108,7 @@ fn a_write_outside_the_claims_is_the_hosts_fault_and_prints_the_claim() {
 }
 
 #[test]
-fn a_panic_is_a_trap_with_its_message() {
+fn panic_is_a_trap_with_its_message() {
     let (end, labels) = call(&*policy("mine/*"), "panic");
     let Err(CallFailure::Trap { message, .. }) = end else {
         panic!("{end:?}");
@@ -118,7 +118,7 @@ fn a_panic_is_a_trap_with_its_message() {
 }
 
 #[test]
-fn one_policy_runs_on_many_threads_and_after_every_end() {
+fn one_policy_runs_on_many_threads_and_after_failures() {
     let policy = policy("mine/*");
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -134,6 +134,6 @@ fn one_policy_runs_on_many_threads_and_after_every_end() {
 }
 
 #[test]
-fn a_claim_that_covers_the_write_lets_it_pass() {
+fn covering_claim_allows_the_write() {
     assert!(matches!(call(&*policy("*"), "fault"), (Ok(()), 3)));
 }

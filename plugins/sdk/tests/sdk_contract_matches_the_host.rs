@@ -6,13 +6,13 @@ use trainyard_model::{
 };
 
 #[test]
-fn the_version_is_that_of_the_host() {
+fn contract_version_matches_the_host() {
     assert_eq!(trainyard_sdk::CONTRACT, VERSION);
 }
 
 /// A `link_section` takes a literal only.
 #[test]
-fn the_sections_are_those_of_the_host() {
+fn section_names_match_the_host() {
     let macros = include_str!("../src/parts.rs");
     for section in [FILE_SECTION, PARTS_SECTION] {
         let attribute = format!("link_section = \"{section}\"");

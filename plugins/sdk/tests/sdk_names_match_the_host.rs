@@ -7,13 +7,13 @@ use trainyard_sdk::{json, names};
 
 proptest! {
     #[test]
-    fn names(text in prop_oneof!["[a-z0-9.A_-]{0,8}", "[a-z0-9-]{60,66}", "[a-z0-9.]{250,256}"]) {
+    fn name_checks_match_the_host(text in prop_oneof!["[a-z0-9.A_-]{0,8}", "[a-z0-9-]{60,66}", "[a-z0-9.]{250,256}"]) {
         prop_assert_eq!(names::is_dns_label(&text), trainyard_model::names::is_dns_label(&text));
         prop_assert_eq!(names::is_dns_subdomain(&text), trainyard_model::names::is_dns_subdomain(&text));
     }
 
     #[test]
-    fn quoted_texts(text in any::<String>()) {
+    fn json_quoting_matches_the_host(text in any::<String>()) {
         prop_assert_eq!(serde_json::from_str::<String>(&json::quoted(&text)).unwrap(), text);
     }
 }

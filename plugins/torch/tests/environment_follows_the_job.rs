@@ -24,7 +24,7 @@ fn env(outcome: &Outcome, name: &str) -> Option<Value> {
 }
 
 #[test]
-fn all_five_and_the_port() {
+fn all_five_variables_and_the_port_are_set() {
     let outcome = job(|c| c.request("nvidia.com/gpu", "8"))
         .transform(&PLUGIN)
         .unwrap();
@@ -44,7 +44,7 @@ fn all_five_and_the_port() {
 }
 
 #[test]
-fn processes() {
+fn number_of_processes_follows_the_train_job() {
     let processes =
         |job: MockJob| env(&job.transform(&PLUGIN).unwrap(), "PET_NPROC_PER_NODE").unwrap();
     assert_eq!(processes(job(|c| c.request("cpu", "2500m"))), "3");
@@ -74,7 +74,7 @@ fn claimed(count: Option<u32>) -> MockJob {
 
 /// Devices that are there and are no accelerators are not told as a node without any.
 #[test]
-fn the_reason_for_the_number_is_what_the_node_has() {
+fn reason_names_the_resources_of_the_node() {
     let why = |job: MockJob| {
         let outcome = job.transform(&PLUGIN).unwrap();
         outcome.reason(&format!("{NODE}.env[PET_NPROC_PER_NODE]"))
@@ -116,7 +116,7 @@ fn claimed_devices_are_counted() {
 }
 
 #[test]
-fn a_port_of_the_runtime_stays() {
+fn runtime_port_is_kept() {
     let outcome = job(|c| c.port(29500, "TCP", Some("rendezvous")))
         .transform(&PLUGIN)
         .unwrap();
@@ -124,7 +124,7 @@ fn a_port_of_the_runtime_stays() {
 }
 
 #[test]
-fn torchtune_is_refused_where_its_author_can_mend_it() {
+fn torchtune_is_refused_at_the_runtime_field() {
     let tune = ["tune", "run", "lora"];
     let refused = |job: MockJob| job.transform(&PLUGIN).unwrap_err().to_string();
     let error = refused(job(|c| c.command(&["torchrun"]).train_job_command(&tune)));
@@ -140,7 +140,7 @@ fn torchtune_is_refused_where_its_author_can_mend_it() {
 }
 
 #[test]
-fn a_wrong_configuration_is_refused_by_the_schema() {
+fn invalid_configuration_is_refused_by_the_schema() {
     let error = job(|c| c)
         .config(json!({"numProcPerNode": 0}))
         .transform(&PLUGIN)

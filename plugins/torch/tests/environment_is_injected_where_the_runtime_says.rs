@@ -41,7 +41,7 @@ fn refused(targets: Value) -> String {
 }
 
 #[test]
-fn targets_get_all_five_and_others_none() {
+fn targets_get_all_five_variables_and_others_none() {
     let targets = json!([
         {"jobName": "worker", "containerNames": ["warm-up"]},
         {"jobName": "proxy", "containerNames": ["sidecar"]},
@@ -60,7 +60,7 @@ fn targets_get_all_five_and_others_none() {
 }
 
 #[test]
-fn the_port_is_opened_in_the_node_container_alone() {
+fn port_is_opened_only_in_the_node_container() {
     let targets = json!([{"jobName": "proxy", "containerNames": ["sidecar"]}]);
     let outcome = job(targets).transform(&PLUGIN).unwrap();
     let ports: Vec<_> = outcome
@@ -76,7 +76,7 @@ fn the_port_is_opened_in_the_node_container_alone() {
 }
 
 #[test]
-fn a_missing_target_is_refused_with_its_place() {
+fn missing_target_is_refused_with_its_path() {
     let error = refused(json!([{"jobName": "proxi", "containerNames": ["sidecar"]}]));
     assert!(
         error.contains("spec.mlPolicy.torch.envInjection.targets[0].jobName")
@@ -94,7 +94,7 @@ fn a_missing_target_is_refused_with_its_place() {
 }
 
 #[test]
-fn bounds_of_the_schema_hold() {
+fn schema_bounds_are_enforced() {
     let many = vec![json!({"jobName": "proxy", "containerNames": ["sidecar"]}); 17];
     let nine: Vec<_> = (0..9).map(|n| format!("c{n}")).collect();
     for (targets, place) in [

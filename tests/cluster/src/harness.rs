@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_share_one_thing_run_together_and_others_wait() {
+    fn tests_sharing_an_environment_run_together_and_others_wait() {
         let stage = Stage::default();
         let together = Barrier::new(3);
         let (ended, order) = mpsc::channel();

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn one_program_at_a_time_is_attached_to_a_cluster_that_runs() {
+    fn running_cluster_is_attached_to_one_program_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         assert!(refused(path).contains("where no cluster is kept; start one with `make plane`"));

@@ -47,7 +47,7 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
 
     #[test]
-    fn it_is_free_again_for_whoever_knows_it() {
+    fn released_port_can_be_bound_again() {
         let port = Port::find().unwrap();
         let address = (Ipv4Addr::LOCALHOST, port.number());
         for _ in 0..3 {

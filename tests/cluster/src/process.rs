@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_ends_when_it_is_dropped() {
+    fn dropped_process_is_killed() {
         let logs = tempfile::tempdir().unwrap();
         let process = shell("echo $$; exec sleep 1000", logs.path());
         let log = logs.path().join("shell.log");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_by_itself_says_how_and_its_last_words() {
+    fn exited_process_reports_its_status_and_last_output() {
         let logs = tempfile::tempdir().unwrap();
         let process = shell("seq 100; exit 7", logs.path());
         assert!(wait_for(|| logs
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_to_end_does_so_in_its_own_way() {
+    fn terminated_process_exits_on_its_own() {
         let logs = tempfile::tempdir().unwrap();
         let script = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
         let process = shell(script, logs.path());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_killed_does_nothing_any_more_and_its_log_is_kept() {
+    fn killed_process_stops_at_once_and_its_log_is_kept() {
         let logs = tempfile::tempdir().unwrap();
         let log = logs.path().join("shell.log");
         for lives in 1..=2 {

@@ -164,7 +164,7 @@ async fn suspend(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn each_kind_of_harm_is_told_counted_and_its_train_jobs_own(shared: &Bad) -> Result<()> {
+async fn each_kind_of_failure_is_reported_counted_and_contained(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -215,7 +215,7 @@ async fn each_kind_of_harm_is_told_counted_and_its_train_jobs_own(shared: &Bad) 
     controller.kill().map(drop)
 }
 
-async fn a_call_that_goes_well_is_counted(shared: &Bad) -> Result<()> {
+async fn successful_call_is_counted(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -241,7 +241,7 @@ async fn a_call_that_goes_well_is_counted(shared: &Bad) -> Result<()> {
     controller.kill().map(drop)
 }
 
-async fn probes_are_answered_while_plugins_burn_the_clock(shared: &Bad) -> Result<()> {
+async fn probes_are_answered_while_plugins_run_to_their_deadline(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -270,7 +270,7 @@ async fn probes_are_answered_while_plugins_burn_the_clock(shared: &Bad) -> Resul
     controller.kill().map(drop)
 }
 
-async fn a_bad_one_is_suspended_and_deleted(shared: &Bad) -> Result<()> {
+async fn train_job_of_a_bad_plugin_can_be_suspended_and_deleted(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -284,7 +284,7 @@ async fn a_bad_one_is_suspended_and_deleted(shared: &Bad) -> Result<()> {
     controller.kill().map(drop)
 }
 
-async fn a_running_one_is_suspended_and_deleted_whatever_became_of_its_plugin(
+async fn running_train_job_can_be_suspended_and_deleted_without_its_plugin(
     shared: &Bad,
 ) -> Result<()> {
     let _turn = shared.turn.lock().await;
@@ -318,7 +318,7 @@ async fn a_running_one_is_suspended_and_deleted_whatever_became_of_its_plugin(
     Ok(())
 }
 
-async fn the_log_is_lines_of_json_in_which_calls_are_spans(shared: &Bad) -> Result<()> {
+async fn log_is_json_lines_with_call_spans(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let arguments = shared.arguments(Some(&shared.plugins));
     let plane = shared.plane();
@@ -360,28 +360,25 @@ async fn the_log_is_lines_of_json_in_which_calls_are_spans(shared: &Bad) -> Resu
 pub(crate) fn tests() -> Vec<Test<Bad>> {
     vec![
         Test::new(
-            "each_kind_of_harm_is_told_counted_and_its_train_jobs_own",
-            each_kind_of_harm_is_told_counted_and_its_train_jobs_own,
+            "each_kind_of_failure_is_reported_counted_and_contained",
+            each_kind_of_failure_is_reported_counted_and_contained,
+        ),
+        Test::new("successful_call_is_counted", successful_call_is_counted),
+        Test::new(
+            "probes_are_answered_while_plugins_run_to_their_deadline",
+            probes_are_answered_while_plugins_run_to_their_deadline,
         ),
         Test::new(
-            "a_call_that_goes_well_is_counted",
-            a_call_that_goes_well_is_counted,
+            "train_job_of_a_bad_plugin_can_be_suspended_and_deleted",
+            train_job_of_a_bad_plugin_can_be_suspended_and_deleted,
         ),
         Test::new(
-            "probes_are_answered_while_plugins_burn_the_clock",
-            probes_are_answered_while_plugins_burn_the_clock,
+            "running_train_job_can_be_suspended_and_deleted_without_its_plugin",
+            running_train_job_can_be_suspended_and_deleted_without_its_plugin,
         ),
         Test::new(
-            "a_bad_one_is_suspended_and_deleted",
-            a_bad_one_is_suspended_and_deleted,
-        ),
-        Test::new(
-            "a_running_one_is_suspended_and_deleted_whatever_became_of_its_plugin",
-            a_running_one_is_suspended_and_deleted_whatever_became_of_its_plugin,
-        ),
-        Test::new(
-            "the_log_is_lines_of_json_in_which_calls_are_spans",
-            the_log_is_lines_of_json_in_which_calls_are_spans,
+            "log_is_json_lines_with_call_spans",
+            log_is_json_lines_with_call_spans,
         ),
     ]
 }

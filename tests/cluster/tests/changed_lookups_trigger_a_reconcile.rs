@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use trainyard_cluster::{Install, Resource, Test, Write, install};
 
-async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
+async fn changed_object_updates_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
     let place = Place::new(&shared.plane).await?;
     let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
     place.create(&flavors, &flavor("a100")).await?;
@@ -27,7 +27,7 @@ async fn an_object_that_changes_changes_a_suspended_train_job(shared: &WithFlavo
     Ok(())
 }
 
-async fn a_list_that_changes_changes_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
+async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
     let place = Place::new(&shared.plane).await?;
     let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
     let there = place.api(&classes).items().await?.len();
@@ -94,7 +94,7 @@ async fn a_list_holds_no_snapshot(shared: &WithFlavors) -> Result<()> {
     Ok(())
 }
 
-async fn a_kind_that_comes_and_goes_changes_suspended_train_jobs(
+async fn installed_or_removed_kind_updates_suspended_train_jobs(
     shared: &WithFlavors,
 ) -> Result<()> {
     let place = Place::new(&shared.plane).await?;
@@ -130,17 +130,17 @@ async fn a_kind_that_comes_and_goes_changes_suspended_train_jobs(
 pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
     vec![
         Test::new(
-            "an_object_that_changes_changes_a_suspended_train_job",
-            an_object_that_changes_changes_a_suspended_train_job,
+            "changed_object_updates_a_suspended_train_job",
+            changed_object_updates_a_suspended_train_job,
         ),
         Test::new(
-            "a_list_that_changes_changes_a_suspended_train_job",
-            a_list_that_changes_changes_a_suspended_train_job,
+            "changed_list_updates_a_suspended_train_job",
+            changed_list_updates_a_suspended_train_job,
         ),
         Test::new("a_list_holds_no_snapshot", a_list_holds_no_snapshot),
         Test::new(
-            "a_kind_that_comes_and_goes_changes_suspended_train_jobs",
-            a_kind_that_comes_and_goes_changes_suspended_train_jobs,
+            "installed_or_removed_kind_updates_suspended_train_jobs",
+            installed_or_removed_kind_updates_suspended_train_jobs,
         ),
     ]
 }

@@ -69,7 +69,7 @@ async fn waited_out(
     Ok(())
 }
 
-async fn an_api_server_that_starts_again(shared: &Disturbed) -> Result<()> {
+async fn api_server_restart_is_survived(shared: &Disturbed) -> Result<()> {
     waited_out(shared, async |place| {
         happen(place).await?;
         shared.cluster.plane().kill_api_server()?;
@@ -82,7 +82,7 @@ async fn an_api_server_that_starts_again(shared: &Disturbed) -> Result<()> {
     .await
 }
 
-async fn refused_connections(shared: &Disturbed) -> Result<()> {
+async fn refused_connections_are_survived(shared: &Disturbed) -> Result<()> {
     waited_out(shared, async |place| {
         shared.proxy.refuse().await;
         happen(place).await?;
@@ -92,7 +92,7 @@ async fn refused_connections(shared: &Disturbed) -> Result<()> {
     .await
 }
 
-async fn hanging_connections(shared: &Disturbed) -> Result<()> {
+async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
     waited_out(shared, async |place| {
         shared.proxy.hang();
         happen(place).await?;
@@ -128,15 +128,15 @@ async fn storm(shared: &Disturbed, answer: fn() -> Act) -> Result<()> {
     .await
 }
 
-async fn a_storm_of_conflicts(shared: &Disturbed) -> Result<()> {
+async fn many_conflicts_are_survived(shared: &Disturbed) -> Result<()> {
     storm(shared, Act::conflict).await
 }
 
-async fn a_storm_of_too_many_requests(shared: &Disturbed) -> Result<()> {
+async fn many_too_many_requests_responses_are_survived(shared: &Disturbed) -> Result<()> {
     storm(shared, || Act::too_many_requests(1)).await
 }
 
-async fn a_second_controller(shared: &Disturbed) -> Result<()> {
+async fn second_controller_is_survived(shared: &Disturbed) -> Result<()> {
     waited_out(shared, async |place| {
         let second = shared.direct_controller().await?;
         happen(place).await?;
@@ -151,13 +151,25 @@ async fn a_second_controller(shared: &Disturbed) -> Result<()> {
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
         Test::new(
-            "an_api_server_that_starts_again",
-            an_api_server_that_starts_again,
+            "api_server_restart_is_survived",
+            api_server_restart_is_survived,
         ),
-        Test::new("refused_connections", refused_connections),
-        Test::new("hanging_connections", hanging_connections),
-        Test::new("a_storm_of_conflicts", a_storm_of_conflicts),
-        Test::new("a_storm_of_too_many_requests", a_storm_of_too_many_requests),
-        Test::new("a_second_controller", a_second_controller),
+        Test::new(
+            "refused_connections_are_survived",
+            refused_connections_are_survived,
+        ),
+        Test::new(
+            "hanging_connections_are_survived",
+            hanging_connections_are_survived,
+        ),
+        Test::new("many_conflicts_are_survived", many_conflicts_are_survived),
+        Test::new(
+            "many_too_many_requests_responses_are_survived",
+            many_too_many_requests_responses_are_survived,
+        ),
+        Test::new(
+            "second_controller_is_survived",
+            second_controller_is_survived,
+        ),
     ]
 }

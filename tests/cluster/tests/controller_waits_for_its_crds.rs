@@ -42,7 +42,7 @@ async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) ->
     .await
 }
 
-async fn the_controller_waits_for_its_kinds(Bare(plane): &Bare) -> Result<()> {
+async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
     let account = deploy(plane).await?;
     let controller = Trainyard::start_unready(plane, &account, ["--leader-elect=false"])?;
     let job_set = "JobSet (jobset.x-k8s.io/v1alpha2) is not served; install JobSet";
@@ -88,7 +88,7 @@ async fn the_controller_waits_for_its_kinds(Bare(plane): &Bare) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test<Bare>> {
     vec![Test::new(
-        "the_controller_waits_for_its_kinds",
-        the_controller_waits_for_its_kinds,
+        "controller_waits_for_its_crds",
+        controller_waits_for_its_crds,
     )]
 }

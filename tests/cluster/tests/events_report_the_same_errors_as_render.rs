@@ -241,7 +241,7 @@ impl Created<'_> {
     }
 }
 
-async fn each_error_of_each_case_is_told(shared: &Shared) -> Result<()> {
+async fn every_error_of_every_case_is_reported(shared: &Shared) -> Result<()> {
     let (mut created, mut of_mpi_and_flux) = (Vec::new(), 0);
     let (mut refused, mut of_files) = (Vec::new(), Vec::new());
     for case in cases()? {
@@ -270,7 +270,7 @@ async fn each_error_of_each_case_is_told(shared: &Shared) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![Test::new(
-        "each_error_of_each_case_is_told",
-        each_error_of_each_case_is_told,
+        "every_error_of_every_case_is_reported",
+        every_error_of_every_case_is_reported,
     )]
 }

@@ -15,7 +15,7 @@ use trainyard_schema::documents::Kind;
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-async fn a_job_set_that_somebody_suspends_is_let_go(shared: &Disturbed) -> Result<()> {
+async fn externally_suspended_job_set_is_unsuspended(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -36,7 +36,7 @@ async fn a_job_set_that_somebody_suspends_is_let_go(shared: &Disturbed) -> Resul
     controller.kill().map(drop)
 }
 
-async fn a_job_that_ended_never_runs_again(shared: &Disturbed) -> Result<()> {
+async fn finished_train_job_never_runs_again(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -100,7 +100,7 @@ async fn delete_job_set(place: &Place<'_>, case: Case) -> Result<()> {
         .map(drop)
 }
 
-async fn what_ended_and_went_while_nobody_watched_never_runs_again(
+async fn train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again(
     shared: &Disturbed,
 ) -> Result<()> {
     let _turn = shared.turn.lock().await;
@@ -120,7 +120,7 @@ async fn what_ended_and_went_while_nobody_watched_never_runs_again(
 }
 
 /// Its JobSet goes by itself once it has ended, and no status of the TrainJob ever said that it ran.
-async fn what_goes_by_itself_is_known_to_have_run(shared: &Disturbed) -> Result<()> {
+async fn job_set_removed_by_its_ttl_is_known_to_have_run(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -160,7 +160,7 @@ async fn what_goes_by_itself_is_known_to_have_run(shared: &Disturbed) -> Result<
     controller.kill().map(drop)
 }
 
-async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Result<()> {
+async fn deleted_job_set_is_recreated(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -189,7 +189,7 @@ async fn a_job_set_that_somebody_deletes_is_made_again(shared: &Disturbed) -> Re
     controller.kill().map(drop)
 }
 
-async fn a_job_that_is_made_anew_at_once_has_objects_of_its_own(shared: &Disturbed) -> Result<()> {
+async fn recreated_train_job_gets_its_own_objects(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -206,7 +206,7 @@ async fn a_job_that_is_made_anew_at_once_has_objects_of_its_own(shared: &Disturb
     controller.kill().map(drop)
 }
 
-async fn a_job_whose_runtime_went_after_its_snapshot_runs(shared: &Disturbed) -> Result<()> {
+async fn train_job_runs_after_its_runtime_is_deleted(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -271,7 +271,7 @@ async fn what_is_made_twice_is_seen(shared: &Disturbed) -> Result<()> {
 }
 
 /// The status of a TrainJob can't be written at first; all else is made then, and the next pass has no reason to warn again.
-async fn a_warning_survives_a_status_that_is_not_written(shared: &Disturbed) -> Result<()> {
+async fn warning_survives_a_failed_status_write(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -302,7 +302,7 @@ async fn a_warning_survives_a_status_that_is_not_written(shared: &Disturbed) -> 
 }
 
 /// Its status said that it was suspended when its JobSet went, and a pass that fails does not take that back.
-async fn what_went_while_it_was_suspended_comes_back_though_a_call_fails(
+async fn job_set_deleted_while_suspended_is_recreated_despite_a_failed_call(
     shared: &Disturbed,
 ) -> Result<()> {
     let _turn = shared.turn.lock().await;
@@ -338,40 +338,37 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
         Test::new("what_is_made_twice_is_seen", what_is_made_twice_is_seen),
         Test::new(
-            "a_job_set_that_somebody_suspends_is_let_go",
-            a_job_set_that_somebody_suspends_is_let_go,
+            "externally_suspended_job_set_is_unsuspended",
+            externally_suspended_job_set_is_unsuspended,
         ),
         Test::new(
-            "a_job_that_ended_never_runs_again",
-            a_job_that_ended_never_runs_again,
+            "finished_train_job_never_runs_again",
+            finished_train_job_never_runs_again,
         ),
         Test::new(
-            "a_warning_survives_a_status_that_is_not_written",
-            a_warning_survives_a_status_that_is_not_written,
+            "warning_survives_a_failed_status_write",
+            warning_survives_a_failed_status_write,
         ),
         Test::new(
-            "what_ended_and_went_while_nobody_watched_never_runs_again",
-            what_ended_and_went_while_nobody_watched_never_runs_again,
+            "train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again",
+            train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again,
         ),
         Test::new(
-            "what_went_while_it_was_suspended_comes_back_though_a_call_fails",
-            what_went_while_it_was_suspended_comes_back_though_a_call_fails,
+            "job_set_deleted_while_suspended_is_recreated_despite_a_failed_call",
+            job_set_deleted_while_suspended_is_recreated_despite_a_failed_call,
         ),
         Test::new(
-            "what_goes_by_itself_is_known_to_have_run",
-            what_goes_by_itself_is_known_to_have_run,
+            "job_set_removed_by_its_ttl_is_known_to_have_run",
+            job_set_removed_by_its_ttl_is_known_to_have_run,
+        ),
+        Test::new("deleted_job_set_is_recreated", deleted_job_set_is_recreated),
+        Test::new(
+            "recreated_train_job_gets_its_own_objects",
+            recreated_train_job_gets_its_own_objects,
         ),
         Test::new(
-            "a_job_set_that_somebody_deletes_is_made_again",
-            a_job_set_that_somebody_deletes_is_made_again,
-        ),
-        Test::new(
-            "a_job_that_is_made_anew_at_once_has_objects_of_its_own",
-            a_job_that_is_made_anew_at_once_has_objects_of_its_own,
-        ),
-        Test::new(
-            "a_job_whose_runtime_went_after_its_snapshot_runs",
-            a_job_whose_runtime_went_after_its_snapshot_runs,
+            "train_job_runs_after_its_runtime_is_deleted",
+            train_job_runs_after_its_runtime_is_deleted,
         ),
     ]
 }

@@ -64,7 +64,7 @@ fn fails_once() -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
     }
 }
 
-async fn a_run_that_fails_fails_its_train_job(shared: &Shared) -> Result<()> {
+async fn failed_run_fails_the_train_job(shared: &Shared) -> Result<()> {
     for runtime in [SHIPPED, PLAIN] {
         let namespace = Namespace::new(&shared.cluster).await?;
         namespace.decide_pods(fails_once());
@@ -83,7 +83,7 @@ fn keys_of(certificate: &str) -> Vec<&str> {
         .collect()
 }
 
-async fn a_train_job_runs_to_its_end_and_leaves_nothing(shared: &Shared) -> Result<()> {
+async fn flux_train_job_completes_and_leaves_nothing_behind(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let secrets = keys::secrets();
@@ -152,12 +152,12 @@ async fn a_train_job_runs_to_its_end_and_leaves_nothing(shared: &Shared) -> Resu
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![
         Test::new(
-            "a_train_job_runs_to_its_end_and_leaves_nothing",
-            a_train_job_runs_to_its_end_and_leaves_nothing,
+            "flux_train_job_completes_and_leaves_nothing_behind",
+            flux_train_job_completes_and_leaves_nothing_behind,
         ),
         Test::new(
-            "a_run_that_fails_fails_its_train_job",
-            a_run_that_fails_fails_its_train_job,
+            "failed_run_fails_the_train_job",
+            failed_run_fails_the_train_job,
         ),
     ]
 }

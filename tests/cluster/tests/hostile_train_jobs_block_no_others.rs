@@ -183,7 +183,7 @@ fn allowed() -> Result<u64> {
     Ok((gibibytes << 30) - COMPILING)
 }
 
-async fn while_others_run_and_after_a_restart(shared: &Unlimited) -> Result<()> {
+async fn other_train_jobs_run_now_and_after_a_restart(shared: &Unlimited) -> Result<()> {
     let plane = &shared.plane;
     let (hostile, ordinary) = (plane.new_namespace().await?, plane.new_namespace().await?);
     let start = || Trainyard::start(plane, &shared.account, ["--leader-elect=false"]);
@@ -208,7 +208,7 @@ async fn while_others_run_and_after_a_restart(shared: &Unlimited) -> Result<()> 
 
 pub(crate) fn tests() -> Vec<Test<Unlimited>> {
     vec![Test::new(
-        "while_others_run_and_after_a_restart",
-        while_others_run_and_after_a_restart,
+        "other_train_jobs_run_now_and_after_a_restart",
+        other_train_jobs_run_now_and_after_a_restart,
     )]
 }

@@ -120,7 +120,7 @@ async fn outputs(
     Ok(outputs)
 }
 
-async fn keys_outlive_a_restart_and_go_with_their_train_job(shared: &Keys) -> Result<()> {
+async fn keys_survive_a_restart_and_are_deleted_with_their_train_job(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
     let secrets = keys::secrets();
@@ -189,7 +189,7 @@ async fn keys_outlive_a_restart_and_go_with_their_train_job(shared: &Keys) -> Re
     Ok(())
 }
 
-async fn keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing(shared: &Keys) -> Result<()> {
+async fn keys_of_mpi_and_flux_survive_a_restart_and_are_deleted(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
     let secrets = keys::secrets();
@@ -238,7 +238,7 @@ async fn keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing(shared: &Keys)
 }
 
 /// Those that run have the old keys, which new pods would not know.
-async fn a_secret_that_is_deleted_while_pods_run_comes_with_new_pods(shared: &Keys) -> Result<()> {
+async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
     let secrets = keys::secrets();
@@ -299,7 +299,7 @@ async fn a_secret_that_is_deleted_while_pods_run_comes_with_new_pods(shared: &Ke
 }
 
 /// A plugin's memory is a part of the process: its core dump can hold no more than that of the process.
-async fn a_call_that_traps_leaves_no_key_in_the_memory_of_the_process(shared: &Keys) -> Result<()> {
+async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
     let secrets = keys::secrets();
@@ -337,7 +337,7 @@ async fn a_call_that_traps_leaves_no_key_in_the_memory_of_the_process(shared: &K
 }
 
 /// What `render` prints is not a Secret that an API server takes: nobody runs with a placeholder for a key.
-async fn a_placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
+async fn placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
     let namespace = shared.namespace().await?;
     let resource: Resource = keys::secrets();
     let secrets = namespace.api(&resource);
@@ -362,24 +362,24 @@ async fn a_placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()>
 pub(crate) fn tests() -> Vec<Test<Keys>> {
     vec![
         Test::new(
-            "keys_outlive_a_restart_and_go_with_their_train_job",
-            keys_outlive_a_restart_and_go_with_their_train_job,
+            "keys_survive_a_restart_and_are_deleted_with_their_train_job",
+            keys_survive_a_restart_and_are_deleted_with_their_train_job,
         ),
         Test::new(
-            "keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing",
-            keys_of_mpi_and_flux_outlive_a_restart_and_leave_nothing,
+            "keys_of_mpi_and_flux_survive_a_restart_and_are_deleted",
+            keys_of_mpi_and_flux_survive_a_restart_and_are_deleted,
         ),
         Test::new(
-            "a_secret_that_is_deleted_while_pods_run_comes_with_new_pods",
-            a_secret_that_is_deleted_while_pods_run_comes_with_new_pods,
+            "secret_deleted_while_pods_run_is_recreated_with_new_pods",
+            secret_deleted_while_pods_run_is_recreated_with_new_pods,
         ),
         Test::new(
-            "a_call_that_traps_leaves_no_key_in_the_memory_of_the_process",
-            a_call_that_traps_leaves_no_key_in_the_memory_of_the_process,
+            "trapped_call_leaves_no_key_in_memory",
+            trapped_call_leaves_no_key_in_memory,
         ),
         Test::new(
-            "a_placeholder_is_refused_by_the_api_server",
-            a_placeholder_is_refused_by_the_api_server,
+            "placeholder_is_refused_by_the_api_server",
+            placeholder_is_refused_by_the_api_server,
         ),
     ]
 }

@@ -266,7 +266,7 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
 }
 
 /// One after the other, since they share what lives in no namespace.
-async fn what_kustomize_makes_installs(plane: &ControlPlane) -> Result<()> {
+async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
     deploy_and_the_runtimes(plane).await.context("deploy/")?;
     the_readmes_overlay_with_plugins(plane)
         .await
@@ -276,7 +276,7 @@ async fn what_kustomize_makes_installs(plane: &ControlPlane) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test> {
     vec![Test::new(
-        "what_kustomize_makes_installs",
-        what_kustomize_makes_installs,
+        "output_of_kustomize_installs",
+        output_of_kustomize_installs,
     )]
 }

@@ -78,7 +78,7 @@ async fn each_kind_of_launcher_completes(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-async fn the_launcher_that_is_the_only_node_is_resumed(shared: &Shared) -> Result<()> {
+async fn launcher_that_is_the_only_node_is_resumed(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let trainer = json!({"numNodes": 1});
@@ -100,7 +100,7 @@ async fn the_launcher_that_is_the_only_node_is_resumed(shared: &Shared) -> Resul
     Ok(())
 }
 
-async fn keys_are_made_once_and_go_with_their_train_job(shared: &Shared) -> Result<()> {
+async fn keys_are_generated_once_and_deleted_with_their_train_job(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let spec = json!({"runtimeRef": {"name": "own-launcher"}, "trainer": {"numNodes": 1}});
@@ -132,7 +132,7 @@ async fn keys_are_made_once_and_go_with_their_train_job(shared: &Shared) -> Resu
     Ok(())
 }
 
-async fn a_mistake_is_told_in_an_event(shared: &Shared) -> Result<()> {
+async fn mistake_is_reported_in_an_event(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let env = json!([{"name": "OMPI_MCA_plm_rsh_args", "value": "x"}]);
     let trainer = json!({"numNodes": 1, "command": [], "env": env});
@@ -151,16 +151,16 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
             each_kind_of_launcher_completes,
         ),
         Test::new(
-            "the_launcher_that_is_the_only_node_is_resumed",
-            the_launcher_that_is_the_only_node_is_resumed,
+            "launcher_that_is_the_only_node_is_resumed",
+            launcher_that_is_the_only_node_is_resumed,
         ),
         Test::new(
-            "keys_are_made_once_and_go_with_their_train_job",
-            keys_are_made_once_and_go_with_their_train_job,
+            "keys_are_generated_once_and_deleted_with_their_train_job",
+            keys_are_generated_once_and_deleted_with_their_train_job,
         ),
         Test::new(
-            "a_mistake_is_told_in_an_event",
-            a_mistake_is_told_in_an_event,
+            "mistake_is_reported_in_an_event",
+            mistake_is_reported_in_an_event,
         ),
     ]
 }

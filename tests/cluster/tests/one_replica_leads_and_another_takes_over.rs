@@ -103,7 +103,7 @@ async fn create(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     namespace.create(name, &spec).await.map(drop)
 }
 
-async fn a_stop_ends_well_and_gives_the_lease_back(shared: &Led) -> Result<()> {
+async fn stopped_leader_exits_cleanly_and_releases_the_lease(shared: &Led) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.leader().await?;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -137,7 +137,7 @@ async fn one_that_waits_ends_well_too(shared: &Led) -> Result<()> {
     leader.stop().await.map(drop)
 }
 
-async fn another_takes_over_from_one_that_is_killed(shared: &Led) -> Result<()> {
+async fn standby_takes_over_from_a_killed_leader(shared: &Led) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let first = shared.leader().await?;
     let second = shared.controller().await?;
@@ -163,7 +163,7 @@ async fn another_takes_over_from_one_that_is_killed(shared: &Led) -> Result<()> 
     second.stop().await.map(drop)
 }
 
-async fn a_leader_that_loses_the_lease_ends(shared: &Led) -> Result<()> {
+async fn leader_exits_when_it_loses_the_lease(shared: &Led) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let leader = shared.leader().await?;
     let taken: Value = json!({"spec": {"holderIdentity": "somebody"}});
@@ -189,17 +189,17 @@ async fn a_leader_that_loses_the_lease_ends(shared: &Led) -> Result<()> {
 pub(crate) fn tests() -> Vec<Test<Led>> {
     vec![
         Test::new(
-            "a_stop_ends_well_and_gives_the_lease_back",
-            a_stop_ends_well_and_gives_the_lease_back,
+            "stopped_leader_exits_cleanly_and_releases_the_lease",
+            stopped_leader_exits_cleanly_and_releases_the_lease,
         ),
         Test::new("one_that_waits_ends_well_too", one_that_waits_ends_well_too),
         Test::new(
-            "another_takes_over_from_one_that_is_killed",
-            another_takes_over_from_one_that_is_killed,
+            "standby_takes_over_from_a_killed_leader",
+            standby_takes_over_from_a_killed_leader,
         ),
         Test::new(
-            "a_leader_that_loses_the_lease_ends",
-            a_leader_that_loses_the_lease_ends,
+            "leader_exits_when_it_loses_the_lease",
+            leader_exits_when_it_loses_the_lease,
         ),
     ]
 }

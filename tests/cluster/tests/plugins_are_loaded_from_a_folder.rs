@@ -117,9 +117,7 @@ async fn create_on(
     Ok(())
 }
 
-async fn a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job(
-    shared: &Shared,
-) -> Result<()> {
+async fn plugin_waits_for_its_lookup_and_then_changes_the_train_job(shared: &Shared) -> Result<()> {
     let namespace = namespace(shared).await?;
     create(
         &namespace,
@@ -188,7 +186,7 @@ async fn a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job(
     Ok(())
 }
 
-async fn a_plugin_that_refuses_is_named_with_its_field(shared: &Shared) -> Result<()> {
+async fn refusing_plugin_is_named_with_its_field(shared: &Shared) -> Result<()> {
     let namespace = namespace(shared).await?;
     let empty = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tracing"}, "data": {"other": "x"}});
     namespace
@@ -251,7 +249,7 @@ async fn a_broken_file_harms_nobody(shared: &Shared) -> Result<()> {
 }
 
 /// Nothing of the runtime names it: it would be active by what the pods have.
-async fn a_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Result<()> {
+async fn train_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Result<()> {
     let namespace = namespace(shared).await?;
     let mut runtime = common::runtime();
     let pod = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec";
@@ -281,17 +279,17 @@ async fn a_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Resul
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![
         Test::new(
-            "a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job",
-            a_plugin_waits_for_what_it_looks_up_and_then_changes_the_job,
+            "plugin_waits_for_its_lookup_and_then_changes_the_train_job",
+            plugin_waits_for_its_lookup_and_then_changes_the_train_job,
         ),
         Test::new(
-            "a_plugin_that_refuses_is_named_with_its_field",
-            a_plugin_that_refuses_is_named_with_its_field,
+            "refusing_plugin_is_named_with_its_field",
+            refusing_plugin_is_named_with_its_field,
         ),
         Test::new("a_broken_file_harms_nobody", a_broken_file_harms_nobody),
         Test::new(
-            "a_job_waits_for_a_plugin_that_would_be_active",
-            a_job_waits_for_a_plugin_that_would_be_active,
+            "train_job_waits_for_a_plugin_that_would_be_active",
+            train_job_waits_for_a_plugin_that_would_be_active,
         ),
     ]
 }

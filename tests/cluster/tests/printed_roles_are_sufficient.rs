@@ -63,7 +63,7 @@ async fn asks_for(namespace: &Namespace<'_>, name: &str, class: &str) -> Result<
     Ok(())
 }
 
-async fn what_is_printed_is_what_is_needed(shared: &Shared) -> Result<()> {
+async fn printed_roles_suffice_and_are_necessary(shared: &Shared) -> Result<()> {
     let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -122,7 +122,7 @@ async fn what_is_printed_is_what_is_needed(shared: &Shared) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![Test::new(
-        "what_is_printed_is_what_is_needed",
-        what_is_printed_is_what_is_needed,
+        "printed_roles_suffice_and_are_necessary",
+        printed_roles_suffice_and_are_necessary,
     )]
 }

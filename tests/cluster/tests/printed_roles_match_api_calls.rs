@@ -310,7 +310,7 @@ fn policy() -> Result<PathBuf> {
     Ok(file)
 }
 
-async fn with_plugins_that_look_things_up_and_have_keys_made(shared: &Recorded) -> Result<()> {
+async fn roles_match_calls_with_plugins_that_use_lookups_and_keys(shared: &Recorded) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let arguments: [OsString; 4] = [
         "--plugin-dir".into(),
@@ -342,7 +342,7 @@ async fn with_plugins_that_look_things_up_and_have_keys_made(shared: &Recorded) 
 
 pub(crate) fn tests() -> Vec<Test<Recorded>> {
     vec![Test::new(
-        "with_plugins_that_look_things_up_and_have_keys_made",
-        with_plugins_that_look_things_up_and_have_keys_made,
+        "roles_match_calls_with_plugins_that_use_lookups_and_keys",
+        roles_match_calls_with_plugins_that_use_lookups_and_keys,
     )]
 }

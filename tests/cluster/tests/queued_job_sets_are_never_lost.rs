@@ -45,7 +45,7 @@ async fn queued(place: &Place<'_>) -> Result<Value> {
     place.job_set(JOB).await
 }
 
-async fn one_that_cannot_change_gives_way(shared: &Disturbed) -> Result<()> {
+async fn immutable_job_set_is_replaced(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -187,7 +187,7 @@ async fn one_that_somebody_refuses_stays(shared: &Disturbed, operation: &str) ->
     controller.kill().map(drop)
 }
 
-async fn another_owners_snapshot_is_left_alone(shared: &Disturbed) -> Result<()> {
+async fn foreign_snapshot_is_left_unchanged(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -222,7 +222,7 @@ async fn another_owners_snapshot_is_left_alone(shared: &Disturbed) -> Result<()>
 }
 
 /// The controller hears nothing of JobSets while somebody lets one go.
-async fn one_that_somebody_let_go_is_not_changed(shared: &Disturbed) -> Result<()> {
+async fn externally_unsuspended_job_set_is_not_changed(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let place = Place::new(&shared.cluster, DEADLINE).await?;
@@ -275,24 +275,24 @@ async fn one_that_somebody_let_go_is_not_changed(shared: &Disturbed) -> Result<(
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
         Test::new(
-            "one_that_cannot_change_gives_way",
-            one_that_cannot_change_gives_way,
+            "immutable_job_set_is_replaced",
+            immutable_job_set_is_replaced,
         ),
         Test::new(
-            "one_that_cannot_be_made_anew_stays",
+            "job_set_that_cannot_be_recreated_is_kept",
             async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "CREATE").await,
         ),
         Test::new(
-            "one_that_a_policy_protects_stays",
+            "job_set_protected_by_an_admission_policy_is_kept",
             async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "UPDATE").await,
         ),
         Test::new(
-            "another_owners_snapshot_is_left_alone",
-            another_owners_snapshot_is_left_alone,
+            "foreign_snapshot_is_left_unchanged",
+            foreign_snapshot_is_left_unchanged,
         ),
         Test::new(
-            "one_that_somebody_let_go_is_not_changed",
-            one_that_somebody_let_go_is_not_changed,
+            "externally_unsuspended_job_set_is_not_changed",
+            externally_unsuspended_job_set_is_not_changed,
         ),
     ]
 }

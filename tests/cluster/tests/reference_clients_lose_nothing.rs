@@ -33,7 +33,7 @@ fn without_server_metadata(mut object: Value) -> Value {
 }
 
 /// Every field that the types know is stored, and comes back; written again by the types, nothing changes.
-async fn what_the_types_know_is_stored(
+async fn fields_of_the_go_types_are_stored(
     plane: &ControlPlane,
     definitions: &Definitions,
 ) -> Result<()> {
@@ -136,7 +136,7 @@ fn rename(input: &mut Input) {
     }
 }
 
-async fn what_is_let_in_decodes_in_go(
+async fn accepted_objects_decode_in_go(
     plane: &ControlPlane,
     definitions: &Definitions,
     stored: &Stored,
@@ -146,7 +146,7 @@ async fn what_is_let_in_decodes_in_go(
     nothing_lost(names.iter().zip(&objects).zip(&rounds), &rounds)
 }
 
-async fn what_is_let_in_decodes_in_python(
+async fn accepted_objects_decode_in_python(
     plane: &ControlPlane,
     definitions: &Definitions,
     stored: &Stored,
@@ -285,19 +285,21 @@ pub(crate) fn tests() -> Result<Vec<Test>> {
     let [first, second, third] = [&definitions, &definitions, &definitions].map(Arc::clone);
     Ok(vec![
         Test::new(
-            "what_the_types_know_is_stored",
-            async move |plane: &ControlPlane| what_the_types_know_is_stored(plane, &first).await,
-        ),
-        Test::new(
-            "what_is_let_in_decodes_in_go",
+            "fields_of_the_go_types_are_stored",
             async move |plane: &ControlPlane| {
-                what_is_let_in_decodes_in_go(plane, &second, &in_go).await
+                fields_of_the_go_types_are_stored(plane, &first).await
             },
         ),
         Test::new(
-            "what_is_let_in_decodes_in_python",
+            "accepted_objects_decode_in_go",
             async move |plane: &ControlPlane| {
-                what_is_let_in_decodes_in_python(plane, &third, &stored).await
+                accepted_objects_decode_in_go(plane, &second, &in_go).await
+            },
+        ),
+        Test::new(
+            "accepted_objects_decode_in_python",
+            async move |plane: &ControlPlane| {
+                accepted_objects_decode_in_python(plane, &third, &stored).await
             },
         ),
     ])

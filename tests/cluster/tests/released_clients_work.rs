@@ -217,7 +217,7 @@ fn holds(whole: &Value, part: &Value) -> bool {
     }
 }
 
-async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
+async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     let place = Place::new(shared).await?;
     place.fate(Fate::Hold);
     let mut runtimes = place.kubeflow(&["runtimes"]).await?;
@@ -282,7 +282,7 @@ async fn the_kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     Ok(())
 }
 
-async fn the_kubeflow_sdk_is_told_why_a_job_cannot_start(shared: &Used) -> Result<()> {
+async fn kubeflow_sdk_shows_why_a_job_cannot_start(shared: &Used) -> Result<()> {
     let place = Place::new(shared).await?;
     // The runtime has no step that would fetch it.
     let arguments = ["train_on_dataset", "torch-distributed", "hf://owner/data"];
@@ -305,7 +305,7 @@ async fn the_kubeflow_sdk_is_told_why_a_job_cannot_start(shared: &Used) -> Resul
     place.until_empty().await
 }
 
-async fn both_see_that_a_job_failed(shared: &Used) -> Result<()> {
+async fn both_clients_see_a_failed_job(shared: &Used) -> Result<()> {
     let place = Place::new(shared).await?;
     place.fate(Fate::Fail(1));
     let name = place.kubeflow(&["train", "torch-once", "2"]).await?;
@@ -320,21 +320,24 @@ async fn both_see_that_a_job_failed(shared: &Used) -> Result<()> {
 pub(crate) fn tests() -> Vec<Test<Used>> {
     vec![
         Test::new(
-            "the_kubeflow_sdk_trains_on_two_nodes",
-            the_kubeflow_sdk_trains_on_two_nodes,
+            "kubeflow_sdk_trains_on_two_nodes",
+            kubeflow_sdk_trains_on_two_nodes,
         ),
         Test::new(
-            "the_kubeflow_sdk_is_told_why_a_job_cannot_start",
-            the_kubeflow_sdk_is_told_why_a_job_cannot_start,
+            "kubeflow_sdk_shows_why_a_job_cannot_start",
+            kubeflow_sdk_shows_why_a_job_cannot_start,
         ),
         Test::new(
             "nemo_run_launches_follows_and_cancels",
             nemo_run::launches_follows_and_cancels,
         ),
         Test::new(
-            "nemo_run_launches_anew_what_is_there",
+            "nemo_run_replaces_an_existing_job",
             nemo_run::launches_anew_what_is_there,
         ),
-        Test::new("both_see_that_a_job_failed", both_see_that_a_job_failed),
+        Test::new(
+            "both_clients_see_a_failed_job",
+            both_clients_see_a_failed_job,
+        ),
     ]
 }

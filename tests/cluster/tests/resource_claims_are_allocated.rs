@@ -75,7 +75,7 @@ fn of<'p>(job: &'static str, pods: &'p [Value]) -> impl Iterator<Item = &'p Valu
         .filter(move |pod| pod["metadata"]["labels"][label] == job)
 }
 
-async fn devices_are_allocated_waited_for_and_given_back(shared: &Shared) -> Result<()> {
+async fn devices_are_allocated_awaited_and_released(shared: &Shared) -> Result<()> {
     machines(shared).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
@@ -118,7 +118,7 @@ async fn devices_are_allocated_waited_for_and_given_back(shared: &Shared) -> Res
     Ok(())
 }
 
-async fn a_template_that_comes_later_is_waited_for(shared: &Shared) -> Result<()> {
+async fn train_job_waits_for_a_missing_template(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "later"}]);
@@ -150,12 +150,12 @@ async fn a_template_that_comes_later_is_waited_for(shared: &Shared) -> Result<()
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![
         Test::new(
-            "devices_are_allocated_waited_for_and_given_back",
-            devices_are_allocated_waited_for_and_given_back,
+            "devices_are_allocated_awaited_and_released",
+            devices_are_allocated_awaited_and_released,
         ),
         Test::new(
-            "a_template_that_comes_later_is_waited_for",
-            a_template_that_comes_later_is_waited_for,
+            "train_job_waits_for_a_missing_template",
+            train_job_waits_for_a_missing_template,
         ),
     ]
 }

@@ -162,7 +162,7 @@ impl<'a> Admissions<'a> {
 }
 
 /// While plugins change, one TrainJob runs, one waits that was admitted and turned away before, and one is preempted.
-async fn an_upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
+async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -218,7 +218,9 @@ async fn an_upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
 }
 
 /// A JobSet of the reference: its snapshot holds the runtime and nothing else.
-async fn what_the_reference_started_is_placed_so_too(shared: &Editions) -> Result<()> {
+async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
+    shared: &Editions,
+) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -252,7 +254,7 @@ async fn what_the_reference_started_is_placed_so_too(shared: &Editions) -> Resul
 }
 
 /// A snapshot that somebody broke is reported, and keeps nothing suspended.
-async fn a_snapshot_that_cannot_be_read_keeps_nothing_suspended(shared: &Editions) -> Result<()> {
+async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -282,17 +284,14 @@ async fn a_snapshot_that_cannot_be_read_keeps_nothing_suspended(shared: &Edition
 
 pub(crate) fn tests() -> Vec<Test<Editions>> {
     vec![
+        Test::new("upgrade_changes_no_placement", upgrade_changes_no_placement),
         Test::new(
-            "an_upgrade_changes_no_placement",
-            an_upgrade_changes_no_placement,
+            "train_jobs_started_by_the_reference_are_placed_the_same_way",
+            train_jobs_started_by_the_reference_are_placed_the_same_way,
         ),
         Test::new(
-            "what_the_reference_started_is_placed_so_too",
-            what_the_reference_started_is_placed_so_too,
-        ),
-        Test::new(
-            "a_snapshot_that_cannot_be_read_keeps_nothing_suspended",
-            a_snapshot_that_cannot_be_read_keeps_nothing_suspended,
+            "unreadable_snapshot_does_not_keep_train_jobs_suspended",
+            unreadable_snapshot_does_not_keep_train_jobs_suspended,
         ),
     ]
 }

@@ -196,7 +196,7 @@ fn pods(job_set: &Value) -> Value {
     job_set["spec"]["replicatedJobs"].clone()
 }
 
-async fn what_is_missing_is_made_again(shared: &Editions) -> Result<()> {
+async fn missing_objects_are_recreated(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -225,7 +225,7 @@ async fn what_is_missing_is_made_again(shared: &Editions) -> Result<()> {
     controller.kill().map(drop)
 }
 
-async fn another_owners_object_is_left_alone(shared: &Editions) -> Result<()> {
+async fn foreign_object_is_left_unchanged(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -253,7 +253,7 @@ async fn another_owners_object_is_left_alone(shared: &Editions) -> Result<()> {
     controller.kill().map(drop)
 }
 
-async fn objects_follow_as_their_modes_say(shared: &Editions) -> Result<()> {
+async fn objects_change_according_to_their_mode(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -294,7 +294,7 @@ async fn objects_follow_as_their_modes_say(shared: &Editions) -> Result<()> {
     controller.kill().map(drop)
 }
 
-async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Result<()> {
+async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -333,7 +333,7 @@ async fn an_update_of_a_plugin_reaches_no_running_job(shared: &Editions) -> Resu
 }
 
 /// What the operator allows a plugin is a part of the plan, as the plugin itself is.
-async fn a_change_of_a_plugins_settings_reaches_no_running_job(shared: &Editions) -> Result<()> {
+async fn plugin_settings_change_does_not_reach_running_train_jobs(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -387,7 +387,7 @@ async fn suspended_until_it_goes_on(watched: &Watched<'_>) -> Result<Value> {
 }
 
 /// No status says that it ran: it was never written.
-async fn a_start_that_no_status_tells_is_known(shared: &Editions) -> Result<()> {
+async fn unreported_start_is_recognized(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let refuse = |call: &Call| match call.path.contains("/trainjobs/job/status") {
@@ -423,7 +423,7 @@ async fn a_start_that_no_status_tells_is_known(shared: &Editions) -> Result<()> 
 }
 
 /// Its plugin is gone: what its own patches ask for still reaches its pods, as far as JobSet lets it.
-async fn without_its_plugin_it_is_placed_by_its_patches(shared: &Editions) -> Result<()> {
+async fn placement_follows_patches_without_the_plugin(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -466,7 +466,7 @@ async fn without_its_plugin_it_is_placed_by_its_patches(shared: &Editions) -> Re
 }
 
 /// What a snapshot that can't be used is told to lead to: it is deleted, and made again; and without its runtime it goes on too.
-async fn a_snapshot_that_is_gone_is_made_again(shared: &Editions) -> Result<()> {
+async fn deleted_snapshot_is_recreated(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -499,7 +499,9 @@ async fn a_snapshot_that_is_gone_is_made_again(shared: &Editions) -> Result<()> 
     controller.kill().map(drop)
 }
 
-async fn a_running_job_set_comes_back_by_the_pinned_plan(shared: &Editions) -> Result<()> {
+async fn deleted_running_job_set_is_recreated_from_the_pinned_plan(
+    shared: &Editions,
+) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -534,7 +536,7 @@ async fn a_running_job_set_comes_back_by_the_pinned_plan(shared: &Editions) -> R
     controller.kill().map(drop)
 }
 
-async fn without_objects_nothing_is_read(shared: &Editions) -> Result<()> {
+async fn nothing_is_read_without_emitted_objects(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
@@ -592,44 +594,44 @@ async fn changed_and_reconciled(
 pub(crate) fn tests() -> Vec<Test<Editions>> {
     vec![
         Test::new(
-            "what_is_missing_is_made_again",
-            what_is_missing_is_made_again,
+            "missing_objects_are_recreated",
+            missing_objects_are_recreated,
         ),
         Test::new(
-            "another_owners_object_is_left_alone",
-            another_owners_object_is_left_alone,
+            "foreign_object_is_left_unchanged",
+            foreign_object_is_left_unchanged,
         ),
         Test::new(
-            "objects_follow_as_their_modes_say",
-            objects_follow_as_their_modes_say,
+            "objects_change_according_to_their_mode",
+            objects_change_according_to_their_mode,
         ),
         Test::new(
-            "an_update_of_a_plugin_reaches_no_running_job",
-            an_update_of_a_plugin_reaches_no_running_job,
+            "plugin_update_does_not_reach_running_train_jobs",
+            plugin_update_does_not_reach_running_train_jobs,
         ),
         Test::new(
-            "a_change_of_a_plugins_settings_reaches_no_running_job",
-            a_change_of_a_plugins_settings_reaches_no_running_job,
+            "plugin_settings_change_does_not_reach_running_train_jobs",
+            plugin_settings_change_does_not_reach_running_train_jobs,
         ),
         Test::new(
-            "a_start_that_no_status_tells_is_known",
-            a_start_that_no_status_tells_is_known,
+            "unreported_start_is_recognized",
+            unreported_start_is_recognized,
         ),
         Test::new(
-            "without_its_plugin_it_is_placed_by_its_patches",
-            without_its_plugin_it_is_placed_by_its_patches,
+            "placement_follows_patches_without_the_plugin",
+            placement_follows_patches_without_the_plugin,
         ),
         Test::new(
-            "a_snapshot_that_is_gone_is_made_again",
-            a_snapshot_that_is_gone_is_made_again,
+            "deleted_snapshot_is_recreated",
+            deleted_snapshot_is_recreated,
         ),
         Test::new(
-            "a_running_job_set_comes_back_by_the_pinned_plan",
-            a_running_job_set_comes_back_by_the_pinned_plan,
+            "deleted_running_job_set_is_recreated_from_the_pinned_plan",
+            deleted_running_job_set_is_recreated_from_the_pinned_plan,
         ),
         Test::new(
-            "without_objects_nothing_is_read",
-            without_objects_nothing_is_read,
+            "nothing_is_read_without_emitted_objects",
+            nothing_is_read_without_emitted_objects,
         ),
     ]
 }

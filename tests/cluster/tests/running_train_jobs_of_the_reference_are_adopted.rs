@@ -332,7 +332,7 @@ async fn what_runs_is_left_alone(shared: &HandedOver) -> Result<()> {
     adopted.end().await
 }
 
-async fn what_is_suspended_runs_again_with_its_keys(shared: &HandedOver) -> Result<()> {
+async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     for _ in 0..2 {
@@ -360,7 +360,7 @@ async fn what_is_suspended_runs_again_with_its_keys(shared: &HandedOver) -> Resu
 }
 
 /// A JobSet that waits may have run: it starts as the reference made it.
-async fn what_was_never_started_starts_as_it_is(shared: &HandedOver) -> Result<()> {
+async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
     same(&adopted.before, &adopted.objects().await?)?;
@@ -379,9 +379,7 @@ async fn what_was_never_started_starts_as_it_is(shared: &HandedOver) -> Result<(
 }
 
 /// A TrainJob that waits is rendered by Trainyard from then on.
-async fn a_job_set_that_is_deleted_is_rendered_anew_with_its_keys(
-    shared: &HandedOver,
-) -> Result<()> {
+async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
     let job_sets = Resource::jobsets();
@@ -401,7 +399,7 @@ async fn a_job_set_that_is_deleted_is_rendered_anew_with_its_keys(
 }
 
 /// How the reference made it is not known: it comes with the next JobSet.
-async fn a_missing_secret_comes_with_a_job_set_of_trainyard(shared: &HandedOver) -> Result<()> {
+async fn missing_secret_is_created_with_trainyards_job_set(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     adopted.suspend().await?;
@@ -434,20 +432,20 @@ pub(crate) fn tests() -> Vec<Test<HandedOver>> {
     vec![
         Test::new("what_runs_is_left_alone", what_runs_is_left_alone),
         Test::new(
-            "what_is_suspended_runs_again_with_its_keys",
-            what_is_suspended_runs_again_with_its_keys,
+            "suspended_train_job_resumes_with_its_keys",
+            suspended_train_job_resumes_with_its_keys,
         ),
         Test::new(
-            "what_was_never_started_starts_as_it_is",
-            what_was_never_started_starts_as_it_is,
+            "queued_train_job_starts_unchanged",
+            queued_train_job_starts_unchanged,
         ),
         Test::new(
-            "a_job_set_that_is_deleted_is_rendered_anew_with_its_keys",
-            a_job_set_that_is_deleted_is_rendered_anew_with_its_keys,
+            "deleted_job_set_is_rendered_again_with_its_keys",
+            deleted_job_set_is_rendered_again_with_its_keys,
         ),
         Test::new(
-            "a_missing_secret_comes_with_a_job_set_of_trainyard",
-            a_missing_secret_comes_with_a_job_set_of_trainyard,
+            "missing_secret_is_created_with_trainyards_job_set",
+            missing_secret_is_created_with_trainyards_job_set,
         ),
     ]
 }

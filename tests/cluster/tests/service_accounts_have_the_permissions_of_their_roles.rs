@@ -38,7 +38,7 @@ async fn forbidden(api: &Api<ConfigMap>) -> Result<Option<u16>> {
     }
 }
 
-async fn an_account_may_do_nothing_until_it_is_let(plane: &ControlPlane) -> Result<()> {
+async fn account_without_a_role_has_no_permissions(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.new_namespace().await?;
     let client = account(plane, &namespace).await?;
     let own: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
@@ -74,7 +74,7 @@ async fn an_account_may_do_nothing_until_it_is_let(plane: &ControlPlane) -> Resu
     Ok(())
 }
 
-async fn the_client_is_the_account(plane: &ControlPlane) -> Result<()> {
+async fn client_authenticates_as_the_account(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.new_namespace().await?;
     let client = account(plane, &namespace).await?;
     ensure!(client.default_namespace() == namespace);
@@ -90,7 +90,7 @@ async fn the_client_is_the_account(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn nobody_has_a_token_of_an_account_that_is_not_there(plane: &ControlPlane) -> Result<()> {
+async fn missing_account_has_no_token(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.new_namespace().await?;
     let made = plane.kubeconfig_for_service_account(&namespace, "nobody");
     let Err(error) = made.await else {
@@ -107,13 +107,13 @@ async fn nobody_has_a_token_of_an_account_that_is_not_there(plane: &ControlPlane
 pub(crate) fn tests() -> Vec<Test> {
     vec![
         Test::new(
-            "an_account_may_do_nothing_until_it_is_let",
-            an_account_may_do_nothing_until_it_is_let,
+            "account_without_a_role_has_no_permissions",
+            account_without_a_role_has_no_permissions,
         ),
-        Test::new("the_client_is_the_account", the_client_is_the_account),
         Test::new(
-            "nobody_has_a_token_of_an_account_that_is_not_there",
-            nobody_has_a_token_of_an_account_that_is_not_there,
+            "client_authenticates_as_the_account",
+            client_authenticates_as_the_account,
         ),
+        Test::new("missing_account_has_no_token", missing_account_has_no_token),
     ]
 }

@@ -76,7 +76,7 @@ impl<'a> Place<'a> {
     }
 }
 
-async fn a_jobset_of_two_jobs_with_two_pods_completes(cluster: &Cluster) -> Result<()> {
+async fn job_set_of_two_jobs_with_two_pods_completes(cluster: &Cluster) -> Result<()> {
     let place = Place::new(cluster).await?;
     place.create(&jobset("done", "succeed", None)).await?;
     place.until_state("done", "Completed").await?;
@@ -120,7 +120,7 @@ async fn webhooks_default_and_refuse(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn one_pod_that_fails_makes_the_jobset_fail(cluster: &Cluster) -> Result<()> {
+async fn failed_pod_fails_the_job_set(cluster: &Cluster) -> Result<()> {
     let place = Place::new(cluster).await?;
     let index = "batch.kubernetes.io/job-completion-index";
     cluster
@@ -154,9 +154,7 @@ async fn one_pod_that_fails_makes_the_jobset_fail(cluster: &Cluster) -> Result<(
     Ok(())
 }
 
-async fn a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up(
-    cluster: &Cluster,
-) -> Result<()> {
+async fn restarting_pod_stays_in_place_until_its_job_fails(cluster: &Cluster) -> Result<()> {
     let place = Place::new(cluster).await?;
     place.create(&jobset("restarted", "fail:7", None)).await?;
     let pods = place.api(&place.pods);
@@ -206,7 +204,7 @@ async fn pods_are_held_until_told(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn deleting_a_jobset_leaves_no_job_and_no_pod(cluster: &Cluster) -> Result<()> {
+async fn deleting_a_job_set_leaves_no_job_and_no_pod(cluster: &Cluster) -> Result<()> {
     let place = Place::new(cluster).await?;
     place.create(&jobset("deleted", "hold", None)).await?;
     place.until_pods(4, "Running").await?;
@@ -219,7 +217,7 @@ async fn deleting_a_jobset_leaves_no_job_and_no_pod(cluster: &Cluster) -> Result
     Ok(())
 }
 
-async fn a_pod_whose_fate_is_unknown_fails_and_says_so(cluster: &Cluster) -> Result<()> {
+async fn pod_with_unknown_fate_fails_with_a_message(cluster: &Cluster) -> Result<()> {
     let place = Place::new(cluster).await?;
     let pod = json!({
         "apiVersion": "v1",
@@ -240,26 +238,23 @@ async fn a_pod_whose_fate_is_unknown_fails_and_says_so(cluster: &Cluster) -> Res
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
     vec![
         Test::new(
-            "a_jobset_of_two_jobs_with_two_pods_completes",
-            a_jobset_of_two_jobs_with_two_pods_completes,
+            "job_set_of_two_jobs_with_two_pods_completes",
+            job_set_of_two_jobs_with_two_pods_completes,
         ),
         Test::new("webhooks_default_and_refuse", webhooks_default_and_refuse),
+        Test::new("failed_pod_fails_the_job_set", failed_pod_fails_the_job_set),
         Test::new(
-            "one_pod_that_fails_makes_the_jobset_fail",
-            one_pod_that_fails_makes_the_jobset_fail,
-        ),
-        Test::new(
-            "a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up",
-            a_pod_that_may_restart_does_so_where_it_is_until_its_job_gives_up,
+            "restarting_pod_stays_in_place_until_its_job_fails",
+            restarting_pod_stays_in_place_until_its_job_fails,
         ),
         Test::new("pods_are_held_until_told", pods_are_held_until_told),
         Test::new(
-            "deleting_a_jobset_leaves_no_job_and_no_pod",
-            deleting_a_jobset_leaves_no_job_and_no_pod,
+            "deleting_a_job_set_leaves_no_job_and_no_pod",
+            deleting_a_job_set_leaves_no_job_and_no_pod,
         ),
         Test::new(
-            "a_pod_whose_fate_is_unknown_fails_and_says_so",
-            a_pod_whose_fate_is_unknown_fails_and_says_so,
+            "pod_with_unknown_fate_fails_with_a_message",
+            pod_with_unknown_fate_fails_with_a_message,
         ),
     ]
 }

@@ -37,7 +37,7 @@ fn jobset() -> Value {
     })
 }
 
-async fn a_jobset_completes_across_a_restart(Killed(cluster): &Killed) -> Result<()> {
+async fn job_set_completes_across_an_api_server_restart(Killed(cluster): &Killed) -> Result<()> {
     let namespace = cluster.new_namespace().await?;
     cluster.kubelet().decide(&namespace, |_: &Pod| Fate::Hold);
     let (jobsets, pods) = (Resource::jobsets(), Resource::pods());
@@ -75,7 +75,7 @@ async fn a_jobset_completes_across_a_restart(Killed(cluster): &Killed) -> Result
 
 pub(crate) fn tests() -> Vec<Test<Killed>> {
     vec![Test::new(
-        "a_jobset_completes_across_a_restart",
-        a_jobset_completes_across_a_restart,
+        "job_set_completes_across_an_api_server_restart",
+        job_set_completes_across_an_api_server_restart,
     )]
 }

@@ -49,7 +49,7 @@ async fn wagons(plane: &ControlPlane, group: &str, how: Install) -> Result<(Reso
     Ok((wagons, plane.new_namespace().await?))
 }
 
-async fn a_bad_object_is_refused_with_its_causes(plane: &ControlPlane) -> Result<()> {
+async fn invalid_object_is_refused_with_its_causes(plane: &ControlPlane) -> Result<()> {
     let group = "refused.example.com";
     let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
     let bad = wagon(group, json!({"seats": 0, "owner": 7}));
@@ -72,7 +72,7 @@ async fn a_bad_object_is_refused_with_its_causes(plane: &ControlPlane) -> Result
     Ok(())
 }
 
-async fn nulls_go_and_defaults_come(plane: &ControlPlane) -> Result<()> {
+async fn nulls_are_dropped_and_defaults_set(plane: &ControlPlane) -> Result<()> {
     let group = "defaulted.example.com";
     let (wagons, namespace) = wagons(plane, group, Install::ClientSide).await?;
     let object = wagon(group, json!({"seats": 4, "color": null}));
@@ -86,7 +86,7 @@ async fn nulls_go_and_defaults_come(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn unknown_fields_are_refused_warned_of_or_dropped(plane: &ControlPlane) -> Result<()> {
+async fn unknown_fields_are_refused_warned_about_or_dropped(plane: &ControlPlane) -> Result<()> {
     let group = "unknown.example.com";
     let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
     let object = wagon(group, json!({"seats": 4, "wheels": 8}));
@@ -108,7 +108,7 @@ async fn unknown_fields_are_refused_warned_of_or_dropped(plane: &ControlPlane) -
     Ok(())
 }
 
-async fn two_managers_of_one_list_merge(plane: &ControlPlane) -> Result<()> {
+async fn lists_of_two_managers_merge(plane: &ControlPlane) -> Result<()> {
     let group = "merged.example.com";
     let (wagons, namespace) = wagons(plane, group, Install::ServerSide).await?;
     let api = plane.api(&wagons, &namespace);
@@ -127,7 +127,7 @@ async fn two_managers_of_one_list_merge(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn a_definition_too_large_for_an_annotation_installs_on_the_server_only(
+async fn crd_too_large_for_an_annotation_needs_server_side_apply(
     plane: &ControlPlane,
 ) -> Result<()> {
     let mut large = definition("large.example.com");
@@ -148,21 +148,21 @@ async fn a_definition_too_large_for_an_annotation_installs_on_the_server_only(
 pub(crate) fn tests() -> Vec<Test> {
     vec![
         Test::new(
-            "a_bad_object_is_refused_with_its_causes",
-            a_bad_object_is_refused_with_its_causes,
-        ),
-        Test::new("nulls_go_and_defaults_come", nulls_go_and_defaults_come),
-        Test::new(
-            "unknown_fields_are_refused_warned_of_or_dropped",
-            unknown_fields_are_refused_warned_of_or_dropped,
+            "invalid_object_is_refused_with_its_causes",
+            invalid_object_is_refused_with_its_causes,
         ),
         Test::new(
-            "two_managers_of_one_list_merge",
-            two_managers_of_one_list_merge,
+            "nulls_are_dropped_and_defaults_set",
+            nulls_are_dropped_and_defaults_set,
         ),
         Test::new(
-            "a_definition_too_large_for_an_annotation_installs_on_the_server_only",
-            a_definition_too_large_for_an_annotation_installs_on_the_server_only,
+            "unknown_fields_are_refused_warned_about_or_dropped",
+            unknown_fields_are_refused_warned_about_or_dropped,
+        ),
+        Test::new("lists_of_two_managers_merge", lists_of_two_managers_merge),
+        Test::new(
+            "crd_too_large_for_an_annotation_needs_server_side_apply",
+            crd_too_large_for_an_annotation_needs_server_side_apply,
         ),
     ]
 }

@@ -100,7 +100,7 @@ async fn next_name(events: &mut Events) -> Result<String> {
     }
 }
 
-async fn calls_are_numbered_and_pass_with_who_makes_them(plane: &ControlPlane) -> Result<()> {
+async fn calls_are_numbered_and_keep_their_credentials(plane: &ControlPlane) -> Result<()> {
     let place = Place::new(plane).await?;
     create(&place.before(), "first").await?;
     place.before().get("first").await?;
@@ -143,7 +143,7 @@ async fn a_watch_streams(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn a_write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
+async fn write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
     let place = Place::new(plane).await?;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "while :; do sleep 1; done"]);
@@ -161,7 +161,7 @@ async fn a_write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn an_answer_is_cut_before_it_is_passed_on(plane: &ControlPlane) -> Result<()> {
+async fn answer_is_cut_before_it_is_forwarded(plane: &ControlPlane) -> Result<()> {
     let place = Place::new(plane).await?;
     let (sender, receiver) = mpsc::channel();
     let tell = Act::cut_after(move || {
@@ -213,7 +213,7 @@ async fn nothing_passes_while_a_client_is_killed(plane: &ControlPlane) -> Result
     Ok(())
 }
 
-async fn refused_connections_are_taken_again(plane: &ControlPlane) -> Result<()> {
+async fn refused_connections_are_accepted_again(plane: &ControlPlane) -> Result<()> {
     let place = Place::new(plane).await?;
     let mut events = place.watch().await?;
     place.proxy.refuse().await;
@@ -232,7 +232,7 @@ async fn refused_connections_are_taken_again(plane: &ControlPlane) -> Result<()>
     Ok(())
 }
 
-async fn what_hangs_goes_on_where_it_was(plane: &ControlPlane) -> Result<()> {
+async fn hanging_call_continues_where_it_was(plane: &ControlPlane) -> Result<()> {
     let place = Place::new(plane).await?;
     let mut events = place.watch().await?;
     create(&place.behind, "before").await?;
@@ -306,29 +306,29 @@ async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
 pub(crate) fn tests() -> Vec<Test> {
     vec![
         Test::new(
-            "calls_are_numbered_and_pass_with_who_makes_them",
-            calls_are_numbered_and_pass_with_who_makes_them,
+            "calls_are_numbered_and_keep_their_credentials",
+            calls_are_numbered_and_keep_their_credentials,
         ),
         Test::new("a_watch_streams", a_watch_streams),
         Test::new(
-            "a_write_is_cut_before_it_arrives",
-            a_write_is_cut_before_it_arrives,
+            "write_is_cut_before_it_arrives",
+            write_is_cut_before_it_arrives,
         ),
         Test::new(
-            "an_answer_is_cut_before_it_is_passed_on",
-            an_answer_is_cut_before_it_is_passed_on,
+            "answer_is_cut_before_it_is_forwarded",
+            answer_is_cut_before_it_is_forwarded,
         ),
         Test::new(
             "nothing_passes_while_a_client_is_killed",
             nothing_passes_while_a_client_is_killed,
         ),
         Test::new(
-            "refused_connections_are_taken_again",
-            refused_connections_are_taken_again,
+            "refused_connections_are_accepted_again",
+            refused_connections_are_accepted_again,
         ),
         Test::new(
-            "what_hangs_goes_on_where_it_was",
-            what_hangs_goes_on_where_it_was,
+            "hanging_call_continues_where_it_was",
+            hanging_call_continues_where_it_was,
         ),
         Test::new(
             "one_call_hangs_and_others_pass",

@@ -190,7 +190,7 @@ async fn torch_plain_and_initializers_complete(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-async fn a_live_job_is_explained_from_its_snapshot(shared: &Shared) -> Result<()> {
+async fn live_train_job_is_explained_from_its_snapshot(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let runtimes = kind(Kind::ClusterTrainingRuntime)?;
@@ -245,7 +245,7 @@ async fn a_live_job_is_explained_from_its_snapshot(shared: &Shared) -> Result<()
     Ok(())
 }
 
-async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Shared) -> Result<()> {
+async fn failed_train_job_stays_failed_after_its_job_set_is_deleted(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Fail(3));
     namespace
@@ -301,7 +301,7 @@ async fn a_failed_job_stays_failed_when_its_job_set_is_gone(shared: &Shared) -> 
     Ok(())
 }
 
-async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Shared) -> Result<()> {
+async fn running_train_job_is_suspended_by_one_field_and_resumed(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     namespace
@@ -360,7 +360,7 @@ async fn a_running_job_is_suspended_by_one_field_and_resumed(shared: &Shared) ->
     Ok(())
 }
 
-async fn a_job_that_never_ran_takes_changed_patches(shared: &Shared) -> Result<()> {
+async fn queued_train_job_accepts_changed_patches(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let patches = |zone: &str, tolerations: Value| {
         json!([{"manager": "example.com/queue", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
@@ -428,7 +428,7 @@ async fn a_job_that_never_ran_takes_changed_patches(shared: &Shared) -> Result<(
     Ok(())
 }
 
-async fn a_job_ends_at_its_deadline(shared: &Shared) -> Result<()> {
+async fn train_job_fails_at_its_deadline(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     namespace
@@ -506,7 +506,7 @@ async fn deletion_leaves_nothing_behind(shared: &Shared) -> Result<()> {
 }
 
 /// Somebody's finalizer keeps a TrainJob that is deleted: its JobSet goes only when it goes.
-async fn a_job_that_is_being_deleted_is_still_suspended_and_ended(shared: &Shared) -> Result<()> {
+async fn terminating_train_job_is_still_suspended_and_finished(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let jobs = namespace.api(&namespace.jobs);
@@ -552,7 +552,7 @@ async fn a_job_that_is_being_deleted_is_still_suspended_and_ended(shared: &Share
         .map(drop)
 }
 
-async fn a_runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<()> {
+async fn runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let reference = json!({"apiGroup": "example.com", "kind": "OtherRuntime", "name": "torch"});
     let spec = json!({"runtimeRef": reference});
@@ -590,7 +590,7 @@ async fn a_runtime_of_another_kind_is_not_supported(shared: &Shared) -> Result<(
 }
 
 /// The runtime guide has the group that runtimes had in early proposals.
-async fn a_runtime_by_the_guides_group_runs(shared: &Shared) -> Result<()> {
+async fn runtime_with_the_documented_api_group_runs(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     let reference = json!({"apiGroup": "kubeflow.org", "name": "torch"});
@@ -629,7 +629,7 @@ async fn conversion_of_old_forms_is_bounded(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-async fn a_missing_runtime_is_told_and_waited_for(shared: &Shared) -> Result<()> {
+async fn missing_runtime_is_reported_and_awaited(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     let spec = json!({"runtimeRef": {"kind": "TrainingRuntime", "name": "late"}});
@@ -668,7 +668,7 @@ async fn a_missing_runtime_is_told_and_waited_for(shared: &Shared) -> Result<()>
     Ok(())
 }
 
-async fn a_warning_is_told_and_the_job_goes_on(shared: &Shared) -> Result<()> {
+async fn warning_is_reported_and_the_train_job_continues(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     let gone = json!({"replicatedJobs": [{"name": "gone", "template": {"spec": {"template": {"spec": {
@@ -686,7 +686,7 @@ async fn a_warning_is_told_and_the_job_goes_on(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-async fn a_job_set_of_somebody_else_is_not_touched(shared: &Shared) -> Result<()> {
+async fn foreign_job_set_is_left_unchanged(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let theirs = json!({
@@ -729,7 +729,7 @@ async fn a_job_set_of_somebody_else_is_not_touched(shared: &Shared) -> Result<()
     Ok(())
 }
 
-async fn a_job_of_another_manager_is_left_alone(shared: &Shared) -> Result<()> {
+async fn train_job_of_another_manager_is_left_alone(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     let spec = json!({"runtimeRef": {"name": "torch"}, "managedBy": "kueue.x-k8s.io/multikueue"});
@@ -763,57 +763,60 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
             torch_plain_and_initializers_complete,
         ),
         Test::new(
-            "a_live_job_is_explained_from_its_snapshot",
-            a_live_job_is_explained_from_its_snapshot,
+            "live_train_job_is_explained_from_its_snapshot",
+            live_train_job_is_explained_from_its_snapshot,
         ),
         Test::new(
-            "a_failed_job_stays_failed_when_its_job_set_is_gone",
-            a_failed_job_stays_failed_when_its_job_set_is_gone,
+            "failed_train_job_stays_failed_after_its_job_set_is_deleted",
+            failed_train_job_stays_failed_after_its_job_set_is_deleted,
         ),
         Test::new(
-            "a_running_job_is_suspended_by_one_field_and_resumed",
-            a_running_job_is_suspended_by_one_field_and_resumed,
+            "running_train_job_is_suspended_by_one_field_and_resumed",
+            running_train_job_is_suspended_by_one_field_and_resumed,
         ),
         Test::new(
-            "a_job_that_never_ran_takes_changed_patches",
-            a_job_that_never_ran_takes_changed_patches,
+            "queued_train_job_accepts_changed_patches",
+            queued_train_job_accepts_changed_patches,
         ),
-        Test::new("a_job_ends_at_its_deadline", a_job_ends_at_its_deadline),
+        Test::new(
+            "train_job_fails_at_its_deadline",
+            train_job_fails_at_its_deadline,
+        ),
         Test::new(
             "deletion_leaves_nothing_behind",
             deletion_leaves_nothing_behind,
         ),
         Test::new(
-            "a_job_that_is_being_deleted_is_still_suspended_and_ended",
-            a_job_that_is_being_deleted_is_still_suspended_and_ended,
+            "terminating_train_job_is_still_suspended_and_finished",
+            terminating_train_job_is_still_suspended_and_finished,
         ),
         Test::new(
-            "a_runtime_of_another_kind_is_not_supported",
-            a_runtime_of_another_kind_is_not_supported,
+            "runtime_of_another_kind_is_not_supported",
+            runtime_of_another_kind_is_not_supported,
         ),
         Test::new(
-            "a_runtime_by_the_guides_group_runs",
-            a_runtime_by_the_guides_group_runs,
+            "runtime_with_the_documented_api_group_runs",
+            runtime_with_the_documented_api_group_runs,
         ),
         Test::new(
             "conversion_of_old_forms_is_bounded",
             conversion_of_old_forms_is_bounded,
         ),
         Test::new(
-            "a_missing_runtime_is_told_and_waited_for",
-            a_missing_runtime_is_told_and_waited_for,
+            "missing_runtime_is_reported_and_awaited",
+            missing_runtime_is_reported_and_awaited,
         ),
         Test::new(
-            "a_warning_is_told_and_the_job_goes_on",
-            a_warning_is_told_and_the_job_goes_on,
+            "warning_is_reported_and_the_train_job_continues",
+            warning_is_reported_and_the_train_job_continues,
         ),
         Test::new(
-            "a_job_set_of_somebody_else_is_not_touched",
-            a_job_set_of_somebody_else_is_not_touched,
+            "foreign_job_set_is_left_unchanged",
+            foreign_job_set_is_left_unchanged,
         ),
         Test::new(
-            "a_job_of_another_manager_is_left_alone",
-            a_job_of_another_manager_is_left_alone,
+            "train_job_of_another_manager_is_left_alone",
+            train_job_of_another_manager_is_left_alone,
         ),
     ]
 }

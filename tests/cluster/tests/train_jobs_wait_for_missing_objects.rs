@@ -13,7 +13,7 @@ const FAILURES: f64 = 6.0;
 /// Less than that, and far more than a watch needs.
 const BEFORE_IT_IS_TRIED_AGAIN: Duration = Duration::from_secs(30);
 
-async fn an_object_that_comes_lets_its_train_job_go_on(shared: &WithFlavors) -> Result<()> {
+async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()> {
     let place = Place::new(&shared.plane).await?;
     let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
     let failed = async || {
@@ -52,7 +52,7 @@ async fn an_object_that_comes_lets_its_train_job_go_on(shared: &WithFlavors) -> 
 
 pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
     vec![Test::new(
-        "an_object_that_comes_lets_its_train_job_go_on",
-        an_object_that_comes_lets_its_train_job_go_on,
+        "created_object_resumes_its_train_job",
+        created_object_resumes_its_train_job,
     )]
 }

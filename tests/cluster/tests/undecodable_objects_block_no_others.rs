@@ -56,7 +56,7 @@ fn path(namespace: &Namespace<'_>, name: &str) -> String {
     format!("/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs{name}")
 }
 
-async fn other_train_jobs_run_and_a_controller_starts(shared: &Shared) -> Result<()> {
+async fn other_train_jobs_run_and_the_controller_starts(shared: &Shared) -> Result<()> {
     let (hostile, other) = (
         Namespace::new(&shared.cluster).await?,
         Namespace::new(&shared.cluster).await?,
@@ -115,9 +115,7 @@ async fn other_train_jobs_run_and_a_controller_starts(shared: &Shared) -> Result
     Ok(())
 }
 
-async fn a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended(
-    shared: &Shared,
-) -> Result<()> {
+async fn undecodable_train_job_can_be_suspended(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     let spec = json!({"runtimeRef": {"name": "torch"}});
@@ -150,7 +148,7 @@ async fn a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended(
     Ok(())
 }
 
-async fn a_status_that_can_not_be_decoded_is_told_and_counted(shared: &Shared) -> Result<()> {
+async fn undecodable_status_is_reported_and_counted(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let spec = json!({"suspend": true, "runtimeRef": {"name": "torch"}});
     let unreadable = async || {
@@ -187,16 +185,16 @@ async fn a_status_that_can_not_be_decoded_is_told_and_counted(shared: &Shared) -
 pub(crate) fn tests() -> Vec<Test<Shared>> {
     vec![
         Test::new(
-            "other_train_jobs_run_and_a_controller_starts",
-            other_train_jobs_run_and_a_controller_starts,
+            "other_train_jobs_run_and_the_controller_starts",
+            other_train_jobs_run_and_the_controller_starts,
         ),
         Test::new(
-            "a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended",
-            a_train_job_that_can_not_be_decoded_as_a_whole_is_still_suspended,
+            "undecodable_train_job_can_be_suspended",
+            undecodable_train_job_can_be_suspended,
         ),
         Test::new(
-            "a_status_that_can_not_be_decoded_is_told_and_counted",
-            a_status_that_can_not_be_decoded_is_told_and_counted,
+            "undecodable_status_is_reported_and_counted",
+            undecodable_status_is_reported_and_counted,
         ),
     ]
 }

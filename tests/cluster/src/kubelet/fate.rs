@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pod_says_its_fate_by_an_annotation() {
+    fn annotation_decides_the_fate_of_a_pod() {
         let of = |text: &str| {
             let annotations = json!({Fate::ANNOTATION: text});
             let pod = json!({"metadata": {"annotations": annotations}});

@@ -59,7 +59,7 @@ fn condition<'a>(status: &'a Value, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_bound_pod_runs_and_is_ready() {
+fn bound_pod_runs_and_becomes_ready() {
     let (status, _) = after(pod("Never", "Pending"), &[Fate::Succeed]);
     assert_eq!(status["phase"], "Running");
     assert_eq!(status["podIP"], "10.244.0.1");
@@ -78,7 +78,7 @@ fn a_bound_pod_runs_and_is_ready() {
 }
 
 #[test]
-fn nothing_is_done_about_a_pod_without_a_node_one_that_is_held_or_one_that_ended() {
+fn unscheduled_held_and_finished_pods_are_ignored() {
     let mut unbound = pod("Never", "Pending");
     unbound.spec.as_mut().unwrap().node_name = None;
     assert_eq!(next(&unbound, RUN, &here()), None);
@@ -90,7 +90,7 @@ fn nothing_is_done_about_a_pod_without_a_node_one_that_is_held_or_one_that_ended
 }
 
 #[test]
-fn a_pod_ends_as_its_fate_says() {
+fn pod_ends_according_to_its_fate() {
     let (status, _) = after(pod("OnFailure", "Pending"), &[Fate::Succeed, Fate::Succeed]);
     assert_eq!(status["phase"], "Succeeded");
     let ended = &status["containerStatuses"][0]["state"]["terminated"];
@@ -106,7 +106,7 @@ fn a_pod_ends_as_its_fate_says() {
 }
 
 #[test]
-fn a_pod_that_may_restart_does_so_ever_more_slowly_and_keeps_the_count() {
+fn restarting_pod_backs_off_and_keeps_its_restart_count() {
     let fail = [Fate::Hold, Fate::Fail(7), Fate::Fail(7), Fate::Fail(7)];
     let (status, waited) = after(pod("OnFailure", "Pending"), &fail);
     assert_eq!(status["phase"], "Running");
@@ -126,7 +126,7 @@ fn a_pod_that_may_restart_does_so_ever_more_slowly_and_keeps_the_count() {
 }
 
 #[test]
-fn a_deleted_pod_ends_first_and_goes_then() {
+fn deleted_pod_terminates_before_it_is_removed() {
     let mut deleted = pod("OnFailure", "Running");
     deleted.metadata.deletion_timestamp = Some(here().now);
     deleted.metadata.deletion_grace_period_seconds = Some(30);
