@@ -274,7 +274,17 @@ fn every_record_write_documents_a_write_claim() {
 
 /// Whether the path is the template with arguments in the places of words in capitals.
 fn is_instance(path: &ClaimPath, template: &ClaimPath) -> bool {
-    let key = |path: &KeyPattern, template: &KeyPattern| match (path, template) {
+    let text = |key: &KeyPattern| match key {
+        KeyPattern::Objects(objects) => {
+            let text = objects.to_string();
+            match text.strip_suffix('*') {
+                Some(prefix) => KeyPattern::Prefix(prefix.into()),
+                None => KeyPattern::Literal(text.into()),
+            }
+        }
+        key => key.clone(),
+    };
+    let key = |path: &KeyPattern, template: &KeyPattern| match (&text(path), &text(template)) {
         (KeyPattern::Literal(key), KeyPattern::Literal(template)) => {
             let (keys, templates) = (key.split('/'), template.split('/'));
             let is_argument = |text: &str| text.starts_with(|c: char| c.is_ascii_uppercase());

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
+    claims::ObjectPattern,
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups},
     plugin::Plugin,
@@ -212,7 +213,10 @@ fn only_required_lookups_are_requested() {
         let mut call = call_knowing(Phase::Build, &reader(), record, known);
         let node = pod_set(&mut call, "node");
         match call.pod_set_pod_requests(node) {
-            Err(Fault::Missing(key)) => key.claim_key(),
+            Err(Fault::Missing(key)) => ObjectPattern::from(&key)
+                .to_string()
+                .trim_matches('"')
+                .to_owned(),
             other => format!("{other:?}"),
         }
     };

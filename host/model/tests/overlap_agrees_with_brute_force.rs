@@ -105,7 +105,7 @@ type Values = Option<(&'static str, &'static str)>;
 fn key_means(key: &KeyPattern, text: &str, values: Values) -> bool {
     match key {
         KeyPattern::Any => true,
-        KeyPattern::Set | KeyPattern::Base => false,
+        KeyPattern::Set | KeyPattern::Base | KeyPattern::Objects(_) => false,
         KeyPattern::Literal(literal) => **literal == *text,
         KeyPattern::Prefix(prefix) => text.starts_with(&**prefix),
         KeyPattern::Variable(variable) => values.is_none_or(|(job, config)| match variable {
@@ -301,11 +301,7 @@ proptest! {
     fn paths_round_trip(path in any_path()) {
         let text = path.to_string();
         let mut compared = path;
-        compared.key = compared.key.map(|key| match key {
-            KeyPattern::Literal(key) => KeyPattern::Literal(compared.field.compared(&key).into()),
-            KeyPattern::Prefix(prefix) => KeyPattern::Prefix(compared.field.compared_prefix(&prefix).into()),
-            key => key,
-        });
+        compared.key = compared.key.map(|key| key.in_field(compared.field));
         prop_assert_eq!(text.parse::<ClaimPath>(), Ok(compared), "{}", text);
     }
 

@@ -1,80 +1,32 @@
-//! What a claim on objects of the cluster means, and how these are watched.
+//! How the objects that claims mean are watched, and which of them plugins emit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use trainyard_model::claims::{Claims, KeyPattern};
+use trainyard_model::claims::{ClaimPath, Claims, KeyPattern, NamePattern, ObjectPattern};
 use trainyard_model::object::{DataKind, ObjectKind};
 use trainyard_model::record::Field;
 
-/// Which objects of the cluster a claim means.
-pub(super) struct Claimed<'c> {
-    /// As `v1` or `apps/v1`.
-    pub(super) api_version: &'c str,
-    pub(super) kind: &'c str,
-    pub(super) names: Names<'c>,
-}
-
-pub(super) enum Names<'c> {
-    /// None: whether the kind is served.
-    Served,
-    /// The list of all.
-    List,
-    One(&'c str),
-    /// All that begin alike, for which RBAC has no words.
-    Some,
-    Every,
-}
-
-impl<'c> Claimed<'c> {
-    /// None where it does not name one kind.
-    pub(super) fn of(key: Option<&'c KeyPattern>) -> Option<Self> {
-        let (text, is_prefix) = match key? {
-            KeyPattern::Literal(text) => (text, false),
-            KeyPattern::Prefix(text) => (text, true),
-            KeyPattern::Any | KeyPattern::Set | KeyPattern::Variable(_) | KeyPattern::Base => {
-                return None;
-            }
-        };
-        let (version_and_kind, name) = text.rsplit_once('/')?;
-        let (api_version, kind) = version_and_kind.rsplit_once('/')?;
-        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
-            && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let is_part = |part: &str| {
-            let is_plain =
-                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-".contains(&b);
-            !part.is_empty() && part.bytes().all(is_plain)
-        };
-        let is_version = match api_version.split_once('/') {
-            Some((group, version)) => is_part(group) && is_part(version),
-            None => is_part(api_version),
-        };
-        let names = match (name, is_prefix) {
-            ("#", false) => Names::Served,
-            ("*", false) => Names::List,
-            (name, false) => Names::One(name),
-            ("", true) => Names::Every,
-            (_, true) => Names::Some,
-        };
-        (is_kind && is_version).then_some(Self {
-            api_version,
-            kind,
-            names,
-        })
-    }
-
-    /// How these objects are watched; none where they are not.
-    pub(super) fn watched(&self) -> Option<Watched> {
-        match self.names {
-            Names::Served => None,
-            _ if is_never_watched(self.api_version, self.kind) => None,
-            Names::One(name) => Some(Watched::Named(name.into())),
-            Names::List | Names::Some | Names::Every => Some(Watched::Kind),
-        }
+/// The objects that a claim means. `None` if it does not name one kind.
+pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {
+    match &path.key {
+        Some(KeyPattern::Objects(objects)) => Some(objects),
+        _ => None,
     }
 }
 
-/// Whoever may watch these may read all of them, so nobody does.
+/// How the objects that a claim means are watched. `None` if they are not.
+pub(super) fn watched(objects: &ObjectPattern) -> Option<Watched> {
+    match &objects.names {
+        NamePattern::Served => None,
+        _ if is_never_watched(&objects.api_version, &objects.kind) => None,
+        NamePattern::Literal(name) => Some(Watched::Named((**name).into())),
+        // RBAC has no words for names that begin alike.
+        NamePattern::List | NamePattern::Prefix(_) => Some(Watched::Kind),
+    }
+}
+
+/// Whether objects of a kind are never watched, because a watch of them shows all of their content.
 fn is_never_watched(api_version: &str, kind: &str) -> bool {
     DataKind::meant(api_version, kind).is_some()
 }
@@ -99,10 +51,10 @@ impl Reach {
         let mut by_name = BTreeMap::new();
         let paths = claims.into_iter().flat_map(Claims::iter);
         for (_, path) in paths.filter(|(_, path)| path.field == Field::Lookups) {
-            if let Some(claimed) = Claimed::of(path.key.as_ref())
-                && let Some(watched) = claimed.watched()
+            if let Some(objects) = objects_of(path)
+                && let Some(watched) = watched(objects)
             {
-                let kind = (claimed.api_version.to_owned(), claimed.kind.to_owned());
+                let kind = (objects.api_version.to_string(), objects.kind.to_string());
                 *by_name.entry(kind).or_insert(true) &= matches!(watched, Watched::Named(_));
             }
         }
@@ -139,8 +91,8 @@ impl Emitted {
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
         let paths = claims.into_iter().flat_map(Claims::iter);
         let paths = paths.filter(|(_, path)| path.field == Field::Objects);
-        let claimed = paths.filter_map(|(_, path)| Claimed::of(path.key.as_ref()));
-        let kinds = claimed.map(|it| (it.api_version, it.kind));
+        let claimed = paths.filter_map(|(_, path)| objects_of(path));
+        let kinds = claimed.map(|objects| (&*objects.api_version, &*objects.kind));
         let kinds = kinds.chain([("v1", "ConfigMap")]);
         let kinds = kinds.filter_map(|(version, kind)| ObjectKind::new(version, kind).ok());
         Self(kinds.collect())

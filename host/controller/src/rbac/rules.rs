@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::ApiResource;
-use trainyard_model::claims::ClaimPath;
+use trainyard_model::claims::{ClaimPath, NamePattern};
 use trainyard_model::record::Field;
 
 use super::Note;
-use super::claimed::{Claimed, Names, Watched};
+use super::claimed::{Watched, objects_of, watched};
 use crate::kubernetes::kind_of;
 
 /// What is done with an object that a plugin emits.
@@ -85,8 +85,8 @@ impl Rules {
 
     /// Allows what a plugin claims of the cluster. Says where a name is a guess.
     pub(super) fn allow_claim(&mut self, path: &ClaimPath) -> Result<Option<Note>, Refusal> {
-        let claimed = Claimed::of(path.key.as_ref()).ok_or(Refusal::NoKind)?;
-        let (api_version, kind) = (claimed.api_version, claimed.kind);
+        let objects = objects_of(path).ok_or(Refusal::NoKind)?;
+        let (api_version, kind) = (&*objects.api_version, &*objects.kind);
         let served = kind_of(api_version, kind);
         let group = served.group.as_str();
         let resource = ApiResource::from_gvk(&served).plural;
@@ -97,15 +97,17 @@ impl Rules {
         } else if is_secret {
             return Err(Refusal::Secret);
         } else {
-            match claimed.names {
+            match &objects.names {
                 // Which kinds are served is told to everybody who is authenticated.
-                Names::Served => return Ok(None),
-                Names::List => self.allow(group, &resource, &["list"]),
-                Names::One(name) => self.allow_named(group, &resource, name, &["get"]),
-                Names::Some => self.allow(group, &resource, &["get"]),
-                Names::Every => self.allow(group, &resource, &["get", "list"]),
+                NamePattern::Served => return Ok(None),
+                NamePattern::List => self.allow(group, &resource, &["list"]),
+                NamePattern::Literal(name) => self.allow_named(group, &resource, name, &["get"]),
+                NamePattern::Prefix(prefix) if prefix.is_empty() => {
+                    self.allow(group, &resource, &["get", "list"]);
+                }
+                NamePattern::Prefix(_) => self.allow(group, &resource, &["get"]),
             }
-            match claimed.watched() {
+            match watched(objects) {
                 None => {}
                 Some(Watched::Named(name)) => self.allow_named(group, &resource, &name, &WATCH),
                 Some(Watched::Kind) => self.allow(group, &resource, &WATCH),

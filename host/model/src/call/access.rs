@@ -2,7 +2,7 @@
 
 use super::{Call, Fault, Numbered, Target};
 use crate::{
-    claims::{ClaimPath, Grant, KeyPattern, Verb},
+    claims::{ClaimPath, Grant, KeyPattern, ObjectPattern, Verb},
     contract::handle,
     policy::Phase,
     record::{Container, ContainerId, EntryPath, EntryRef, EntryScope, Field, Owner, PodSet},
@@ -179,6 +179,21 @@ impl Call {
             .access
             .missing_claim(&self.record, touch, scope, field, key);
         missing(touch, path, &claim)
+    }
+
+    /// The fault for objects that no claim allows.
+    pub(super) fn objects_not_claimed(
+        &self,
+        verb: Verb,
+        field: Field,
+        objects: ObjectPattern,
+    ) -> Fault {
+        let path = clean(&format!("{field}[{objects}]"));
+        let (scope, key) = (EntryScope::Job, KeyPattern::Objects(objects));
+        let claim = self
+            .access
+            .missing_claim(&self.record, verb, scope, field, Some(key));
+        missing(verb, path, &claim)
     }
 
     /// The same for a read of several keys: of the set of keys, of all of them, or of those with a prefix.

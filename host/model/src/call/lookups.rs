@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Call, EntryScope, Fault, wrong};
+use super::{Call, Fault, wrong};
 use crate::{
-    claims::{KeyPattern, Verb},
+    claims::{ObjectPattern, Verb},
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Requester},
     record::Field,
@@ -13,19 +13,17 @@ use crate::{
 impl Call {
     /// The host's answer; ends the call where it holds none yet.
     pub(super) fn answer(&mut self, key: LookupKey) -> Result<LookupAnswer, Fault> {
-        let claim_key = key.claim_key();
-        self.meter.text(&claim_key)?;
+        let asked = ObjectPattern::from(&key);
+        self.meter.add_bytes(asked.len())?;
         if let Some(problem) = key.problem() {
             return wrong(problem);
         }
-        if !self.may_look_up(&claim_key, &key) {
-            return Err(match key {
-                LookupKey::All { .. } => {
-                    let prefix = KeyPattern::Prefix(claim_key.trim_end_matches('*').into());
-                    self.pattern_not_claimed(EntryScope::Job, Field::Lookups, prefix)
-                }
-                _ => self.not_claimed(Verb::Read, EntryScope::Job, Field::Lookups, &claim_key),
-            });
+        if !self.access.may_look_up(&key) {
+            let missing = match key {
+                LookupKey::All { .. } => asked.of_every_name(),
+                _ => asked,
+            };
+            return Err(self.objects_not_claimed(Verb::Read, Field::Lookups, missing));
         }
         let asker = Requester::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
@@ -34,29 +32,6 @@ impl Call {
             }
             Some(answer) => Ok(answer.clone()),
             None => Err(Fault::Missing(key)),
-        }
-    }
-
-    /// A claim on any object of a kind includes asking whether the kind is served.
-    fn may_look_up(&mut self, claim_key: &str, key: &LookupKey) -> bool {
-        let mut claimed = |text: &str| {
-            self.access
-                .find(
-                    &self.record,
-                    Verb::Read,
-                    EntryScope::Job,
-                    Field::Lookups,
-                    Some(text),
-                )
-                .is_some()
-        };
-        match key {
-            LookupKey::Served { api_version, kind } => {
-                claimed(claim_key)
-                    || claimed(&format!("{api_version}/{kind}/"))
-                    || claimed(&format!("{api_version}/{kind}/*"))
-            }
-            LookupKey::All { .. } | LookupKey::Object { .. } => claimed(claim_key),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Call, EntryScope, Fault, OwnDataUse, raw::room_of, wrong};
+use super::{Call, Fault, OwnDataUse, raw::room_of, wrong};
 use crate::{
-    claims::Verb,
+    claims::{ObjectPattern, Verb},
     contract::handle,
     names::NO_KIND,
     object::{
@@ -57,23 +57,20 @@ impl Call {
     }
 
     /// Checks an emission by the claims.
-    fn may_emit(&mut self, key: &str) -> Result<(), Fault> {
-        let (scope, field) = (EntryScope::Job, Field::Objects);
-        match self
-            .access
-            .find(&self.record, Verb::Write, scope, field, Some(key))
-        {
-            Some(_) => Ok(()),
-            None => Err(self.not_claimed(Verb::Write, scope, field, key)),
+    fn may_emit(&self, kind: &ObjectKind, suffix: &str) -> Result<(), Fault> {
+        let object = ObjectPattern::emitted(kind, suffix);
+        if self.access.may_emit(&object) {
+            return Ok(());
         }
+        Err(self.objects_not_claimed(Verb::Write, Field::Objects, object))
     }
 
     /// The name of the ConfigMap or Secret that this plugin emits under a suffix: one that it may emit. That it did is known
     /// after build only: see [`Self::stands_on_own_data`].
     pub(super) fn own_data(&mut self, kind: DataKind, suffix: &str) -> Result<String, Fault> {
         let (version, kind) = (DataKind::API_VERSION, kind.name());
-        let (_, name) = self.checked_name(version, kind, suffix, None)?;
-        self.may_emit(&format!("{version}/{kind}/{suffix}"))?;
+        let (kind, name) = self.checked_name(version, kind, suffix, None)?;
+        self.may_emit(&kind, suffix)?;
         Ok(name.to_string())
     }
 
@@ -116,10 +113,9 @@ impl Call {
             });
         }
         let (kind, name) = self.checked_name(api_version, kind, suffix, content)?;
-        let claim = format!("{}/{kind}/{suffix}", kind.api_version());
         self.meter.write()?;
         self.meter.add_handles(1)?;
-        self.may_emit(&claim)?;
+        self.may_emit(&kind, suffix)?;
         if self
             .objects
             .iter()
@@ -158,9 +154,9 @@ impl Call {
         let object = self.emitted(handle)?;
         object.written = object.written.saturating_add(bytes);
         if object.written > EmittedObject::MOST_BYTES {
-            let (version, kind) = (object.kind.api_version(), object.kind.kind());
+            let claimed = ObjectPattern::emitted(&object.kind, &object.suffix);
             return Err(Fault::TooLarge {
-                path: format!("objects[{version}/{kind}/{}]", object.suffix),
+                path: format!("{}[{claimed}]", Field::Objects),
                 written: object.written,
             });
         }

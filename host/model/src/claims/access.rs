@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    ClaimPath, ClaimScope, CompiledClaims, Grant, KeyPattern, PodSetPattern, Variable, Verb,
+    ClaimPath, ClaimScope, CompiledClaims, Grant, KeyPattern, ObjectPattern, PodSetPattern,
+    Variable, Verb,
 };
+use crate::lookup::LookupKey;
 use crate::record::{Container, ContainerId, EntryScope, Field, Owner, PodSet, Record};
 
 /// The values of a call's variables.
@@ -141,6 +143,30 @@ impl Access {
             }
         }
         found
+    }
+
+    /// Whether the plugin may look up what the key asks for. A claim on the list of a kind, or on all its objects, includes asking
+    /// whether the kind is served.
+    #[must_use]
+    pub fn may_look_up(&self, key: &LookupKey) -> bool {
+        let asked = ObjectPattern::from(key);
+        let may = |asked: &ObjectPattern| self.allows_objects(Verb::Read, Field::Lookups, asked);
+        let is_served = matches!(key, LookupKey::Served { .. });
+        may(&asked) || is_served && may(&asked.of_list())
+    }
+
+    /// Whether the plugin may emit the object.
+    #[must_use]
+    pub fn may_emit(&self, object: &ObjectPattern) -> bool {
+        self.allows_objects(Verb::Write, Field::Objects, object)
+    }
+
+    fn allows_objects(&self, verb: Verb, field: Field, asked: &ObjectPattern) -> bool {
+        let among = self.claims.in_job & self.claims.candidates(verb, field);
+        patterns(&self.claims, among).any(|(path, _)| {
+            let key = path.key.as_ref();
+            key.is_some_and(|key| key.matches_objects(asked, self.variables.of_key(key)))
+        })
     }
 
     /// Whether every value of a keyed field may be read.

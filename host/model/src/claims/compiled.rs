@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{ClaimPath, ClaimScope, Claims, KeyPattern, Verb, possible::possible};
+use super::{
+    ClaimPath, ClaimScope, Claims, KeyPattern, NamePattern, ObjectPattern, Verb, possible::possible,
+};
 use crate::{
     object::DataKind,
     record::{Field, Permission},
@@ -185,15 +187,16 @@ fn granted(touch: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, Clai
     }
 }
 
-/// What a plugin needs to read: the TrainJob and its record are open to it, the rest of the cluster is not. A ConfigMap by its
-/// name is: the claim shows which one.
+/// What a plugin needs to read: nothing for the TrainJob and its record, and nothing for a ConfigMap by its name, since the claim shows
+/// which one. Other objects of the cluster need a grant.
 fn permission_to_read(path: &ClaimPath) -> Permission {
-    let is_named = |key: &str| {
-        let name = key.strip_prefix("v1/ConfigMap/");
-        name.is_some_and(|name| !matches!(name, "" | "*" | "#"))
-    };
-    match (&path.field, &path.key) {
-        (Field::Lookups, Some(KeyPattern::Literal(key))) if is_named(key) => Permission::Default,
+    let is_named = |objects: &ObjectPattern| matches!(&objects.names, NamePattern::Literal(name) if !name.is_empty());
+    match (path.field, &path.key) {
+        (Field::Lookups, Some(KeyPattern::Objects(objects)))
+            if objects.data_kind() == Some(DataKind::ConfigMap) && is_named(objects) =>
+        {
+            Permission::Default
+        }
         (Field::Lookups, _) => Permission::Grant,
         _ => Permission::Default,
     }
@@ -201,16 +204,11 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
 
 /// What a plugin needs to emit: nothing for ConfigMaps, which do nothing by themselves.
 fn permission_to_emit(path: &ClaimPath) -> Permission {
-    let kind = match &path.key {
-        Some(KeyPattern::Literal(key) | KeyPattern::Prefix(key)) => key.rsplit_once('/'),
-        _ => None,
-    };
-    let kind = kind.and_then(|(version_and_kind, _)| version_and_kind.split_once('/'));
-    let kind = kind.and_then(|(version, kind)| DataKind::of(version, kind));
-    if kind == Some(DataKind::ConfigMap) {
-        path.field.permission()
-    } else {
-        Permission::Grant
+    match &path.key {
+        Some(KeyPattern::Objects(objects)) if objects.data_kind() == Some(DataKind::ConfigMap) => {
+            path.field.permission()
+        }
+        _ => Permission::Grant,
     }
 }
 

@@ -16,7 +16,10 @@ pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
     compiled::{ClaimError, CompiledClaims, Grant, Grants, MAX_CLAIMS, permission},
-    path::{ClaimPath, ClaimScope, KeyPattern, MAX_PATH, PathError, PodSetPattern, Variable},
+    path::{
+        ClaimPath, ClaimScope, KeyPattern, MAX_PATH, NamePattern, ObjectPattern, PathError,
+        PodSetPattern, Variable,
+    },
 };
 
 /// How a place is touched.

@@ -1,6 +1,6 @@
 //! When two claims may mean the same place, and when one covers the other.
 
-use super::path::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern};
+use super::path::{ClaimPath, ClaimScope, KeyPattern, ObjectPattern, PodSetPattern};
 
 impl KeyPattern {
     /// Whether some key is meant by both. A variable may be any key; the set of keys meets itself alone.
@@ -11,6 +11,11 @@ impl KeyPattern {
             (Self::Set, _) | (_, Self::Set) => false,
             (Self::Any | Self::Variable(_) | Self::Base, _)
             | (_, Self::Any | Self::Variable(_) | Self::Base) => true,
+            (Self::Objects(a), Self::Objects(b)) => a.overlaps(b),
+            (Self::Objects(objects), Self::Prefix(prefix))
+            | (Self::Prefix(prefix), Self::Objects(objects)) => objects.kind_begins_with(prefix),
+            // A literal key of these fields that is not a pattern of objects means none.
+            (Self::Objects(_), Self::Literal(_)) | (Self::Literal(_), Self::Objects(_)) => false,
             (Self::Literal(a), Self::Literal(b)) => a == b,
             (Self::Literal(key), Self::Prefix(prefix))
             | (Self::Prefix(prefix), Self::Literal(key)) => key.starts_with(&**prefix),
@@ -27,6 +32,8 @@ impl KeyPattern {
             (Self::Any, _) | (Self::Base, Self::Base) => true,
             (Self::Variable(a), Self::Variable(b)) => a == b,
             (Self::Literal(a), Self::Literal(b)) => a == b,
+            (Self::Objects(a), Self::Objects(b)) => a.covers(b),
+            (Self::Prefix(prefix), Self::Objects(objects)) => objects.kind_begins_with(prefix),
             (Self::Prefix(prefix), Self::Literal(text) | Self::Prefix(text)) => {
                 text.starts_with(&**prefix)
             }
@@ -34,16 +41,27 @@ impl KeyPattern {
         }
     }
 
-    /// Whether it means the key `key`; a variable is compared by `value`. [`Self::Base`] may mean any name: who asks knows which
-    /// containers plugins added.
+    /// Whether the pattern means the key `key`; a variable is compared by `value`. [`Self::Base`] may mean any name: the caller knows
+    /// which containers plugins added. Objects are compared by [`Self::matches_objects`].
     #[must_use]
     pub fn matches(&self, key: &str, value: Option<&str>) -> bool {
         match self {
             Self::Any | Self::Base => true,
-            Self::Set => false,
+            Self::Set | Self::Objects(_) => false,
             Self::Literal(text) => **text == *key,
             Self::Prefix(prefix) => key.starts_with(&**prefix),
             Self::Variable(_) => value == Some(key),
+        }
+    }
+
+    /// Whether the pattern means all of these objects; a variable is compared by `value`.
+    pub(super) fn matches_objects(&self, asked: &ObjectPattern, value: Option<&str>) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Objects(objects) => objects.covers(asked),
+            Self::Prefix(prefix) => asked.kind_begins_with(prefix),
+            Self::Variable(_) => value.and_then(ObjectPattern::of_literal).as_ref() == Some(asked),
+            Self::Set | Self::Literal(_) | Self::Base => false,
         }
     }
 }
@@ -54,10 +72,11 @@ impl KeyPattern {
     fn meet(&self, other: &Self) -> Self {
         let width = |key: &Self| match key {
             Self::Literal(_) | Self::Set => (0, 0),
-            Self::Prefix(prefix) => (1, usize::MAX - prefix.len()),
-            Self::Variable(_) => (2, 0),
-            Self::Base => (3, 0),
-            Self::Any => (4, 0),
+            Self::Objects(objects) => (1, objects.width()),
+            Self::Prefix(prefix) => (2, usize::MAX - prefix.len()),
+            Self::Variable(_) => (3, 0),
+            Self::Base => (4, 0),
+            Self::Any => (5, 0),
         };
         if width(other) < width(self) {
             other.clone()

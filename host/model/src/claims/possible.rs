@@ -1,9 +1,8 @@
 //! Whether any plugin could have a claim: one that can match nothing is a mistake, which its author hears of when the manifest is
 //! checked.
 
-use super::{ClaimError, ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Verb};
+use super::{ClaimError, ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
 use crate::{
-    lookup::LookupKey,
     names::{is_dns_label, is_dns_subdomain, is_env_name, is_label_value, is_qualified_name},
     object::{ObjectKind, ObjectKindError},
     record::{Field, Permission},
@@ -210,17 +209,12 @@ fn port_problem(key: &KeyPattern) -> Option<String> {
 /// What is wrong with a claim on objects of the cluster.
 fn lookup_problem(key: &KeyPattern) -> Option<String> {
     const NO_LOOKUP: &str = "name version, kind and an object, as `lookups[v1/ConfigMap/tracing]`";
-    let (text, is_whole) = match key {
-        KeyPattern::Literal(text) => (text, true),
-        KeyPattern::Prefix(text) => (text, false),
-        _ => return None,
-    };
-    let problem = match (LookupKey::claimed(text), is_whole) {
-        (Some(asked), true) => asked.problem(),
-        (None, true) => Some(NO_LOOKUP),
-        // Until the kind is whole, nothing is known of it.
-        (Some(_), false) => LookupKey::claimed(&format!("{text}0"))?.problem(),
-        (None, false) => (text.matches('/').count() > 2).then_some(NO_LOOKUP),
+    let problem = match key {
+        KeyPattern::Objects(objects) => objects.example().problem(),
+        KeyPattern::Literal(_) => Some(NO_LOOKUP),
+        // The kind is not whole yet.
+        KeyPattern::Prefix(text) => (text.matches('/').count() > 2).then_some(NO_LOOKUP),
+        _ => None,
     };
     problem.map(str::to_owned)
 }
@@ -228,30 +222,30 @@ fn lookup_problem(key: &KeyPattern) -> Option<String> {
 /// What is wrong with a claim on objects that the plugin emits.
 fn object_problem(key: &KeyPattern) -> Option<String> {
     const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
-    let no_object = || Some(NO_OBJECT.to_owned());
-    let (text, is_whole) = match key {
-        KeyPattern::Literal(text) => (text, true),
-        KeyPattern::Prefix(text) => (text, false),
-        _ => return no_object(),
+    let KeyPattern::Objects(objects) = key else {
+        return Some(NO_OBJECT.to_owned());
     };
-    let Some((version_and_kind, suffix)) = text.rsplit_once('/') else {
-        return no_object();
-    };
-    let (api_version, kind) = version_and_kind
-        .rsplit_once('/')
-        .unwrap_or(("", version_and_kind));
-    match ObjectKind::new(api_version, kind) {
-        Ok(_) => {}
+    let kind = &objects.kind;
+    match ObjectKind::new(&objects.api_version, kind) {
+        Ok(_) => suffix_problem(&objects.names),
         Err(ObjectKindError::Powerful) => {
-            return Some(format!("no plugin emits a {kind}, whatever is granted"));
+            Some(format!("no plugin emits a {kind}, whatever is granted"))
         }
-        Err(ObjectKindError::ClusterScoped) => {
-            return Some(format!(
-                "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
-            ));
-        }
-        Err(ObjectKindError::Malformed) => return no_object(),
+        Err(ObjectKindError::ClusterScoped) => Some(format!(
+            "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
+        )),
+        Err(ObjectKindError::Malformed) => Some(NO_OBJECT.to_owned()),
     }
+}
+
+/// What is wrong with what follows the TrainJob's name in the name of an object.
+fn suffix_problem(names: &NamePattern) -> Option<String> {
+    let (suffix, is_whole) = match names {
+        NamePattern::Served => ("#", true),
+        NamePattern::List => ("*", true),
+        NamePattern::Literal(suffix) => (&**suffix, true),
+        NamePattern::Prefix(suffix) => (&**suffix, false),
+    };
     if !suffix.starts_with('-') && (is_whole || !suffix.is_empty()) {
         return Some("the suffix after the TrainJob's name begins with `-`".to_owned());
     }

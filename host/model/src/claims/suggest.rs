@@ -102,7 +102,7 @@ impl Access {
     /// The key by the variable that has its value: of another claim, or of the plugin's configuration, since another runtime may set
     /// another value there.
     fn key_as_claimed(&self, field: Field, key: Box<str>) -> KeyPattern {
-        if matches!(field, Field::JobSpec | Field::Lookups | Field::Objects) || key.is_empty() {
+        if field == Field::JobSpec || key.is_empty() {
             return KeyPattern::Literal(key);
         }
         let is_value = |value: &str| field.compared(value) == field.compared(&key);

@@ -51,37 +51,6 @@ pub enum LookupKey {
 }
 
 impl LookupKey {
-    /// As the key of a claim: `v1/ConfigMap/NAME`, with `*` for all objects and `#` for the kind itself.
-    #[must_use]
-    pub fn claim_key(&self) -> String {
-        match self {
-            Self::Object {
-                api_version,
-                kind,
-                name,
-            } => format!("{api_version}/{kind}/{name}"),
-            Self::All { api_version, kind } => format!("{api_version}/{kind}/*"),
-            Self::Served { api_version, kind } => format!("{api_version}/{kind}/#"),
-        }
-    }
-
-    /// What the key of a claim asks for; `None` if it does not have a version, a kind and what follows them.
-    pub(crate) fn claimed(claim_key: &str) -> Option<Self> {
-        let (version_and_kind, name) = claim_key.rsplit_once('/')?;
-        let (api_version, kind) = version_and_kind.rsplit_once('/')?;
-        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
-        // So a group is not read as a version, and a version as a kind.
-        (is_api_version(&api_version) && is_kind(&kind)).then(|| match name {
-            "*" => Self::All { api_version, kind },
-            "#" => Self::Served { api_version, kind },
-            name => Self::Object {
-                api_version,
-                kind,
-                name: name.to_owned(),
-            },
-        })
-    }
-
     /// Why no plugin is given what it asks for, whatever is claimed and granted.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let (Self::Object {

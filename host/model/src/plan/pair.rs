@@ -231,9 +231,7 @@ fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
             *key = KeyPattern::Literal(variables.value(variable)?.into());
         }
     }
-    if let Some(KeyPattern::Literal(key)) = &mut out.key {
-        *key = out.field.compared(key).into();
-    }
+    out.key = out.key.map(|key| key.in_field(out.field));
     Some(out)
 }
 

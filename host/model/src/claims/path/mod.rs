@@ -5,12 +5,14 @@
 //! A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys (`#`), or a variable (`$job`,
 //! `$config./pointer`). It is quoted (`"a]b"`) where it holds a bracket, a quote or a blank, or begins like a variable.
 
+mod objects;
 mod parse;
 
 use std::fmt;
 
 use thiserror::Error;
 
+pub use self::objects::{NamePattern, ObjectPattern};
 use crate::{record::Field, text::nearest};
 
 /// The longest path, in bytes.
@@ -32,6 +34,8 @@ pub enum KeyPattern {
     Any,
     /// The set of keys, apart from what they hold.
     Set,
+    /// Objects of one kind. The key of a claim on `lookups` or `objects` alone.
+    Objects(ObjectPattern),
     /// One key.
     Literal(Box<str>),
     /// Every key that begins so.
@@ -155,12 +159,33 @@ pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Resul
     f.write_str("\"")
 }
 
+impl KeyPattern {
+    /// Returns the pattern as it is compared with other keys of a field: two spellings of one mount path are one, and a key that names
+    /// a kind is [`Self::Objects`].
+    #[must_use]
+    pub fn in_field(self, field: Field) -> Self {
+        let (text, is_prefix) = match &self {
+            Self::Literal(text) => (text, false),
+            Self::Prefix(text) => (text, true),
+            _ => return self,
+        };
+        if matches!(field, Field::Lookups | Field::Objects) {
+            return ObjectPattern::parse(text, is_prefix).map_or(self, Self::Objects);
+        }
+        match is_prefix {
+            true => Self::Prefix(field.compared_prefix(text).into()),
+            false => Self::Literal(field.compared(text).into()),
+        }
+    }
+}
+
 impl fmt::Display for KeyPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any => f.write_str("*"),
             Self::Set => f.write_str("#"),
             Self::Base => f.write_str("@base"),
+            Self::Objects(objects) => objects.fmt(f),
             Self::Literal(text) => write_literal(f, text),
             Self::Prefix(text) => write!(f, "{text}*"),
             Self::Variable(Variable::Job) => f.write_str("$job"),

@@ -61,11 +61,7 @@ fn place(rest: &mut Rest, path: &str) -> Result<(ClaimScope, Field, Option<RawKe
 /// The key that the field takes, if it takes one.
 fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<KeyPattern>, PathError> {
     match (field.is_keyed(), key) {
-        (true, Some(key)) => Ok(Some(match key.parse(path)? {
-            KeyPattern::Literal(key) => KeyPattern::Literal(field.compared(&key).into()),
-            KeyPattern::Prefix(prefix) => KeyPattern::Prefix(field.compared_prefix(&prefix).into()),
-            key => key,
-        })),
+        (true, Some(key)) => Ok(Some(key.parse(path)?.in_field(field))),
         (true, None) => Err(key_missing(path, field.name())),
         (false, None) => Ok(None),
         (false, Some(_)) => Err(PathError::KeyNotTaken {
