@@ -58,7 +58,7 @@ fn rendered(fixture: &Path) -> (String, String) {
     let (mut objects, mut warnings) = (Vec::new(), String::new());
     for job in &catalog.jobs {
         let rendered = catalog.render(job, &renderer);
-        let rendered = rendered.unwrap_or_else(|problems| panic!("{}", problems[0]));
+        let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
         objects.extend(rendered.objects.into_iter().map(|object| object.value));
         objects.push(rendered.job_set);
         for warning in rendered.warnings {

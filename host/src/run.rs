@@ -311,10 +311,16 @@ pub(crate) fn render_run<T: Send>(
             }
             Ok(())
         }
-        Ok(Err(problems)) => {
-            problems
-                .iter()
-                .for_each(|problem| failure.add(locate(job, problem)));
+        Ok(Err(stopped)) => {
+            for problem in stopped.problems() {
+                failure.add(locate(job, problem));
+            }
+            for lookup in stopped.lookups() {
+                failure.add(format!(
+                    "{}: give a file that holds it",
+                    job.locate_lookup(lookup)
+                ));
+            }
             Ok(())
         }
         Err(panicked) => {
@@ -340,9 +346,6 @@ pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
     if problem.is_plugin_not_given() {
         let advice = "; use `--plugin FILE.wasm` to load one that is not built in";
         located.message.push_str(advice);
-    }
-    if problem.missing().is_some() {
-        located.message.push_str(": give a file that holds it");
     }
     located
 }

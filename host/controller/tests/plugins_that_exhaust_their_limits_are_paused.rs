@@ -9,7 +9,7 @@ use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{guarded, metrics::Metrics, observed};
 use trainyard_model::call::Call;
 use trainyard_model::policy::{Busy, CallFailure, Limit};
-use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
 
 use crate::stub::controller::{job, runtime};
 use crate::stub::{metrics, policy::policy};
@@ -40,7 +40,8 @@ fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>
     let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, namespace)));
     assert!(errors.is_empty(), "{}", errors[0]);
     let job = &catalog.jobs[0];
-    renderer.render(&job.job, &job.runtime, namespace, &Arc::default())
+    let rendered = renderer.render(&job.job, &job.runtime, namespace, &Arc::default());
+    rendered.map_err(Stopped::into_problems)
 }
 
 #[test]

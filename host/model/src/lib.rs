@@ -14,7 +14,7 @@
 //!   cluster, and [`pod_requests`] is what a scheduler counts.
 //! - [`object`] is what plugins emit, and [`material`] the keys in it, which nobody here holds.
 //! - [`session`] is one TrainJob's way through the plugins, [`call`] one call of one phase: a method here for each method of the contract
-//!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended.
+//!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended. [`pipeline`] calls the plugins of a plan, phase by phase.
 //!
 //! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, [`text`] of guests, and [`wording`] of what is wrong with a value.
 
@@ -30,6 +30,7 @@ pub mod manifest;
 pub mod material;
 pub mod names;
 pub mod object;
+pub mod pipeline;
 pub mod plan;
 pub mod plugin;
 pub mod pod_requests;

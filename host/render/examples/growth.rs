@@ -290,7 +290,7 @@ fn main() {
 fn counted(renderer: &Renderer, catalog: &Catalog) {
     let job = &catalog.jobs[0];
     let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
-    let rendered = rendered.unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
     assert!(!rendered.provenance().is_empty());
     let last = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].image";
     assert_eq!(rendered.explain(&last.parse().unwrap()).unwrap().len(), 1);

@@ -10,10 +10,13 @@ use trainyard_api::{
     Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob,
     runtime::RuntimeKind,
 };
-use trainyard_model::lookup::{LookupAnswer, LookupKey, Lookups, Requester};
+use trainyard_model::{
+    lookup::{LookupAnswer, LookupKey, Requester},
+    pipeline::with_answers,
+};
 
 use crate::{
-    Rendered, Renderer,
+    PendingLookup, Rendered, Renderer, Stopped,
     problem::{About, Problem, Warning},
 };
 
@@ -35,6 +38,15 @@ impl Job {
     pub fn locate(&self, problem: &Problem) -> Located {
         let message = problem.said(&self.job, &self.runtime);
         self.say(problem.about(), problem.field().as_deref(), message)
+    }
+
+    /// The lookup that has no answer, with the TrainJob's place in the input.
+    #[must_use]
+    pub fn locate_lookup(&self, lookup: &PendingLookup) -> Located {
+        Located {
+            place: self.place.clone(),
+            message: lookup.to_string(),
+        }
     }
 
     /// The warning with its place in the input.
@@ -117,28 +129,12 @@ impl Catalog {
     /// Renders one of the TrainJobs, with what its plugins look up in the input.
     ///
     /// # Errors
-    /// All that is wrong with it; a lookup that the input has no answer to is among them ([`Problem::missing`]).
-    pub fn render(&self, job: &Job, renderer: &Renderer) -> Result<Rendered, Vec<Problem>> {
-        let mut lookups = Arc::new(Lookups::default());
-        loop {
-            let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &lookups);
-            let problems = match rendered {
-                Ok(rendered) => return Ok(rendered),
-                Err(problems) => problems,
-            };
-            let answers: Vec<_> = problems
-                .iter()
-                .filter_map(Problem::missing)
-                .filter_map(|key| Some((key.clone(), self.answer(job, key)?)))
-                .collect();
-            if answers.is_empty() {
-                return Err(problems);
-            }
-            let known = Arc::make_mut(&mut lookups);
-            for (key, answer) in answers {
-                known.insert(key, answer);
-            }
-        }
+    /// Everything that is wrong with it. [`Stopped::Needs`] names objects that are not in the input.
+    pub fn render(&self, job: &Job, renderer: &Renderer) -> Result<Rendered, Stopped> {
+        let answer = |key: &LookupKey| self.answer(job, key);
+        with_answers(answer, |lookups| {
+            renderer.render(&job.job, &job.runtime, &job.namespace, lookups)
+        })
     }
 
     /// The answer to what a plugin asks for; none where the object was not given. Offline, the objects of the input are all

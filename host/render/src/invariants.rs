@@ -124,10 +124,7 @@ pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
 pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>> {
     let problem = |missing: MissingObject| Problem::Invariant {
         place: missing.place.to_string(),
-        message: format!(
-            "the plugin {} put it over its own {} `{}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out",
-            missing.plugin, missing.kind, missing.name
-        ),
+        message: missing.to_string(),
     };
     let problems: Vec<_> = session.not_emitted().into_iter().map(problem).collect();
     if problems.is_empty() {

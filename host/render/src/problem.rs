@@ -7,9 +7,10 @@ use trainyard_api::{FieldPath, Runtime, TrainJob, path::PathError};
 use trainyard_model::{
     deadline::{Deadline, Overdue},
     lookup::LookupKey,
+    pipeline::PhaseError,
     plan::PlanError,
     plugin::PluginId,
-    policy::Phase,
+    policy::{CallFailure, Phase},
     session::{CallError, Diagnostic},
     value::Failure,
 };
@@ -88,18 +89,6 @@ pub enum Problem {
     /// A plugin's call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// A plugin asks for an object that is not among the lookups: with its answer, rendering can go on.
-    #[error("plugin {plugin} in {phase} needs {key} in namespace `{namespace}`")]
-    Missing {
-        /// The plugin.
-        plugin: PluginId,
-        /// The phase in which it asked.
-        phase: Phase,
-        /// What it asked for.
-        key: LookupKey,
-        /// The TrainJob's namespace.
-        namespace: String,
-    },
     /// Plugins ask for one object after another without end.
     #[error(
         "plugin {plugin} in {phase} asks for {key}, but {most} objects were looked up for this TrainJob already, which is the most"
@@ -177,15 +166,6 @@ impl Problem {
         }
     }
 
-    /// What a plugin asks for and is not among the lookups.
-    #[must_use]
-    pub const fn missing(&self) -> Option<&LookupKey> {
-        match self {
-            Self::Missing { key, .. } => Some(key),
-            _ => None,
-        }
-    }
-
     /// Whether a plugin is missing that was not given.
     #[must_use]
     pub const fn is_plugin_not_given(&self) -> bool {
@@ -220,18 +200,11 @@ impl Problem {
         }
     }
 
-    /// Whether rendering begins anew, so that nothing that plugins said of it counts.
-    pub(crate) fn is_made_again(&self) -> bool {
-        self.missing().is_some() || self.is_transient()
-    }
-
     /// The plugin that it is about.
     #[must_use]
     pub fn plugin(&self) -> Option<&PluginId> {
         match self {
-            Self::Refused { plugin, .. }
-            | Self::Missing { plugin, .. }
-            | Self::TooManyLookups { plugin, .. } => Some(plugin),
+            Self::Refused { plugin, .. } | Self::TooManyLookups { plugin, .. } => Some(plugin),
             Self::Call(error) => Some(&error.plugin),
             Self::Field { .. }
             | Self::NotLoaded { .. }
@@ -278,9 +251,34 @@ impl Problem {
     }
 }
 
-impl From<&Diagnostic> for Problem {
-    fn from(said: &Diagnostic) -> Self {
-        Self::refused(&said.plugin, said.phase, &said.failure)
+impl From<PhaseError> for Problem {
+    fn from(error: PhaseError) -> Self {
+        match error {
+            PhaseError::Call(error) => match &error.cause {
+                CallFailure::Refused(failure) => Self::refused(&error.plugin, error.phase, failure),
+                _ => Self::Call(error),
+            },
+            PhaseError::Reported(said) => Self::refused(&said.plugin, said.phase, &said.failure),
+            PhaseError::TooManyLookups {
+                plugin,
+                phase,
+                key,
+                most,
+            } => Self::TooManyLookups {
+                plugin,
+                phase,
+                key,
+                most,
+            },
+            PhaseError::Overdue {
+                overdue,
+                plugin,
+                phase,
+            } => Self::Overdue {
+                overdue,
+                step: format!("plugin {plugin} was about to be called in {phase}"),
+            },
+        }
     }
 }
 

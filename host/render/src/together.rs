@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use trainyard_model::{
     limits::Limits,
+    pipeline::Step,
     plugin::PluginId,
     record::{Field, Owner},
     session::Session,
 };
 
-use crate::{pipeline::Step, problem::Problem};
+use crate::problem::Problem;
 
 /// Checks the containers that plugins added to the record.
 ///

@@ -56,7 +56,7 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         for job in catalog.jobs.iter().filter(is_mine) {
             match catalog.render(job, &renderer) {
                 Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),
-                Err(problems) => failed.extend(problems.iter().map(ToString::to_string)),
+                Err(stopped) => failed.extend(stopped.lines()),
             }
         }
         let is_refused = case.join("expected.txt").exists();

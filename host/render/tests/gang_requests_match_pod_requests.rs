@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use trainyard_model::{call::Call, contract::handle, policy::Phase};
-use trainyard_render::{Problem, Rendered};
+use trainyard_render::{Rendered, Stopped};
 
-use crate::common::{Scripted, catalog, input, pod_set, renderer, texts};
+use crate::common::{Scripted, catalog, input, pod_set, renderer};
 
 /// Writes down what the gang of the trainer asks for, as a scheduler's plugin does.
 fn gang() -> Scripted {
@@ -67,7 +67,7 @@ handler: kata
 overhead: {podFixed: {cpu: 250m, memory: 160Mi}}
 ";
 
-fn render(plugins: &[Scripted], beside: &str) -> Result<Rendered, Vec<Problem>> {
+fn render(plugins: &[Scripted], beside: &str) -> Result<Rendered, Stopped> {
     let text = input(plugins)
         .replace("trainer: {env:", "trainer: {numNodes: 3, env:")
         .replace(
@@ -87,7 +87,8 @@ fn render(plugins: &[Scripted], beside: &str) -> Result<Rendered, Vec<Problem>> 
 }
 
 fn asked(plugins: &[Scripted], beside: &str) -> String {
-    let rendered = render(plugins, beside).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let rendered =
+        render(plugins, beside).unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
     let data = &rendered.objects[0].value["data"];
     data["asks"].as_str().unwrap().to_owned()
 }
@@ -119,7 +120,7 @@ fn requests_match_with_a_sidecar_placed_first_by_another_plugin() {
 
 #[test]
 fn missing_runtime_class_is_a_lookup() {
-    let problems = texts(&render(&[gang()], NAMESPACE).unwrap_err());
+    let problems = render(&[gang()], NAMESPACE).unwrap_err().lines();
     let [problem] = &problems[..] else {
         panic!("{problems:?}")
     };

@@ -18,7 +18,7 @@ use trainyard_render::{Catalog, Rendered, Renderer};
 use crate::common::{
     Scripted,
     acts::{Act, Acting, acting, known, two_pod_sets},
-    catalog, permutations, renderer, texts,
+    catalog, permutations, renderer,
 };
 
 /// How often what is tested came up.
@@ -81,7 +81,7 @@ impl Case {
                 let ran = ran.map(|active| active.plugin.id.name.to_string());
                 (ran.collect(), Ok(bytes(&rendered)))
             }
-            Err(problems) => (Vec::new(), Err(texts(&problems))),
+            Err(stopped) => (Vec::new(), Err(stopped.lines())),
         }
     }
 }

@@ -67,7 +67,7 @@ spec:
     let job = &catalog.jobs[0];
     renderer
         .render(&job.job, &job.runtime, "default", &Arc::default())
-        .unwrap_or_else(|problems| panic!("{}", problems[0]))
+        .unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()))
 }
 
 #[test]

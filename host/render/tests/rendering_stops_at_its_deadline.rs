@@ -9,7 +9,7 @@ use std::time::Duration;
 use trainyard_model::deadline::Deadline;
 use trainyard_render::{ClusterFacts, Problem, Rendered, Renderer};
 
-use crate::common::{Scripted, catalog};
+use crate::common::{Scripted, catalog, refused};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -58,7 +58,7 @@ fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64
     let job = &catalog.jobs[0];
     let lookups = Arc::default();
     let rendered = renderer.render_within(&job.job, &job.runtime, "default", &lookups, &deadline);
-    (rendered, asked.load(Ordering::Relaxed))
+    (rendered.map_err(refused), asked.load(Ordering::Relaxed))
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn problems(
         &std::sync::Arc::default(),
     ) {
         Ok(_) => Vec::new(),
-        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+        Err(stopped) => stopped.lines(),
     }
 }
 

@@ -226,7 +226,7 @@ fn explain_live(args: &ExplainArgs, name: &str, wanted: &[&FieldPath]) -> Result
     }
     let renderer = &loaded.renderer;
     let rendered = renderer.render(&live.job, &snapshot.runtime, namespace, &snapshot.lookups);
-    let rendered = rendered.map_err(Failure::from_iter)?;
+    let rendered = rendered.map_err(|stopped| Failure::from_iter(stopped.lines()))?;
     let now = rendered.whole_plan();
     let pinned = snapshot.plan.as_ref();
     if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {

@@ -31,10 +31,10 @@ pub(super) fn rendered(
         refused(&bundle.error(BundleProblem::Json { name, problem }))
     })?;
     let rendered = renderer.render(&job, &runtime, &entry.namespace, &Arc::new(lookups));
-    rendered.map_err(|problems| {
+    rendered.map_err(|stopped| {
         let name = format!("{}: TrainJob {}", bundle.file, shown(entry));
-        let lines = problems.iter().map(|problem| format!("{name}: {problem}"));
-        lines.collect()
+        let lines = stopped.lines().into_iter();
+        lines.map(|line| format!("{name}: {line}")).collect()
     })
 }
 

@@ -77,6 +77,7 @@ fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> CallFailure {
     });
     match job.all_phases(&parts(phase)).unwrap_err() {
         MockError::Call(error) => error.cause,
+        MockError::NoObject(lookup) => CallFailure::Missing(lookup.key),
         other => panic!("{other}"),
     }
 }

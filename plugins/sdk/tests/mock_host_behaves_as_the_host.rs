@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
+
 use serde_json::json;
 use trainyard_sdk::{
     Build, Check, Context, Failure, KeyFile, Mount, PluginParts, Port, Transform,
@@ -316,4 +318,74 @@ fn gangs_facts_and_kept_texts_are_supported() {
     ] {
         assert_eq!(object.text(key), Some(text), "{key}");
     }
+}
+
+thread_local! {
+    /// How often `Late` was called in transform.
+    static TRANSFORMS: Cell<u32> = const { Cell::new(0) };
+}
+
+struct Late;
+
+impl Transform for Late {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        TRANSFORMS.set(TRANSFORMS.get() + 1);
+        if ctx.job().suspended() {
+            ctx.error("can't wait", None);
+        }
+        for pod_set in ctx.info().nodes() {
+            pod_set.put_own_config_map("late", "-late", None, &[]);
+        }
+        Ok(())
+    }
+}
+
+impl Build for Late {
+    fn build(ctx: &Context) -> Result<(), Failure> {
+        let topology = ctx.lookups().get("v1", "ConfigMap", "topology");
+        let zone = topology.and_then(|map| map.text("/data/zone"));
+        if let Some(zone) = zone {
+            let map = ctx.objects().emit("v1", "ConfigMap", "-late", None);
+            map.append("zone", &zone);
+        }
+        Ok(())
+    }
+}
+
+const LATE: PluginParts = PluginParts {
+    manifest: r#"{"name":"late","activeWhen":"plugins","claims":{
+        "reads":["lookups[v1/ConfigMap/topology]"],
+        "writes":["pod-sets[*].volumes[late]","objects[v1/ConfigMap/-late]"]}}"#,
+    parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform","build"]}"#,
+    phases: Phases {
+        transform: Some(Late::transform),
+        build: Some(Late::build),
+        ..Phases::NONE
+    },
+};
+
+#[test]
+fn a_lookup_in_build_starts_over_with_transform() {
+    TRANSFORMS.set(0);
+    let outcome = job().object(topology()).all_phases(&LATE).unwrap();
+    assert_eq!((TRANSFORMS.get(), outcome.objects().len()), (2, 1));
+}
+
+#[test]
+fn no_phase_follows_one_that_reports_an_error() {
+    let outcome = job().suspended().object(topology()).all_phases(&LATE);
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.errors(), ["can't wait"]);
+    assert!(outcome.objects().is_empty());
+}
+
+#[test]
+fn an_own_object_that_is_not_emitted_is_an_error() {
+    let job = job().not_served("v1", "ConfigMap");
+    let error = job.all_phases(&LATE).unwrap_err().to_string();
+    let place = "pod-sets[node].volumes[late]: ";
+    assert!(
+        error.starts_with(place) && error.contains("`bert-late`"),
+        "{error}"
+    );
 }

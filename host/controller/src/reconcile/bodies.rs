@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use trainyard_api::TrainJob;
 use trainyard_model::lookup::Lookups;
-use trainyard_render::{Problem, RenderedObject, Warning};
+use trainyard_render::{PendingLookup, RenderedObject, Warning};
 
 use super::error::ReconcileError;
 use super::failure::{Class, ErrorId, Failure};
@@ -40,8 +40,8 @@ pub(super) struct Large {
     pub(super) fresh: Option<Snapshot>,
     /// What was looked up for a rendering so far.
     pub(super) lookups: Option<(Basis, Arc<Lookups>)>,
-    /// What plugins ask for.
-    pub(super) problems: Vec<Problem>,
+    /// The lookups that the last rendering waits for.
+    pub(super) pending: Vec<PendingLookup>,
     /// What was rendered last.
     pub(super) rendered: Option<RenderedPlan>,
     /// The suspended JobSet.

@@ -8,7 +8,7 @@ use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
-use trainyard_render::{About, Problem};
+use trainyard_render::{About, PendingLookup, Problem, Stopped};
 
 use super::snapshot::SnapshotError;
 use crate::client::{NoAnswer, is_transient, no_answer, said, without_content};
@@ -63,7 +63,7 @@ pub enum ReconcileError {
     Busy(Vec<Problem>),
     /// A plugin asks for an object that does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
-    NoObject(Box<Problem>),
+    NoObject(Box<PendingLookup>),
     /// A plugin asks for what no plugin gets.
     #[error("{0}: no plugin gets the content of a Secret")]
     Secret(LookupKey),
@@ -292,18 +292,14 @@ impl ReconcileError {
     }
 
     /// Why a rendering of the TrainJob has no result.
-    pub(crate) fn render(
-        job: Arc<TrainJob>,
-        runtime: Arc<Runtime>,
-        problems: Vec<Problem>,
-    ) -> Self {
-        if problems.iter().any(Problem::is_transient) {
-            return Self::Busy(problems);
+    pub(crate) fn render(job: Arc<TrainJob>, runtime: Arc<Runtime>, stopped: Stopped) -> Self {
+        if stopped.problems().iter().any(Problem::is_transient) {
+            return Self::Busy(stopped.into_problems());
         }
         Self::Render(Refused {
             job,
             runtime,
-            problems,
+            stopped,
         })
     }
 
@@ -355,11 +351,12 @@ pub struct Refused {
     job: Arc<TrainJob>,
     runtime: Arc<Runtime>,
     /// Everything that is wrong with either.
-    pub(crate) problems: Vec<Problem>,
+    stopped: Stopped,
 }
 
 impl Refused {
-    /// The problems as `render` and `validate` print them: those of the runtime name it, and the others are the TrainJob's.
+    /// The problems as `render` and `validate` print them: those of the runtime name it, and the others are the TrainJob's. Lookups follow
+    /// that a started TrainJob's plugins did not make before.
     fn sentences(&self) -> Vec<String> {
         let Runtime { kind, metadata, .. } = &*self.runtime;
         let sentence = |problem: &Problem| {
@@ -369,7 +366,9 @@ impl Refused {
                 About::TrainJob => said,
             }
         };
-        self.problems.iter().map(sentence).collect()
+        let problems = self.stopped.problems().iter().map(sentence);
+        let lookups = self.stopped.lookups().iter().map(ToString::to_string);
+        problems.chain(lookups).collect()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use thiserror::Error;
+
 use super::{Emitted, Session};
 use crate::{
     call::OwnDataUse,
@@ -11,7 +13,10 @@ use crate::{
 };
 
 /// A volume or env var that a plugin put over an object of its own, which it did not emit.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[error(
+    "the plugin {plugin} put it over its own {kind} `{name}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out"
+)]
 pub struct MissingObject {
     /// The volume or env var.
     pub place: EntryPath,

@@ -24,7 +24,7 @@ use trainyard_model::{
     plugin::{Plugin, Settings},
     policy::{CallOutcome, Phase, Policy},
 };
-use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
 
 type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 
@@ -188,7 +188,8 @@ pub fn render_edited(
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
     let catalog = catalog(&edit(input(plugins)));
     let job = &catalog.jobs[0];
-    renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+    let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+    rendered.map_err(refused)
 }
 
 /// Renders the TrainJob with those plugins, with ties between them going by this list of names.
@@ -197,7 +198,16 @@ pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rende
     let renderer = renderer.preferring(order.iter().map(|name| name.as_str().into()));
     let catalog = catalog(&input(plugins));
     let job = &catalog.jobs[0];
-    renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+    let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+    rendered.map_err(refused)
+}
+
+/// The problems of a TrainJob that is refused.
+pub fn refused(stopped: Stopped) -> Vec<Problem> {
+    match stopped {
+        Stopped::Refused(problems) => problems,
+        Stopped::Needs(needs) => panic!("{needs:?}"),
+    }
 }
 
 /// All orders of so many.

@@ -36,11 +36,15 @@ use std::{fmt, sync::Arc};
 use serde_json::{Map, Value, json};
 use trainyard_model::{
     claims::{Grants, PathError},
+    deadline::Deadline,
     job::Job,
+    lookup::LookupKey,
+    pipeline::{PendingLookup, PhaseError, Pipeline, Step, Stopped, with_answers},
+    plan::{Generation, PlanError},
     plugin::Settings,
     policy::{Phase, Policy},
     record::{Field, Record},
-    session::{CallError, Session},
+    session::{CallError, MissingObject, Session},
 };
 
 use self::lookups::Cluster;
@@ -74,9 +78,21 @@ pub enum MockError {
     /// How the call ended.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
+    /// What was wrong between two calls.
+    #[error(transparent)]
+    Phase(PhaseError),
+    /// The plugin looks up an object that the test did not give to [`MockJob::object`].
+    #[error("{0}; give the object with `MockJob::object`")]
+    NoObject(PendingLookup),
+    /// A volume or an env var refers to an object of the plugin that it did not emit.
+    #[error("{}: {}", .0.place, .0)]
+    MissingObject(MissingObject),
     /// The plugin is not loaded.
     #[error(transparent)]
     Plugin(#[from] NativeError),
+    /// The order that the plugin declares is impossible.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Order(Vec<PlanError>),
     /// Its configuration fails its schema.
     #[error("the configuration is refused: {0}")]
     Config(String),
@@ -301,7 +317,8 @@ impl MockJob {
         self.run(plugin, &[Phase::Transform])
     }
 
-    /// Runs every phase that the plugin has, in the order of a TrainJob.
+    /// Runs every phase that the plugin has, in the order of a TrainJob. As in a cluster, no phase follows one in which the plugin reports
+    /// an error, and the first phase starts over once an object was looked up.
     ///
     /// # Errors
     /// How the first call that failed ended.
@@ -335,22 +352,57 @@ impl MockJob {
                     .join("; "),
             )
         })?;
-        let mut session = Session::new(Arc::new(self.job), self.record);
-        for phase in phases
-            .iter()
-            .filter(|phase| policy.plugin().manifest.has(**phase))
-        {
-            while let Err(error) = session.call(&policy, *phase, 0, config.clone()) {
-                let asker = session.job().into();
-                let answer = error
-                    .missing()
-                    .and_then(|key| Some((key.clone(), self.cluster.answer(key, asker)?)));
-                match answer {
-                    Some((key, answer)) => session.learn(key, answer),
-                    None => return Err(error.into()),
-                }
+        let generation = Generation::new([policy.plugin().clone()]).map_err(MockError::Order)?;
+        let plan = [Step {
+            policy: &policy,
+            config,
+            rank: 0,
+        }];
+        let pipeline = Pipeline {
+            plan: &plan,
+            generation: &generation,
+            deadline: &Deadline::none(),
+        };
+        let (job, cluster) = (Arc::new(self.job), self.cluster);
+        let answer = |key: &LookupKey| cluster.answer(key, (&*job).into());
+        // What a plugin did before it reported errors is what tests look at, too.
+        let mut session = None;
+        let ended = with_answers(answer, |lookups| {
+            let fresh = Session::new(job.clone(), self.record.clone()).knowing(lookups.clone());
+            let session = session.insert(fresh);
+            for phase in phases {
+                pipeline.run(session, *phase)?;
             }
+            Ok(())
+        });
+        let session = session.unwrap_or_else(|| Session::new(job.clone(), self.record));
+        match ended {
+            Ok(()) if phases.contains(&Phase::Build) => own_data_is_emitted(&session)?,
+            Ok(()) => {}
+            Err(Stopped::Needs(needs)) => {
+                let mut lookups = needs.lookups.into_iter();
+                lookups
+                    .next()
+                    .map_or(Ok(()), |lookup| Err(MockError::NoObject(lookup)))?;
+            }
+            Err(Stopped::Refused(errors)) => errors.into_iter().try_for_each(failed)?,
         }
         Ok(Outcome::new(session))
+    }
+}
+
+fn own_data_is_emitted(session: &Session) -> Result<(), MockError> {
+    let first = session.not_emitted().pop_first();
+    first.map_or(Ok(()), |not_emitted| {
+        Err(MockError::MissingObject(not_emitted))
+    })
+}
+
+/// Fails unless the plugin went on: what it reported is part of the outcome.
+fn failed(error: PhaseError) -> Result<(), MockError> {
+    match error {
+        PhaseError::Reported(_) => Ok(()),
+        PhaseError::Call(error) => Err(MockError::Call(error)),
+        other => Err(MockError::Phase(other)),
     }
 }

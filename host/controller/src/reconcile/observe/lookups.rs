@@ -22,24 +22,20 @@ pub(super) async fn get(
         uid: job.metadata.uid.as_deref(),
     };
     let large = bodies.large();
-    let problems = std::mem::take(&mut large.problems);
+    let pending = std::mem::take(&mut large.pending);
     let mut lookups = match large.lookups.take() {
         Some((of, lookups)) if of == basis => lookups,
         _ => return Err(ReconcileError::out_of_order("the lookups")),
     };
     let interests = &cx.reconciler.interests;
-    for key in problems.iter().filter_map(|problem| problem.missing()) {
+    for lookup in pending {
+        let key = &lookup.key;
         interests.asks(cx.key, key);
         let fetched = cx.reconciler.fetcher.fetch(&cx.key.namespace, asker, key);
         let fetched = cx.worker.lend_if_slow(fetched).await?;
         interests.found(cx.key, key, fetched.seen);
         let Some(answer) = fetched.answer else {
-            let key = key.clone();
-            let mut problems = problems.into_iter();
-            let problem = problems.find(|problem| problem.missing() == Some(&key));
-            return Err(problem.map_or(ReconcileError::Abandoned, |problem| {
-                ReconcileError::NoObject(Box::new(problem))
-            }));
+            return Err(ReconcileError::NoObject(Box::new(lookup)));
         };
         Arc::make_mut(&mut lookups).insert(key.clone(), answer);
     }

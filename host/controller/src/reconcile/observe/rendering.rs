@@ -9,7 +9,7 @@ use trainyard_model::deadline::Deadline;
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::plan::{Plan, Planned};
-use trainyard_render::{ClusterFacts, Problem, RenderedObject, Renderer, Warning};
+use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped, Warning};
 
 use super::runtime::make_room;
 use crate::reconcile::bodies::{Bodies, RenderedPlan};
@@ -46,30 +46,24 @@ pub(super) async fn get(
         job: bodies.job()?.clone(),
         inputs: bodies.inputs()?.clone(),
         namespace: cx.key.namespace.clone(),
-        snapshot: snapshot.clone(),
-        pinned: pinned.clone(),
+        snapshot,
+        pinned,
         lookups: lookups.clone(),
         write_defaults: cx.reconciler.write_defaults,
         source: basis.source,
     };
     let run = cx.on_thread(move |renderer, deadline| run.render(renderer, deadline));
-    match run.await? {
-        // What a started TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too large for a
-        // snapshot only a digest is: it is looked up again, and has to be what it was.
-        Err(ReconcileError::Render(refused))
-            if refused.problems.iter().any(|it| it.missing().is_some())
-                && (pinned.is_none() || asks_for_digests(&refused.problems, &snapshot.lookups)) =>
-        {
+    match run.await?? {
+        Outcome::Needs(needs) => {
             let large = bodies.large();
-            (large.problems, large.lookups) = (refused.problems, Some((basis, lookups)));
+            (large.pending, large.lookups) = (needs.lookups, Some((basis, lookups)));
             Ok(Fact::Rendering(Rendering::Needs))
         }
-        Ok((rendered, warnings, facts)) => {
+        Outcome::Rendered(rendered, warnings, facts) => {
             bodies.warnings = warnings;
             bodies.large().rendered = Some(rendered);
             Ok(Fact::Rendering(Rendering::Rendered(facts)))
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -92,6 +86,13 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     }
 }
 
+/// How a rendering ends that is not an error.
+enum Outcome {
+    Rendered(RenderedPlan, Vec<Warning>, RenderedFacts),
+    /// Plugins look something up, and may.
+    Needs(Needs),
+}
+
 /// One rendering, with all that it needs.
 struct Run {
     job: Arc<TrainJob>,
@@ -106,23 +107,24 @@ struct Run {
 }
 
 impl Run {
-    fn render(
-        self,
-        renderer: &Renderer,
-        deadline: &Deadline,
-    ) -> Result<(RenderedPlan, Vec<Warning>, RenderedFacts), ReconcileError> {
+    fn render(self, renderer: &Renderer, deadline: &Deadline) -> Result<Outcome, ReconcileError> {
+        let runtime = &self.snapshot.runtime;
+        let rendered =
+            renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
+        let mut rendered = match rendered {
+            Ok(rendered) => rendered,
+            Err(Stopped::Needs(needs)) if self.may_look_up(&needs) => {
+                return Ok(Outcome::Needs(needs));
+            }
+            Err(stopped) => {
+                return Err(ReconcileError::render(self.job, runtime.clone(), stopped));
+            }
+        };
         let Self {
             mut snapshot,
             pinned,
-            lookups,
             ..
         } = self;
-        let runtime = snapshot.runtime.clone();
-        let mut rendered = renderer
-            .render_within(&self.job, &runtime, &self.namespace, &lookups, deadline)
-            .map_err(|problems| {
-                ReconcileError::render(self.job.clone(), runtime.clone(), problems)
-            })?;
         let plan = rendered.whole_plan();
         let facts = ClusterFacts {
             facts: rendered.read_facts(),
@@ -167,7 +169,20 @@ impl Run {
             inputs: facts.inputs.clone(),
             snapshot,
         };
-        Ok((plan, rendered.warnings, facts))
+        Ok(Outcome::Rendered(plan, rendered.warnings, facts))
+    }
+
+    /// Whether the lookups may be made, and rendering started over. Rendering that took too long is tried again later. What a started
+    /// TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too large for a snapshot only a digest
+    /// is: it is looked up again, and has to be what it was.
+    fn may_look_up(&self, needs: &Needs) -> bool {
+        if needs.problems.iter().any(Problem::is_transient) {
+            return false;
+        }
+        let known = &self.snapshot.lookups;
+        let mut lookups = needs.lookups.iter();
+        self.pinned.is_none()
+            || needs.problems.is_empty() && lookups.all(|lookup| known.is_digest(&lookup.key))
     }
 }
 
@@ -200,10 +215,4 @@ fn values(json: &Value) -> usize {
         _ => 0,
     };
     below + 1
-}
-
-/// Whether plugins ask for nothing but what a snapshot holds digests of.
-fn asks_for_digests(problems: &[Problem], lookups: &Lookups) -> bool {
-    let is_known = |problem: &Problem| problem.missing().is_some_and(|key| lookups.is_digest(key));
-    problems.iter().all(is_known)
 }

@@ -1,0 +1,200 @@
+//! The way of one resolved TrainJob through the plugins of its plan. Renderings and the SDK's mock host run plugins by it.
+
+mod stopped;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use thiserror::Error;
+
+pub use self::stopped::{Needs, PendingLookup, Stopped, with_answers};
+use crate::{
+    deadline::{Deadline, Overdue},
+    lookup::LookupKey,
+    plan::Generation,
+    plugin::{Plugin, PluginId},
+    policy::{Phase, Policy},
+    session::{CallError, Diagnostic, Session},
+};
+
+/// The most objects that may be looked up for one TrainJob.
+const MAX_LOOKUPS: usize = 64;
+
+/// The most calls of one phase of one plugin while the host is busy.
+const MAX_BUSY_TRIES: usize = 3;
+
+/// A plugin of a plan, with what it is called with.
+pub struct Step<'a> {
+    /// The plugin.
+    pub policy: &'a dyn Policy,
+    /// Its complete configuration.
+    pub config: Arc<Value>,
+    /// Its place among the plan's plugins sorted by name.
+    pub rank: u16,
+}
+
+impl Step<'_> {
+    fn plugin(&self) -> &Plugin {
+        self.policy.plugin()
+    }
+}
+
+/// The plugins of one TrainJob.
+pub struct Pipeline<'a> {
+    /// The plugins in their order.
+    pub plan: &'a [Step<'a>],
+    /// Where their order comes from.
+    pub generation: &'a Generation,
+    /// By when all of them have to be done.
+    pub deadline: &'a Deadline,
+}
+
+/// Why a phase of a plugin does not count.
+#[derive(Debug, Error)]
+pub enum PhaseError {
+    /// The call failed, or the plugin refused the TrainJob by how it ended the call.
+    #[error(transparent)]
+    Call(#[from] Box<CallError>),
+    /// The plugin reported an error of the TrainJob and went on.
+    #[error("plugin {} in {}: {}", .0.plugin, .0.phase, .0.failure)]
+    Reported(Diagnostic),
+    /// Plugins look up one object after another without end.
+    #[error(
+        "plugin {plugin} in {phase} asks for {key}, but {most} objects were looked up for this TrainJob already, which is the most"
+    )]
+    TooManyLookups {
+        /// The plugin that asked last.
+        plugin: PluginId,
+        /// The phase.
+        phase: Phase,
+        /// What it asked for.
+        key: LookupKey,
+        /// How many a TrainJob may have.
+        most: usize,
+    },
+    /// The time was up before the call.
+    #[error("plugin {plugin} in {phase}: {overdue}")]
+    Overdue {
+        /// How long all calls may take.
+        overdue: Overdue,
+        /// The plugin that was to be called next.
+        plugin: PluginId,
+        /// The phase.
+        phase: Phase,
+    },
+}
+
+impl PhaseError {
+    /// Whether the host is too busy.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Overdue { .. } => true,
+            Self::Call(error) => error.cause.is_transient(),
+            Self::Reported(_) | Self::TooManyLookups { .. } => false,
+        }
+    }
+}
+
+/// Why a plugin's call has to be made again, or does not count.
+enum Failed {
+    Needs(PendingLookup),
+    Error(PhaseError),
+}
+
+/// Returns the ranks of plugins: their places among themselves sorted by name.
+pub fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc<str>, u16> {
+    let mut names: Vec<_> = ids.map(|id| id.name.clone()).collect();
+    names.sort();
+    names.into_iter().zip(0u16..).collect()
+}
+
+impl Pipeline<'_> {
+    /// Runs the plugins through one phase.
+    ///
+    /// # Errors
+    /// Why each plugin failed, ordered by plugin, and what it looks up. In transform, a plugin that is ordered after one that failed is not
+    /// called, because what it depends on is missing. Every other plugin is called, so that the errors do not depend on which legal order
+    /// the plan took. Only a host that is too busy ends the phase at once.
+    pub fn run(&self, session: &mut Session, phase: Phase) -> Result<(), Stopped<PhaseError>> {
+        let mut lookups: Vec<PendingLookup> = Vec::new();
+        let mut problems: Vec<(Arc<str>, PhaseError)> = Vec::new();
+        let mut failed: BTreeSet<&str> = BTreeSet::new();
+        let steps = self.plan.iter();
+        for step in steps.filter(|step| step.plugin().manifest.has(phase)) {
+            let name = &step.plugin().id.name;
+            if phase == Phase::Transform && self.generation.is_after_any(name, &failed) {
+                failed.insert(name);
+                continue;
+            }
+            match self.call(session, phase, step) {
+                Ok(()) => continue,
+                Err(Failed::Needs(lookup)) => lookups.push(lookup),
+                Err(Failed::Error(error)) => {
+                    let is_busy = error.is_transient();
+                    problems.push((name.clone(), error));
+                    if is_busy {
+                        break;
+                    }
+                }
+            }
+            failed.insert(name);
+        }
+        let reported = session.errors().into_iter();
+        let reported = reported.filter(|said| said.phase == phase).cloned();
+        problems
+            .extend(reported.map(|said| (said.plugin.name.clone(), PhaseError::Reported(said))));
+        problems.sort_by(|(a, _), (b, _)| a.cmp(b));
+        lookups.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
+        let problems: Vec<_> = problems.into_iter().map(|(_, error)| error).collect();
+        match (lookups.is_empty(), problems.is_empty()) {
+            (false, _) => Err(Stopped::Needs(Needs { lookups, problems })),
+            (true, false) => Err(Stopped::Refused(problems)),
+            (true, true) => Ok(()),
+        }
+    }
+
+    /// Calls a phase of a plugin once, or again while the host is busy.
+    fn call(&self, session: &mut Session, phase: Phase, step: &Step<'_>) -> Result<(), Failed> {
+        let mut busy = 0;
+        let error = loop {
+            if let Err(overdue) = self.deadline.check() {
+                let plugin = step.plugin().id.clone();
+                return Err(Failed::Error(PhaseError::Overdue {
+                    overdue,
+                    plugin,
+                    phase,
+                }));
+            }
+            match session.call(step.policy, phase, step.rank, step.config.clone()) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.cause.is_worth_another_call() && busy + 1 < MAX_BUSY_TRIES => {
+                    busy += 1;
+                }
+                Err(error) => break error,
+            }
+        };
+        let Some(key) = error.missing().cloned() else {
+            return Err(Failed::Error(PhaseError::Call(error)));
+        };
+        let plugin = error.plugin;
+        Err(if session.lookups().len() < MAX_LOOKUPS {
+            Failed::Needs(PendingLookup {
+                plugin,
+                phase,
+                key,
+                namespace: session.job().namespace.clone(),
+            })
+        } else {
+            Failed::Error(PhaseError::TooManyLookups {
+                plugin,
+                phase,
+                key,
+                most: MAX_LOOKUPS,
+            })
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! What plugins log, in this program's own log.
+
+use trainyard_model::session::Session;
+
+/// Writes what the plugins logged, at their levels.
+pub(crate) fn write(session: &Session, namespace: &str) {
+    for logged in session.log() {
+        let (plugin, phase, line) = (&logged.plugin, logged.phase, &logged.line.line);
+        let job = &*session.job().name;
+        macro_rules! emit {
+            ($level:ident) => {
+                tracing::$level!(target: "trainyard::plugin", %plugin, %phase, namespace, job, "{line}")
+            };
+        }
+        match logged.line.level.as_str() {
+            "error" => emit!(error),
+            "warn" => emit!(warn),
+            "info" => emit!(info),
+            "debug" => emit!(debug),
+            _ => emit!(trace),
+        }
+    }
+}

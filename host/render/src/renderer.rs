@@ -1,0 +1,342 @@
+//! The loaded policies, and what they make of a TrainJob.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use trainyard_api::{Runtime, TrainJob};
+use trainyard_model::{
+    claims::Variables,
+    deadline::Deadline,
+    limits::Limits,
+    lookup::Lookups,
+    pipeline::{self, Pipeline, Step},
+    plan::{Generation, PlanError},
+    plugin::PluginId,
+    policy::{Phase, Policy},
+    record::{Owner, Record},
+    session::Session,
+};
+
+use crate::{
+    Stopped, assemble, entries, invariants,
+    left_out::LeftOut,
+    plugin_log,
+    problem::Problem,
+    rendered::Rendered,
+    resolve::{self, ClusterFacts, PatchChanges},
+    select::{self, Active},
+    together,
+};
+
+/// The loaded policies, checked against each other, with what the operator sets for all TrainJobs.
+pub struct Renderer {
+    generation: Generation,
+    policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
+    left_out: Vec<LeftOut>,
+    facts: ClusterFacts,
+}
+
+impl Renderer {
+    /// Checks the policies against each other.
+    ///
+    /// # Errors
+    /// Every conflict and every cycle among them.
+    pub fn new(
+        policies: impl IntoIterator<Item = Arc<dyn Policy>>,
+        facts: ClusterFacts,
+    ) -> Result<Self, Vec<PlanError>> {
+        let policies: Vec<_> = policies.into_iter().collect();
+        let generation = Generation::new(policies.iter().map(|policy| policy.plugin().clone()))?;
+        let by_name = policies
+            .into_iter()
+            .map(|policy| (policy.plugin().id.name.clone(), policy))
+            .collect();
+        Ok(Self {
+            generation,
+            policies: by_name,
+            left_out: Vec::new(),
+            facts,
+        })
+    }
+
+    /// The same for a process that goes on without some plugins: a TrainJob that needs one of them is refused with the reason.
+    #[must_use]
+    pub fn without(mut self, left_out: Vec<LeftOut>) -> Self {
+        self.left_out = left_out;
+        self
+    }
+
+    /// The same with each policy wrapped into another one that runs it.
+    #[must_use]
+    pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>) -> Self {
+        let policies = self.policies.into_iter();
+        self.policies = policies
+            .map(|(name, policy)| (name, wrap(policy)))
+            .collect();
+        self
+    }
+
+    /// The same with other facts, as another process had them.
+    #[must_use]
+    pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
+        self.facts = facts;
+        self
+    }
+
+    /// The same with ties between plugins going by this list: see [`Generation::preferring`].
+    #[must_use]
+    pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.generation = self.generation.preferring(names);
+        self
+    }
+
+    /// The loaded plugins with their order.
+    #[must_use]
+    pub const fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// The most objects that plugins emit for one TrainJob: the largest of the limits of those that are loaded, and of the limit that
+    /// an operator has not changed.
+    #[must_use]
+    pub fn most_objects(&self) -> u64 {
+        let plugins = self.generation.plugins();
+        let limits = plugins.map(|plugin| plugin.settings.limits.objects);
+        limits.fold(Limits::default().objects, u64::max)
+    }
+
+    /// What the operator sets for all TrainJobs.
+    #[must_use]
+    pub const fn facts(&self) -> &ClusterFacts {
+        &self.facts
+    }
+
+    /// The plugins that a TrainJob's runtime switches on, in the order in which they run.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
+    pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
+        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
+        let planned = self.planned(job, runtime, &loaded.record);
+        none_of(loaded.problems, planned)
+    }
+
+    /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the TrainJob and its runtime before a plugin runs.
+    pub fn session(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+    ) -> Result<Session, Vec<Problem>> {
+        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
+        let active = self.planned(job, runtime, &loaded.record)?;
+        let (resolved, problems) =
+            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
+        none_of(problems, Ok(Session::new(resolved.job, resolved.record)))
+    }
+
+    /// Renders one TrainJob, with what was looked up for its plugins so far.
+    ///
+    /// # Errors
+    /// [`Stopped::Needs`] if plugins look up what is not among `lookups`, and [`Stopped::Refused`] with everything that is wrong with the
+    /// TrainJob and its runtime, as far as it can be known at once.
+    pub fn render(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+        lookups: &Arc<Lookups>,
+    ) -> Result<Rendered, Stopped> {
+        self.render_within(job, runtime, namespace, lookups, &Deadline::none())
+    }
+
+    /// Renders one TrainJob within a time, which is checked between steps: reading, each patch, each plugin call, assembling.
+    ///
+    /// # Errors
+    /// As of [`Self::render`], and [`Problem::Overdue`] if it takes too long.
+    pub fn render_within(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+        lookups: &Arc<Lookups>,
+        deadline: &Deadline,
+    ) -> Result<Rendered, Stopped> {
+        let in_time = |step: &str| Problem::in_time(deadline, || step.to_owned());
+        let mut loaded = resolve::load(job, runtime, &self.facts, deadline)?;
+        let active = match self.planned(job, runtime, &loaded.record) {
+            Ok(active) => active,
+            Err(problems) => {
+                loaded.problems.extend(problems);
+                return Err(Stopped::Refused(loaded.problems));
+            }
+        };
+        in_time("the plugins were put in order")?;
+        let (resolved, mut problems) =
+            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
+        in_time("the TrainJob's overrides were applied")?;
+        let plan = self.steps(&active);
+        let mut session =
+            Session::new(resolved.job.clone(), resolved.record.clone()).knowing(lookups.clone());
+        let pipeline = Pipeline {
+            plan: &plan,
+            generation: &self.generation,
+            deadline,
+        };
+        if !problems.is_empty() {
+            problems.extend(refusals(&pipeline, &mut session));
+            return Err(Stopped::Refused(problems));
+        }
+        let outcome = self.run(&pipeline, &mut session, &resolved.patches);
+        // What plugins log in a rendering that is started over would be logged twice.
+        if !outcome.as_ref().is_err_and(is_started_over) {
+            plugin_log::write(&session, namespace);
+        }
+        outcome?;
+        let rendered = Rendered::assemble((job, runtime), namespace, resolved, session, &active);
+        in_time("the JobSet was assembled")?;
+        let beside = rendered.objects.iter().map(|object| &object.value);
+        let objects = std::iter::once(&rendered.job_set).chain(beside);
+        let problems: Vec<_> = objects.flat_map(entries::check).collect();
+        none_of(problems, Ok(rendered)).map_err(Stopped::Refused)
+    }
+
+    /// Runs all phases of the plan's plugins.
+    fn run(
+        &self,
+        pipeline: &Pipeline<'_>,
+        session: &mut Session,
+        patches: &[PatchChanges],
+    ) -> Result<(), Stopped> {
+        run_phase(pipeline, session, Phase::Transform)?;
+        // Checked first, because the next checks take a step for each container.
+        together::containers_within_limit(session, pipeline.plan)?;
+        self.freeze(session, pipeline.plan, patches)?;
+        Problem::in_time(pipeline.deadline, || "the record was checked".to_owned())?;
+        run_phase(pipeline, session, Phase::Build)?;
+        together::objects_within_limit(session, pipeline.plan)?;
+        invariants::emitted_once(session)?;
+        invariants::own_data_is_emitted(session)?;
+        run_phase(pipeline, session, Phase::Check)
+    }
+
+    fn planned(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        record: &Record,
+    ) -> Result<Vec<Active>, Vec<Problem>> {
+        let active = select::select(&self.generation, &self.left_out, job, runtime, record)?;
+        let name: Arc<str> = job.metadata.name.as_str().into();
+        let variables = active
+            .iter()
+            .map(|(plugin, active)| {
+                let variables = Variables {
+                    job: name.clone(),
+                    config: active.config.clone(),
+                };
+                (plugin.clone(), variables)
+            })
+            .collect();
+        let order = self
+            .generation
+            .plan(&variables)
+            .map_err(|errors| errors.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+        Ok(order
+            .into_iter()
+            .filter_map(|plugin| active.get(&plugin.id.name).cloned())
+            .collect())
+    }
+
+    fn steps(&self, active: &[Active]) -> Vec<Step<'_>> {
+        let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
+        let step = |active: &Active| {
+            let name = &active.plugin.id.name;
+            let policy: &dyn Policy = &**self.policies.get(name)?;
+            Some(Step {
+                policy,
+                config: active.config.clone(),
+                rank: *ranks.get(name)?,
+            })
+        };
+        active.iter().filter_map(step).collect()
+    }
+
+    /// Checks the record that no plugin changes any more, and solves what asked for a place.
+    fn freeze(
+        &self,
+        session: &mut Session,
+        plan: &[Step<'_>],
+        patches: &[PatchChanges],
+    ) -> Result<(), Vec<Problem>> {
+        let record = session.record();
+        let who = |owner: Owner| match owner {
+            Owner::Runtime => "the runtime".to_owned(),
+            Owner::Patch => "a runtime patch".to_owned(),
+            Owner::TrainJob => "the TrainJob".to_owned(),
+            Owner::Plugin(rank) => plan.iter().find(|step| step.rank == rank).map_or_else(
+                || "a plugin".to_owned(),
+                |step| format!("the plugin {}", step.policy.plugin().id),
+            ),
+        };
+        let changes = session.committed().iter().flat_map(|c| &c.changes);
+        let mut problems = invariants::check(record, changes, patches, &who);
+        let is_declared =
+            |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
+        problems.extend(invariants::contested(session, is_declared));
+        let mut orders = Vec::new();
+        for (set, position) in record.pod_sets.iter().zip(0u32..) {
+            match assemble::place_init_containers(record, position) {
+                Ok(Some(ids)) => orders.push((position, ids)),
+                Ok(None) => {}
+                Err(unsolvable) => problems.push(Problem::Invariant {
+                    place: format!("pod-sets[{}].init-containers", set.name),
+                    message: format!(
+                        "the places asked for can't be met together: {}; exclude one of the plugins that ask for them",
+                        unsolvable.names.join(", ")
+                    ),
+                }),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        for (position, ids) in orders {
+            session.place_init_containers(position, &ids);
+        }
+        Ok(())
+    }
+}
+
+fn run_phase(pipeline: &Pipeline<'_>, session: &mut Session, phase: Phase) -> Result<(), Stopped> {
+    let ended = pipeline.run(session, phase);
+    ended.map_err(|stopped| stopped.map(Problem::from))
+}
+
+/// Returns why the plugins refuse a TrainJob that is refused in any case, so that its author learns of everything at once. Nothing else
+/// counts: calls may fail because of what is wrong already, and lookups would be in vain.
+fn refusals(pipeline: &Pipeline<'_>, session: &mut Session) -> Vec<Problem> {
+    let stopped = run_phase(pipeline, session, Phase::Transform).err();
+    let problems = stopped.map(Stopped::into_problems).unwrap_or_default();
+    let is_refusal = |problem: &Problem| matches!(problem, Problem::Refused { .. });
+    problems.into_iter().filter(is_refusal).collect()
+}
+
+/// Whether the same TrainJob is rendered again although nothing of it changes.
+fn is_started_over(stopped: &Stopped) -> bool {
+    match stopped {
+        Stopped::Needs(_) => true,
+        Stopped::Refused(problems) => problems.iter().any(Problem::is_transient),
+    }
+}
+
+/// Returns the outcome, unless something was wrong before.
+fn none_of<T>(problems: Vec<Problem>, outcome: Result<T, Vec<Problem>>) -> Result<T, Vec<Problem>> {
+    match outcome {
+        Ok(outcome) if problems.is_empty() => Ok(outcome),
+        Ok(_) => Err(problems),
+        Err(more) => Err(problems.into_iter().chain(more).collect()),
+    }
+}

@@ -1,0 +1,116 @@
+//! A rendering that needs a lookup and is refused in the same phase waits for the lookup, so that the user learns of everything at once.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trainyard_model::{
+    contract::handle,
+    lookup::{LookupAnswer, LookupKey, Lookups},
+    policy::Phase,
+};
+use trainyard_render::{Needs, Rendered, Stopped};
+
+use crate::common::{Scripted, catalog, input, renderer};
+
+const MAP: [&str; 3] = ["v1", "ConfigMap", "zones"];
+
+fn key() -> LookupKey {
+    let [api_version, kind, name] = MAP.map(str::to_owned);
+    LookupKey::Object {
+        api_version,
+        kind,
+        name,
+    }
+}
+
+/// Refuses every TrainJob in that phase.
+fn refuses(name: &str, phase: Phase) -> Scripted {
+    Scripted::new(name, &[], move |of, call| match of == phase {
+        true => call.context_error(handle::Context(0), "no", None),
+        false => Ok(()),
+    })
+}
+
+/// Reads the ConfigMap in that phase, and refuses the TrainJob for what it says.
+fn looks_up(name: &str, phase: Phase) -> Scripted {
+    let claim = format!("lookups[{}]", MAP.join("/"));
+    Scripted::new(name, &[("reads", &claim)], move |of, call| {
+        if of == phase {
+            let [api_version, kind, name] = MAP;
+            call.lookups_get(handle::Lookups(0), api_version, kind, name)?;
+            call.context_error(handle::Context(0), "no such zone", None)?;
+        }
+        Ok(())
+    })
+}
+
+fn with_map() -> Lookups {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "zones"}});
+    let mut lookups = Lookups::default();
+    lookups.insert(key(), LookupAnswer::Object(Arc::new(object)));
+    lookups
+}
+
+fn render(plugins: &[Scripted], lookups: Lookups) -> Result<Rendered, Stopped> {
+    let (catalog, renderer) = (catalog(&input(plugins)), renderer(plugins).unwrap());
+    let job = &catalog.jobs[0];
+    renderer.render(&job.job, &job.runtime, "default", &Arc::new(lookups))
+}
+
+fn needs(stopped: Stopped) -> Needs {
+    match stopped {
+        Stopped::Needs(needs) => needs,
+        Stopped::Refused(problems) => panic!("{problems:?}"),
+    }
+}
+
+#[test]
+fn of_one_phase() {
+    for phase in Phase::ALL {
+        for names in [["a", "b"], ["b", "a"]] {
+            let plugins = [refuses(names[0], phase), looks_up(names[1], phase)];
+            let needs = needs(render(&plugins, Lookups::default()).unwrap_err());
+            assert_eq!((needs.lookups.len(), needs.problems.len()), (1, 1));
+            assert_eq!(needs.lookups[0].key, key());
+            assert_eq!(&*needs.lookups[0].plugin.name, names[1]);
+            let refusal = needs.problems[0].to_string();
+            assert!(refusal.starts_with("no (plugin "), "{refusal}");
+
+            let stopped = render(&plugins, with_map()).unwrap_err();
+            assert!(matches!(stopped, Stopped::Refused(_)), "{stopped:?}");
+            assert_eq!(stopped.problems().len(), 2, "{stopped:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_of_an_earlier_phase_ends_the_rendering() {
+    let plugins = [refuses("a", Phase::Transform), looks_up("b", Phase::Build)];
+    let stopped = render(&plugins, Lookups::default()).unwrap_err();
+    assert!(matches!(stopped, Stopped::Refused(_)), "{stopped:?}");
+}
+
+#[test]
+fn files_that_lack_the_object_lead_to_both() {
+    let plugins = [refuses("a", Phase::Check), looks_up("b", Phase::Check)];
+    let lines = |text: &str| {
+        let catalog = catalog(text);
+        let renderer = renderer(&plugins).unwrap();
+        catalog
+            .render(&catalog.jobs[0], &renderer)
+            .unwrap_err()
+            .lines()
+    };
+    let refusal = "no (plugin a 1.0.0 (native) in check)";
+    let needs =
+        "plugin b 1.0.0 (native) in check needs ConfigMap `zones` (v1) in namespace `default`";
+    assert_eq!(lines(&input(&plugins)), [refusal, needs]);
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: zones}}";
+    let both = lines(&format!("{}---\n{map}\n", input(&plugins)));
+    assert_eq!(
+        both,
+        [refusal, "no such zone (plugin b 1.0.0 (native) in check)"]
+    );
+}
