@@ -56,6 +56,11 @@ fn no_crate_depends_on_a_forbidden_layer() {
             [KUBERNETES, WASM].concat(),
         ),
         (
+            "trainyard-config",
+            &["trainyard-api"],
+            [KUBERNETES, WASM].concat(),
+        ),
+        (
             "trainyard-render",
             &["trainyard-api", "trainyard-model"],
             [KUBERNETES, WASM].concat(),
@@ -69,6 +74,7 @@ fn no_crate_depends_on_a_forbidden_layer() {
             "trainyard-controller",
             &[
                 "trainyard-api",
+                "trainyard-config",
                 "trainyard-model",
                 "trainyard-render",
                 "trainyard-schema",
@@ -126,6 +132,7 @@ fn only_the_sandbox_depends_on_webassembly() {
     let binary = built_from("trainyard");
     for package in [
         "trainyard-api",
+        "trainyard-config",
         "trainyard-model",
         "trainyard-render",
         "trainyard-sandbox",

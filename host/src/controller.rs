@@ -12,7 +12,7 @@ use trainyard_controller::{
     plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
-    settings::{self, LogFormat, LogLevel, Overrides, Settings},
+    settings::{LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
     threads::{Sizes, Threads},
 };
 
@@ -148,12 +148,8 @@ fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
     let settings = match &args.config {
         None => Settings::default(),
         Some(path) => {
-            let loaded = settings::Loaded::read(path).map_err(Failure::from_iter)?;
-            let file = path.display();
-            loaded
-                .warnings
-                .iter()
-                .for_each(|warning| report::warn(format!("{file}: {warning}")));
+            let loaded = LoadedSettings::read(path).map_err(Failure::from_iter)?;
+            loaded.warnings.iter().for_each(report::warn);
             loaded.settings
         }
     };

@@ -10,8 +10,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use thiserror::Error;
-use trainyard_api::{error::InputProblem, inputs::read_file, yaml};
+use trainyard_api::{FieldPath, Located, Place};
+use trainyard_config::{ConfigError, ConfigFile, ConfigSchema, TypeMeta};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
@@ -22,11 +22,14 @@ use trainyard_model::{
 };
 use trainyard_render::ClusterFacts;
 
-use self::check::Fault;
 use crate::{output, report::Failure};
 
-/// The most bytes that a policy file may have.
-const MAX_BYTES: u64 = 1 << 20;
+const TYPE_META: TypeMeta = TypeMeta {
+    api_version: "trainyard.dev/v1alpha1",
+    kind: "PolicyFile",
+};
+
+const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
 /// What the operator sets for plugins, and for all TrainJobs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -34,7 +37,7 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct PolicyFile {
     /// The file that it was read from.
     #[serde(skip)]
-    file: String,
+    place: Place,
     /// `trainyard.dev/v1alpha1`.
     #[serde(rename = "apiVersion")]
     #[schemars(extend("const" = "trainyard.dev/v1alpha1"))]
@@ -69,7 +72,7 @@ struct PluginPolicy {
     name: String,
     /// The only content that is accepted under this name: `sha256:` and 64 hexadecimal digits.
     #[serde(default)]
-    #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
+    #[schemars(regex(pattern = DIGEST))]
     digest: Option<String>,
     /// What it may do beyond the default: paths that it writes, objects that it looks up (`lookups[v1/Node/*]`), and pod sets
     /// whose count its `nodeSets` set (`pod-sets[NAME].count`).
@@ -98,52 +101,17 @@ struct PluginPolicy {
     disabled: bool,
 }
 
-/// Why a policy file, or a plugin under it, is refused.
-#[derive(Debug, Error)]
-pub(crate) enum PolicyFileError {
-    #[error("{file}: {problem}")]
-    Read { file: String, problem: InputProblem },
-    #[error("{file}: line {}, column {}: {}", source.line, source.column, source.kind)]
-    Yaml { file: String, source: yaml::Error },
-    #[error(
-        "{file}: is empty: a policy file begins with `apiVersion: trainyard.dev/v1alpha1` and `kind: PolicyFile`"
-    )]
-    Empty { file: String },
-    #[error("{file}: holds {documents} documents; a policy file is one: join them")]
-    Documents { file: String, documents: usize },
-    #[error("{file}: {field}: {problem}")]
-    Field {
-        file: String,
-        field: String,
-        problem: String,
-    },
-}
-
 impl PolicyFile {
     /// Reads a policy file.
-    pub(crate) fn read(path: &Path) -> Result<Self, Vec<PolicyFileError>> {
-        let file = path.display().to_string();
-        let mut value = read_document(path, &file)?;
-        trainyard_api::nulls::drop_nulls(&mut value);
-        let refuse = |faults: Vec<Fault>| {
-            let error = |fault: Fault| PolicyFileError::Field {
-                file: file.clone(),
-                field: fault.field,
-                problem: fault.problem,
-            };
-            faults.into_iter().map(error).collect::<Vec<_>>()
+    pub(crate) fn read(path: &Path) -> Result<Self, Vec<ConfigError>> {
+        let file = ConfigFile::read(path, &[TYPE_META]).map_err(|error| vec![error])?;
+        let schema = ConfigSchema {
+            schema: &schema(),
+            patterns: &[(DIGEST, "`sha256:` and 64 lowercase hexadecimal digits")],
         };
-        let faults = check::faults(&schema(), &value);
-        if !faults.is_empty() {
-            return Err(refuse(faults));
-        }
-        let policy: Self = serde_path_to_error::deserialize(value).map_err(|error| {
-            refuse(vec![Fault {
-                field: error.path().to_string(),
-                problem: clean(&error.inner().to_string()),
-            }])
-        })?;
-        Ok(Self { file, ..policy })
+        let policy: Self = file.decode(&schema, |policy, _| check::faults(policy))?;
+        let place = file.place(FieldPath::root());
+        Ok(Self { place, ..policy })
     }
 
     /// What it says of all TrainJobs.
@@ -179,33 +147,33 @@ impl PolicyFile {
         defaults
     }
 
-    /// The errors for the plugins that it names and that are not among the known ones. Settings for a plugin that nobody loaded
-    /// bound nothing, so that a mistyped name would leave the plugin that was meant as it is.
-    pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<PolicyFileError> {
+    /// Refuses each plugin that it names and that is not among the known ones. Settings of a plugin that is not loaded would have no
+    /// effect, so a mistyped name would leave the plugin that was meant without its limits.
+    pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<Located> {
         let names = self.names().filter(|(_, name)| !known.contains(name));
         names
-            .map(|(field, name)| PolicyFileError::Field {
-                file: self.file.clone(),
-                field,
-                problem: unknown_plugin(name, known),
+            .map(|(field, name)| Located {
+                place: self.place.clone().at(field),
+                message: unknown_plugin(name, known),
             })
             .collect()
     }
 
     /// The names of plugins in it, with their fields.
-    fn names(&self) -> impl Iterator<Item = (String, &str)> {
+    fn names(&self) -> impl Iterator<Item = (FieldPath, &str)> {
         let plugins = self.plugins.iter().enumerate();
         plugins.flat_map(|(at, plugin)| {
-            let name = std::iter::once((format!("plugins[{at}].name"), plugin.name.as_str()));
+            let path = FieldPath::of(["plugins"]).index(at);
+            let name = std::iter::once((path.field("name"), plugin.name.as_str()));
             let lists = [
                 ("after", &plugin.after),
                 ("before", &plugin.before),
                 ("excludes", &plugin.excludes),
             ];
             name.chain(lists.into_iter().flat_map(move |(list, names)| {
-                let field = move |of: usize| format!("plugins[{at}].{list}[{of}]");
+                let list = path.field(list);
                 let names = names.iter().enumerate();
-                names.map(move |(of, name)| (field(of), name.as_str()))
+                names.map(move |(of, name)| (list.index(of), name.as_str()))
             }))
         })
     }
@@ -225,32 +193,6 @@ fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
         }
     };
     format!("no loaded plugin has the name `{name}`; {advice}")
-}
-
-/// The one document of the file.
-fn read_document(path: &Path, file: &str) -> Result<Value, Vec<PolicyFileError>> {
-    let file = || file.to_owned();
-    let text = read_file(path, MAX_BYTES).map_err(|problem| {
-        vec![PolicyFileError::Read {
-            file: file(),
-            problem,
-        }]
-    })?;
-    let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
-    let mut documents = documents.map_err(|source| {
-        vec![PolicyFileError::Yaml {
-            file: file(),
-            source,
-        }]
-    })?;
-    match (documents.len(), documents.pop()) {
-        (1, Some(document)) => Ok(document.value),
-        (0, _) => Err(vec![PolicyFileError::Empty { file: file() }]),
-        (documents, _) => Err(vec![PolicyFileError::Documents {
-            file: file(),
-            documents,
-        }]),
-    }
 }
 
 fn schema() -> Value {

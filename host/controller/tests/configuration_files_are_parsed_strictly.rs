@@ -10,7 +10,9 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use trainyard_controller::{
     serve::BindAddress,
-    settings::{LeaderElection, Loaded, LogFormat, LogLevel, Logging, Overrides, Settings, schema},
+    settings::{
+        LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides, Settings, schema,
+    },
 };
 
 const OURS: &str = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\n";
@@ -54,13 +56,13 @@ statusServer:
 ";
 
 fn ours(rest: &str) -> Settings {
-    let loaded = Loaded::parse("c.yaml", &format!("{OURS}{rest}")).unwrap();
+    let loaded = LoadedSettings::parse("c.yaml", &format!("{OURS}{rest}")).unwrap();
     assert_eq!(loaded.warnings, []);
     loaded.settings
 }
 
 fn errors(text: &str) -> Vec<String> {
-    let errors = Loaded::parse("c.yaml", text).unwrap_err();
+    let errors = LoadedSettings::parse("c.yaml", text).unwrap_err();
     errors.iter().map(ToString::to_string).collect()
 }
 
@@ -196,8 +198,8 @@ fn flags_override_the_file() {
 
 #[test]
 fn configuration_deployed_by_the_reference_is_read() {
-    let Loaded { settings, warnings } =
-        Loaded::parse("c.yaml", &format!("{REFERENCE}{DEPLOYED}")).unwrap();
+    let LoadedSettings { settings, warnings } =
+        LoadedSettings::parse("c.yaml", &format!("{REFERENCE}{DEPLOYED}")).unwrap();
     let expected = Settings {
         leader_election: LeaderElection {
             leader_elect: true,
@@ -213,7 +215,7 @@ fn configuration_deployed_by_the_reference_is_read() {
     assert_eq!(settings, expected);
     let mut told: Vec<_> = warnings
         .iter()
-        .map(|warning| warning.field.as_str())
+        .map(|warning| warning.place.field.to_string())
         .collect();
     told.sort_unstable();
     assert_eq!(
@@ -237,7 +239,7 @@ fn configuration_deployed_by_the_reference_is_read() {
 
 #[test]
 fn empty_reference_configuration_means_its_defaults() {
-    let read = |rest: &str| Loaded::parse("c.yaml", &format!("{REFERENCE}{rest}")).unwrap();
+    let read = |rest: &str| LoadedSettings::parse("c.yaml", &format!("{REFERENCE}{rest}")).unwrap();
     let empty = read("");
     assert_eq!(empty.settings.metrics_bind_address, port(8443));
     assert_eq!(empty.settings.health_probe_bind_address, port(8081));
@@ -254,7 +256,7 @@ fn empty_reference_configuration_means_its_defaults() {
     let told: Vec<_> = told
         .warnings
         .iter()
-        .map(|warning| warning.field.as_str())
+        .map(|warning| warning.place.field.to_string())
         .collect();
     assert_eq!(
         told,
@@ -284,11 +286,10 @@ pluginsDir: /plugins
     assert_eq!(
         fields(&text),
         [
-            "(root)",
             "clientConnection.burst",
             "clientConnection.qps",
-            "controller",
             "controller.concurrency",
+            "controller.groupKindConcurrency",
             "controller.renderTimeout",
             "health.healthProbeBindAddress",
             "jobSet.writeDefaults",
@@ -297,6 +298,7 @@ pluginsDir: /plugins
             "leaderElection.retryPeriod",
             "logging.level",
             "metrics.bindAddress",
+            "pluginsDir",
         ]
     );
     let mut all = errors(&text);
@@ -304,19 +306,19 @@ pluginsDir: /plugins
     assert_eq!(
         all,
         [
-            "c.yaml: (root): has the unknown key `pluginsDir`",
-            "c.yaml: clientConnection.burst: is 1.5; it must be a whole number",
-            "c.yaml: clientConnection.qps: is -1; it must be at least 0",
-            "c.yaml: controller.concurrency: is 0; it must be at least 1",
-            "c.yaml: controller.renderTimeout: is shorter than a second",
-            "c.yaml: controller: has the unknown key `groupKindConcurrency`",
-            "c.yaml: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
-            "c.yaml: jobSet.writeDefaults: is 1; it must be true or false",
-            "c.yaml: leaderElection.leaderElect: is `sometimes`; it must be true or false",
-            "c.yaml: leaderElection.leaseDuration: is 5; it must be a text",
-            "c.yaml: leaderElection.retryPeriod: 1s is too long for a renewDeadline of 1s, which has to be more than 1.2 times that",
-            "c.yaml: logging.level: is `loud`; it must be `error`, `warn`, `info`, `debug` or `trace`",
-            "c.yaml: metrics.bindAddress: is 8080; it must be a text",
+            "c.yaml:10: logging.level: is `loud`; it must be `error`, `warn`, `info`, `debug` or `trace`",
+            "c.yaml:11: pluginsDir: unknown field; did you mean `pluginDir`?",
+            "c.yaml:4: leaderElection.leaderElect: is `sometimes`; it must be true or false",
+            "c.yaml:4: leaderElection.leaseDuration: is 5; it must be a string",
+            "c.yaml:4: leaderElection.retryPeriod: is 1s; renewDeadline, which is 1s, must be more than 1.2 times as long",
+            "c.yaml:5: metrics.bindAddress: is 8080; it must be a string",
+            "c.yaml:6: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
+            "c.yaml:7: controller.concurrency: is 0; it must be at least 1",
+            "c.yaml:7: controller.groupKindConcurrency: unknown field; the fields here are concurrency, renderTimeout",
+            "c.yaml:7: controller.renderTimeout: is 999ms; it must be at least 1s",
+            "c.yaml:8: clientConnection.burst: is 1.5; it must be an integer",
+            "c.yaml:8: clientConnection.qps: is -1; it must be at least 0",
+            "c.yaml:9: jobSet.writeDefaults: is 1; it must be true or false",
         ]
     );
 }
@@ -338,13 +340,13 @@ fn errors_list_the_allowed_keys() {
         (
             OURS,
             "logging: loud",
-            "logging: is `loud`; it must be a map",
+            "logging: is `loud`; it must be a mapping",
         ),
         (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
         (
             OURS,
             "pluginDir: [a]",
-            "pluginDir: is a list; it must be a text",
+            "pluginDir: is a list; it must be a string",
         ),
         (
             OURS,
@@ -363,8 +365,8 @@ fn errors_list_the_allowed_keys() {
         ),
         (
             OURS,
-            "leaderElection: {b: 1, a: 2}",
-            "leaderElection: has the unknown keys `b`, `a`",
+            "leaderElection: {leaderElected: true}",
+            "leaderElection.leaderElected: unknown field; did you mean `leaderElect`?",
         ),
         (
             REFERENCE,
@@ -389,7 +391,7 @@ fn errors_list_the_allowed_keys() {
     ] {
         assert_eq!(
             errors(&format!("{head}{rest}\n")),
-            [format!("c.yaml: {wanted}")]
+            [format!("c.yaml:3: {wanted}")]
         );
     }
 }
@@ -409,12 +411,12 @@ health: {{healthProbeBindAddress: nowhere}}
     assert_eq!(
         fields(&text),
         [
-            "(root)",
             "clientConnection.qps",
             "controller.groupKindConcurrency.TrainJob.trainer.kubeflow.org",
             "featureGates.TrainJobStatus",
             "health.healthProbeBindAddress",
-            "webhook",
+            "progressServer",
+            "webhook.hosts",
             "webhook.port",
         ]
     );
@@ -453,14 +455,16 @@ fn other_kinds_of_files_are_refused_with_a_suggestion() {
     let all = errors("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n");
     assert_eq!(all.len(), 1);
     assert!(
-        all[0].contains("is of kind trainyard.dev/v1alpha1 PolicyFile"),
+        all[0].contains(
+            "apiVersion `trainyard.dev/v1alpha1` with kind `PolicyFile` is not supported"
+        ),
         "{all:?}"
     );
     assert!(all[0].contains("kind: ControllerConfiguration"), "{all:?}");
-    assert!(errors("")[0].contains("holds 0 documents"));
-    assert!(errors(&format!("{OURS}---\n{OURS}"))[0].contains("holds 2 documents"));
+    assert!(errors("")[0].contains("is empty; it must begin with"));
+    assert!(errors(&format!("{OURS}---\n{OURS}"))[0].contains("contains 2 YAML documents"));
     assert!(errors("a: [")[0].contains("line "));
-    let absent = Loaded::read(&PathBuf::from("/absent.yaml")).unwrap_err();
+    let absent = LoadedSettings::read(&PathBuf::from("/absent.yaml")).unwrap_err();
     assert!(
         absent[0]
             .to_string()
@@ -511,6 +515,6 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let example = manual.split("```").nth(1).unwrap();
     let example = example.strip_prefix("yaml").unwrap();
-    let settings = Loaded::parse("example", example).unwrap().settings;
+    let settings = LoadedSettings::parse("example", example).unwrap().settings;
     assert_eq!(settings.concurrency, count(32));
 }

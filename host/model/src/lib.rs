@@ -16,7 +16,7 @@
 //! - [`session`] is one TrainJob's way through the plugins, [`call`] one call of one phase: a method here for each method of the contract
 //!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended. [`pipeline`] calls the plugins of a plan, phase by phase.
 //!
-//! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, [`text`] of guests, and [`wording`] of what is wrong with a value.
+//! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, and [`text`] of guests.
 
 pub mod call;
 pub mod claims;
@@ -42,4 +42,3 @@ pub mod schema;
 pub mod session;
 pub mod text;
 pub mod value;
-pub mod wording;

@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
 };
 
+use trainyard_api::Located;
 use trainyard_model::{
     manifest::Manifest,
     plugin::{PluginError, PluginId, Settings},
@@ -28,7 +29,7 @@ use crate::{
     bundle::digest,
     cli::{CacheArgs, LoadArgs},
     plugin::compiler,
-    policy_file::{PolicyFile, PolicyFileError},
+    policy_file::PolicyFile,
     report::{self, Failure},
 };
 pub(crate) use beside::Beside;
@@ -212,7 +213,7 @@ impl Read {
 
     /// The plugins that the policy file names and that nobody gave. A plugin that is refused was given; if its name could not
     /// be read, it may be any of them.
-    fn unknown_plugins(&self, policy: &PolicyFile, beside: Option<&str>) -> Vec<PolicyFileError> {
+    fn unknown_plugins(&self, policy: &PolicyFile, beside: Option<&str>) -> Vec<Located> {
         let refused = self.refused.iter();
         // The first of a file that is given twice is judged by itself.
         let refused: Option<BTreeSet<&str>> = refused

@@ -1,57 +1,26 @@
-//! What is wrong with a policy file, all at once: by its JSON Schema, and by what no schema says.
+//! Checks of a policy file that a JSON Schema can't express.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
+use trainyard_config::Fault;
 use trainyard_model::{
     claims::ClaimPath,
     facts,
     limits::Limits,
     names::{is_dns_label, is_dns_subdomain},
     text::clean,
-    wording,
 };
 
-/// One thing that is wrong with a policy file.
-pub(super) struct Fault {
-    pub(super) field: String,
-    pub(super) problem: String,
-}
-
-/// Everything that is wrong with a policy file. Of a field that the schema refuses nothing more is said.
-pub(super) fn faults(schema: &Value, policy: &Value) -> Vec<Fault> {
-    let mut faults = by_schema(schema, policy);
-    let mut found = Vec::new();
-    check_domain(policy, &mut found);
-    check_accelerators(policy, &mut found);
-    check_facts(policy, &mut found);
-    check_plugins(policy, &mut found);
-    let told: Vec<_> = faults.iter().map(|fault| fault.field.clone()).collect();
-    found.retain(|fault| !told.contains(&fault.field));
-    faults.extend(found);
+/// Returns what is wrong with a policy file beside the faults that its schema finds.
+pub(super) fn faults(policy: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    check_domain(policy, &mut faults);
+    check_accelerators(policy, &mut faults);
+    check_facts(policy, &mut faults);
+    check_plugins(policy, &mut faults);
     faults
-}
-
-fn by_schema(schema: &Value, policy: &Value) -> Vec<Fault> {
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(error) => {
-            return vec![Fault {
-                field: "(schema)".to_owned(),
-                problem: error.to_string(),
-            }];
-        }
-    };
-    let errors = validator.iter_errors(policy);
-    let faults = errors.map(|error| Fault {
-        field: match FieldPath::root().below_pointer(error.instance_path().as_str()) {
-            path if path.is_root() => "(root)".to_owned(),
-            path => path.to_string(),
-        },
-        problem: clean(&wording::problem(&error)),
-    });
-    faults.collect()
 }
 
 fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
@@ -60,7 +29,7 @@ fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
     };
     if !is_dns_subdomain(domain) || !domain.split('.').all(is_dns_label) {
         faults.push(Fault {
-            field: "clusterDomain".to_owned(),
+            field: FieldPath::of(["clusterDomain"]),
             problem: format!(
                 "`{}` is no DNS domain: write labels with dots between them, each of 1 to 63 of a-z, 0-9 and -, with no - at either end",
                 clean(domain)
@@ -78,7 +47,7 @@ fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
         };
         if !is_resource_name(&whole) {
             faults.push(Fault {
-                field: format!("accelerators[{at}]"),
+                field: FieldPath::of(["accelerators"]).index(at),
                 problem: format!(
                     "`{}` is no name of a device's resource: write one as `example.com/gpu`, or `example.com/mig-*` for all that begin so",
                     clean(name)
@@ -93,7 +62,7 @@ fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
     let facts: Vec<_> = facts.into_iter().flatten().collect();
     let problems = facts.iter().filter_map(|(name, _)| {
         Some(Fault {
-            field: FieldPath::of(["facts"]).field(clean(name)).to_string(),
+            field: FieldPath::of(["facts"]).field(clean(name)),
             problem: facts::name_problem(name)?,
         })
     });
@@ -105,7 +74,7 @@ fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
         .sum();
     if bytes > facts::MAX_BYTES {
         faults.push(Fault {
-            field: "facts".to_owned(),
+            field: FieldPath::of(["facts"]),
             problem: format!(
                 "the facts have {bytes} bytes, names and texts together, and {} at most may be set; leave some out",
                 facts::MAX_BYTES
@@ -137,7 +106,7 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
             match first.entry(name) {
                 Entry::Vacant(entry) => _ = entry.insert(at),
                 Entry::Occupied(first) => faults.push(Fault {
-                    field: format!("plugins[{at}].name"),
+                    field: plugin_path(at).field("name"),
                     problem: format!(
                         "`{}` is there twice, in plugins[{}] first: make one entry of the two",
                         clean(name),
@@ -149,7 +118,7 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
         for (of, grant) in texts(plugin, "grants") {
             if let Err(error) = grant.parse::<ClaimPath>() {
                 faults.push(Fault {
-                    field: format!("plugins[{at}].grants[{of}]"),
+                    field: plugin_path(at).field("grants").index(of),
                     problem: clean(&error.to_string()),
                 });
             }
@@ -157,6 +126,10 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
         check_itself(plugin, at, faults);
         check_limits(plugin, at, faults);
     }
+}
+
+fn plugin_path(at: usize) -> FieldPath {
+    FieldPath::of(["plugins"]).index(at)
 }
 
 /// A plugin that excludes itself would never be active: `disabled` says that. Neither can it run after itself, or before.
@@ -172,7 +145,7 @@ fn check_itself(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     ] {
         let itself = texts(plugin, key).filter(|(_, other)| Some(*other) == name);
         faults.extend(itself.map(|(of, name)| Fault {
-            field: format!("plugins[{at}].{key}[{of}]"),
+            field: plugin_path(at).field(key).index(of),
             problem: format!("`{}` {problem}", clean(name)),
         }));
     }
@@ -188,7 +161,7 @@ fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
         }
         if let Err(error) = serde_json::from_value::<Limits>(json!({ limit: value })) {
             faults.push(Fault {
-                field: format!("plugins[{at}].limits.{limit}"),
+                field: plugin_path(at).fields(["limits", limit]),
                 problem: clean(&error.to_string()),
             });
         }

@@ -43,6 +43,17 @@ pub struct Document {
     pub(crate) part: Option<Part>,
 }
 
+impl Document {
+    /// Keeps the text that the document was read from, so that errors can name the lines of its fields.
+    #[must_use]
+    pub fn text(&self, text: &str) -> DocumentText {
+        match self.part {
+            Some(part) => DocumentText::new(without_mark(text).into(), part),
+            None => DocumentText::default(),
+        }
+    }
+}
+
 /// Reads all documents of a text, YAML or JSON.
 ///
 /// A bad document does not hide the others: each gives one result, in order. Documents that are empty, null or hold only comments

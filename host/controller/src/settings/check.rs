@@ -1,52 +1,62 @@
-//! What no schema can say of a configuration file.
+//! Checks that a JSON Schema can't express.
 
 use std::time::Duration;
 
 use serde::Deserialize as _;
 use serde_json::Value;
+use trainyard_api::FieldPath;
+use trainyard_config::Fault;
 
 use super::LeaderElection;
 use crate::serve::BindAddress;
 
-/// How much longer than a retry period, jitter included, the renew deadline has to be.
+/// How many times longer than the retry period the renew deadline has to be, because of the jitter.
 const JITTER: f64 = 1.2;
 
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
 
-/// A JSON pointer, and what is wrong there.
-pub(super) type Wrong = (String, String);
-
-/// What is wrong with a value, beside what its schema has found.
-pub(super) fn check(value: &Value, found: &[Wrong]) -> Vec<Wrong> {
-    let mut wrong = Vec::new();
+/// Returns what is wrong with a value beside the faults that its schema has found.
+pub(super) fn check(value: &Value, found: &[Fault]) -> Vec<Fault> {
+    let mut faults = Vec::new();
     for pointer in ["/metrics/bindAddress", "/health/healthProbeBindAddress"] {
         if let Some(address) = value.pointer(pointer).and_then(Value::as_str)
             && let Err(error) = address.parse::<BindAddress>()
         {
-            wrong.push((pointer.to_owned(), error.to_string()));
+            faults.push(fault(pointer, error.to_string()));
         }
     }
-    leader_election(value, found, &mut wrong);
+    leader_election(value, found, &mut faults);
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
-    if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) {
-        let text = "is shorter than a second".to_owned();
-        wrong.push((RENDER_TIMEOUT.to_owned(), text));
-    }
-    wrong
+    faults.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
+    faults
 }
 
-/// The duration at a pointer, or the default. None where the schema refuses it: it may be no duration, or more than one can hold.
-fn duration(value: &Value, found: &[Wrong], pointer: &str, default: Duration) -> Option<Duration> {
+fn fault(pointer: &str, problem: String) -> Fault {
+    Fault {
+        field: FieldPath::root().below_pointer(pointer),
+        problem,
+    }
+}
+
+/// The duration at a pointer, or the default; `None` if the schema has refused it, or if it is too long for a `Duration`.
+fn duration(value: &Value, found: &[Fault], pointer: &str, default: Duration) -> Option<Duration> {
+    let field = FieldPath::root().below_pointer(pointer);
     match value.pointer(pointer) {
         None => Some(default),
-        Some(_) if found.iter().any(|(there, _)| there == pointer) => None,
+        Some(_) if found.iter().any(|fault| fault.field == field) => None,
         Some(value) => kube::core::Duration::deserialize(value)
             .ok()
             .map(Into::into),
     }
 }
 
-fn leader_election(value: &Value, found: &[Wrong], wrong: &mut Vec<Wrong>) {
+fn at_least_a_second(pointer: &str, duration: Option<Duration>) -> Option<Fault> {
+    let duration = duration.filter(|duration| *duration < Duration::from_secs(1))?;
+    let problem = format!("is {duration:?}; it must be at least 1s");
+    Some(fault(pointer, problem))
+}
+
+fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
     const LEASE: &str = "/leaderElection/leaseDuration";
     const RENEW: &str = "/leaderElection/renewDeadline";
     const RETRY: &str = "/leaderElection/retryPeriod";
@@ -55,25 +65,24 @@ fn leader_election(value: &Value, found: &[Wrong], wrong: &mut Vec<Wrong>) {
     let lease = duration(LEASE, default.lease_duration);
     let renew = duration(RENEW, default.renew_deadline);
     let retry = duration(RETRY, default.retry_period);
-    let mut push = |pointer: &str, text: String| wrong.push((pointer.to_owned(), text));
-    if lease.is_some_and(|lease| lease < Duration::from_secs(1)) {
-        push(LEASE, "is shorter than a second".to_owned());
-    }
+    faults.extend(at_least_a_second(LEASE, lease));
     if retry.is_some_and(|retry| retry.is_zero()) {
-        push(RETRY, "is zero".to_owned());
+        let problem = "is 0s; it must be longer".to_owned();
+        faults.push(fault(RETRY, problem));
     }
     if let (Some(lease), Some(renew)) = (lease, renew)
         && renew >= lease
     {
-        let text = format!("{renew:?} is not less than leaseDuration, {lease:?}");
-        push(RENEW, text);
+        let problem =
+            format!("is {renew:?}; it must be shorter than leaseDuration, which is {lease:?}");
+        faults.push(fault(RENEW, problem));
     }
     if let (Some(renew), Some(retry)) = (renew, retry)
         && retry.mul_f64(JITTER) >= renew
     {
-        let text = format!(
-            "{retry:?} is too long for a renewDeadline of {renew:?}, which has to be more than {JITTER} times that"
+        let problem = format!(
+            "is {retry:?}; renewDeadline, which is {renew:?}, must be more than {JITTER} times as long"
         );
-        push(RETRY, text);
+        faults.push(fault(RETRY, problem));
     }
 }

@@ -1,7 +1,7 @@
 //! What the operator sets for the process: a configuration file, and flags over it.
 //!
 //! The file is ours (`trainyard.dev/v1alpha1`, kind `ControllerConfiguration`) or the reference's (`config.trainer.kubeflow.org/v1alpha1`, kind
-//! `Configuration`). Both are read strictly: an unknown key or a wrong type is refused, with all errors at once.
+//! `Configuration`). Both are read strictly by `trainyard-config`: unknown fields and wrong types are refused, with all errors at once.
 
 mod check;
 mod file;
@@ -25,7 +25,7 @@ use crate::{
     serve::BindAddress,
 };
 
-pub use read::{Loaded, SettingsError, Warning};
+pub use read::LoadedSettings;
 
 /// How many TrainJobs are reconciled at once unless told otherwise.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);

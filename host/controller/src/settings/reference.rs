@@ -6,30 +6,37 @@ use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use serde::Deserialize;
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, Located};
+use trainyard_config::ConfigFile;
 
 use super::{
-    Settings, Warning,
+    Settings,
     file::{ClientConnection, LeaderElectionFile},
 };
 use crate::serve::BindAddress;
 
-/// The kind whose concurrency counts here.
+/// The kind whose concurrency has an effect.
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 
-/// What has no meaning here, and what there is instead.
+/// The fields that have no effect, with the reason.
 const IGNORED: [(&str, &str); 8] = [
     ("/webhook", "this controller serves no webhooks"),
     ("/certManagement", "this controller manages no certificates"),
     ("/statusServer", "this controller has no status server"),
     ("/tls", "this controller serves nothing over TLS"),
     ("/featureGates", "this controller has no feature gates"),
-    ("/metrics/auth", "metrics are served to all who reach them"),
-    ("/health/readinessEndpointName", "the name is always readyz"),
-    ("/health/livenessEndpointName", "the name is always healthz"),
+    ("/metrics/auth", "metrics are served without authentication"),
+    (
+        "/health/readinessEndpointName",
+        "the endpoint is always /readyz",
+    ),
+    (
+        "/health/livenessEndpointName",
+        "the endpoint is always /healthz",
+    ),
 ];
 
-/// The keys that have a meaning here; the schema has refused what the reference does not know.
+/// The fields that have an effect. The schema has refused those that the reference does not know.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Configuration {
@@ -65,12 +72,12 @@ struct Controller {
 }
 
 impl Configuration {
-    /// The settings that it means, and what of it means nothing; `value` is what it was read from.
-    pub(super) fn resolve(self, value: &Value) -> (Settings, Vec<Warning>) {
-        let mut warnings = ignored(value);
-        let mut warn = |field: &str, text: String| {
-            let field = field.to_owned();
-            warnings.push(Warning { field, text });
+    /// Returns the settings, with a warning for each field of the file that has no effect or another one than in the reference.
+    pub(super) fn resolve(self, file: &ConfigFile) -> (Settings, Vec<Located>) {
+        let mut warnings = ignored(file);
+        let mut warn = |field: FieldPath, message: String| {
+            let place = file.place(field);
+            warnings.push(Located { place, message });
         };
         let default = Settings::default();
         let metrics = address(
@@ -79,23 +86,23 @@ impl Configuration {
         );
         if self.metrics.secure_serving != Some(false) && metrics != BindAddress::Off {
             warn(
-                "metrics.secureServing",
+                FieldPath::of(["metrics", "secureServing"]),
                 format!("metrics are served on {metrics} over plain HTTP"),
             );
         }
         for kind in self.controller.group_kind_concurrency.keys() {
             if kind != TRAIN_JOB {
                 warn(
-                    &format!("controller.groupKindConcurrency[{kind}]"),
-                    "nothing is reconciled by that name; only TrainJobs are".to_owned(),
+                    FieldPath::of(["controller", "groupKindConcurrency"]).key(kind),
+                    format!("has no effect: this controller reconciles {TRAIN_JOB} only"),
                 );
             }
         }
         let ClientConnection { qps, burst } = self.client_connection;
         if let Some(qps) = qps.filter(|qps| *qps > 0.0) {
             warn(
-                "clientConnection.qps",
-                format!("at most {qps} API calls a second are made; without it there is no limit"),
+                FieldPath::of(["clientConnection", "qps"]),
+                format!("API calls are limited to {qps} per second; remove the field for no limit"),
             );
         }
         let concurrency = self.controller.group_kind_concurrency.get(TRAIN_JOB);
@@ -115,7 +122,7 @@ impl Configuration {
     }
 }
 
-/// In the reference's file nothing means its default; only `0` is off.
+/// Parses an address. In the reference's file, the empty string is the default; only `0` is off.
 fn address(text: &str, default: BindAddress) -> BindAddress {
     match text.parse() {
         Ok(address) if !text.is_empty() => address,
@@ -123,20 +130,21 @@ fn address(text: &str, default: BindAddress) -> BindAddress {
     }
 }
 
-fn ignored(value: &Value) -> Vec<Warning> {
-    let default = |pointer: &str, value: &Value| {
+fn ignored(file: &ConfigFile) -> Vec<Located> {
+    let is_default = |pointer: &str, value: &Value| {
         pointer.starts_with("/health/") && matches!(value.as_str(), Some("" | "readyz" | "healthz"))
     };
-    let there = IGNORED.iter().filter_map(|(pointer, text)| {
-        let value = value.pointer(pointer)?;
-        (!default(pointer, value)).then(|| Warning {
-            field: FieldPath::root().below_pointer(pointer).to_string(),
-            text: format!("has no effect: {text}"),
+    let ignored = IGNORED.iter().filter_map(|(pointer, reason)| {
+        let value = file.value().pointer(pointer)?;
+        (!is_default(pointer, value)).then(|| Located {
+            place: file.place(FieldPath::root().below_pointer(pointer)),
+            message: format!("has no effect: {reason}"),
         })
     });
-    there.collect()
+    ignored.collect()
 }
 
-pub(super) fn schema() -> Result<Value, serde_json::Error> {
-    serde_json::from_str(include_str!("reference.schema.json"))
+/// The JSON Schema of the reference's file. If it were not valid JSON, every file would be refused.
+pub(super) fn schema() -> Value {
+    serde_json::from_str(include_str!("reference.schema.json")).unwrap_or(Value::Bool(false))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a value by its JSON Schema, in words for the one who wrote the value.
+//! Describes how a value breaks its JSON Schema, for the author of the value.
 
 use jsonschema::{
     ValidationError,
@@ -6,17 +6,12 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-/// The most of a value that is repeated.
-const MOST: usize = 60;
+/// The maximum length of a value in a message, in characters.
+const MAX_CHARACTERS: usize = 60;
 
-/// What is wrong, without the field: what stands there, and what may.
-#[must_use]
-pub fn problem(error: &ValidationError<'_>) -> String {
+/// Describes an error without its field: the value found, and the values allowed.
+pub(crate) fn problem(error: &ValidationError<'_>) -> String {
     match error.kind() {
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            unknown_keys(unexpected)
-        }
-        Kind::Required { property } => format!("{} is missing", quoted(property)),
         Kind::Minimum { limit } => must(error, &format!("at least {limit}")),
         Kind::Maximum { limit } => must(error, &format!("at most {limit}")),
         Kind::MinLength { limit: 1 } => "must not be empty".to_owned(),
@@ -28,13 +23,12 @@ pub fn problem(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// What stands there, and what has to be.
-#[must_use]
-pub fn must(error: &ValidationError<'_>, be: &str) -> String {
+/// Describes the value found, and the one required.
+pub(crate) fn must(error: &ValidationError<'_>, be: &str) -> String {
     format!("is {}; it must be {be}", short(error.instance()))
 }
 
-/// What may stand at a place: values, or anything of some types.
+/// The values, and the types of values, that are allowed.
 #[derive(Default)]
 struct Allowed {
     values: Vec<String>,
@@ -48,13 +42,13 @@ impl Allowed {
         match all.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => "left out".to_owned(),
+            None => "omitted".to_owned(),
         }
     }
 }
 
-/// What may stand where the error is; none where that can't be told in a list. Nothing is a value that is left out, so nobody is
-/// told to write null.
+/// Lists what the schema allows where the error is; `None` if that is not a list of values and types. Null and the empty string, which
+/// mean that the field is omitted, are not listed.
 fn allowed(error: &ValidationError<'_>) -> Option<Allowed> {
     match error.kind() {
         Kind::Constant { expected_value } => Some(Allowed {
@@ -86,7 +80,7 @@ fn allowed(error: &ValidationError<'_>) -> Option<Allowed> {
     }
 }
 
-/// What one branch allows: its values, where it says which, or else its types.
+/// What one branch allows: its values if it lists them, or else its types.
 fn of_branch(whole: &ValidationError<'_>, branch: &[ValidationError<'_>]) -> Option<Allowed> {
     let here = |error: &&ValidationError<'_>| error.instance_path() == whole.instance_path();
     if !branch.iter().all(|error| here(&error)) {
@@ -101,10 +95,10 @@ fn of_branch(whole: &ValidationError<'_>, branch: &[ValidationError<'_>]) -> Opt
 fn types(kind: &TypeKind) -> Vec<&'static str> {
     let words = |name| match name {
         "boolean" => Some("true or false"),
-        "string" => Some("a text"),
-        "integer" => Some("a whole number"),
+        "string" => Some("a string"),
+        "integer" => Some("an integer"),
         "number" => Some("a number"),
-        "object" => Some("a map"),
+        "object" => Some("a mapping"),
         "array" => Some("a list"),
         _ => None,
     };
@@ -117,12 +111,6 @@ fn types(kind: &TypeKind) -> Vec<&'static str> {
     }
 }
 
-fn unknown_keys(keys: &[String]) -> String {
-    let named: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
-    let key = if keys.len() == 1 { "key" } else { "keys" };
-    format!("has the unknown {key} {}", named.join(", "))
-}
-
 fn quoted(value: &Value) -> String {
     match value {
         Value::String(text) => format!("`{text}`"),
@@ -130,13 +118,16 @@ fn quoted(value: &Value) -> String {
     }
 }
 
-/// What stands there: a large value by what it is.
+/// A value, shortened; a list or a mapping only as such.
 fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "a map".to_owned(),
-        Value::String(text) if text.chars().count() > MOST => {
-            format!("`{}…`", text.chars().take(MOST).collect::<String>())
+        Value::Object(_) => "a mapping".to_owned(),
+        Value::String(text) if text.chars().count() > MAX_CHARACTERS => {
+            format!(
+                "`{}…`",
+                text.chars().take(MAX_CHARACTERS).collect::<String>()
+            )
         }
         other => quoted(other),
     }

@@ -1,0 +1,47 @@
+//! What can be wrong with a configuration file.
+
+use thiserror::Error;
+use trainyard_api::{Place, error::InputProblem};
+
+/// One error of a configuration file, with its file, line and field.
+#[derive(Debug, Error)]
+#[error("{place}: {problem}")]
+pub struct ConfigError {
+    /// The file, with the field and its line as far as they are known.
+    pub place: Place,
+    /// What is wrong there.
+    pub problem: ConfigProblem,
+}
+
+/// What can be wrong with a configuration file.
+#[derive(Debug, Error)]
+pub enum ConfigProblem {
+    /// The file can't be read, or is not YAML.
+    #[error(transparent)]
+    Input(#[from] InputProblem),
+    /// The file has no document.
+    #[error("is empty; it must begin with {expected}")]
+    Empty {
+        /// The lines that a file of this sort begins with.
+        expected: String,
+    },
+    /// The file has several documents.
+    #[error("contains {documents} YAML documents; merge them into one")]
+    Documents {
+        /// The number of documents.
+        documents: usize,
+    },
+    /// The file is of another kind.
+    #[error("apiVersion `{api_version}` with kind `{kind}` is not supported; write {expected}")]
+    Kind {
+        /// Its apiVersion.
+        api_version: String,
+        /// Its kind.
+        kind: String,
+        /// The lines that a file of this sort begins with.
+        expected: String,
+    },
+    /// A field is wrong.
+    #[error("{0}")]
+    Field(String),
+}

@@ -1,0 +1,240 @@
+//! From a file to a typed value, or to everything that is wrong with it.
+
+use std::path::Path;
+
+use jsonschema::{ValidationError, error::ValidationErrorKind};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use trainyard_api::{FieldPath, Place, error::InputProblem, inputs::read_file, nulls, yaml};
+use trainyard_text::{clean, nearest};
+
+use crate::{
+    error::{ConfigError, ConfigProblem},
+    wording,
+};
+
+/// The maximum size of a configuration file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// An apiVersion and a kind of configuration files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeMeta {
+    /// The apiVersion.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+}
+
+/// The JSON Schema of a kind.
+#[derive(Debug)]
+pub struct ConfigSchema<'s> {
+    /// The schema.
+    pub schema: &'s Value,
+    /// Its regular expressions, each with a description of what matches: `a duration, such as 15s`.
+    pub patterns: &'s [(&'s str, &'s str)],
+}
+
+/// One error of a configuration file, without the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The field; the root for the file as a whole.
+    pub field: FieldPath,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// A configuration file: one YAML document, without nulls.
+#[derive(Debug)]
+pub struct ConfigFile {
+    place: Place,
+    value: Value,
+    kinds: &'static [TypeMeta],
+}
+
+impl ConfigFile {
+    /// Reads a file of one of the kinds.
+    ///
+    /// # Errors
+    /// The file can't be read, is not YAML, or does not hold exactly one document.
+    pub fn read(path: &Path, kinds: &'static [TypeMeta]) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        match read_file(path, MAX_BYTES) {
+            Ok(text) => Self::parse(&file, &text, kinds),
+            Err(problem) => Err(ConfigError {
+                place: Place::file(file),
+                problem: problem.into(),
+            }),
+        }
+    }
+
+    /// Reads the text of a file, which errors call `file`.
+    ///
+    /// # Errors
+    /// The text is not YAML, or does not hold exactly one document.
+    pub fn parse(file: &str, text: &str, kinds: &'static [TypeMeta]) -> Result<Self, ConfigError> {
+        let place = Place::file(file);
+        let documents: Result<Vec<_>, _> = yaml::read(text).into_iter().collect();
+        let problem = match documents {
+            Err(error) => InputProblem::Yaml(error).into(),
+            Ok(documents) => match <[yaml::Document; 1]>::try_from(documents) {
+                Ok([document]) => {
+                    let text = document.text(text);
+                    let mut value = document.value;
+                    nulls::drop_nulls(&mut value);
+                    return Ok(Self {
+                        place: Place { text, ..place },
+                        value,
+                        kinds,
+                    });
+                }
+                Err(documents) if documents.is_empty() => ConfigProblem::Empty {
+                    expected: headers(kinds),
+                },
+                Err(documents) => ConfigProblem::Documents {
+                    documents: documents.len(),
+                },
+            },
+        };
+        Err(ConfigError { place, problem })
+    }
+
+    /// Returns which of the kinds the file is of.
+    ///
+    /// # Errors
+    /// It is of none of them.
+    pub fn type_meta(&self) -> Result<TypeMeta, ConfigError> {
+        let field = |name| self.value.get(name).and_then(Value::as_str);
+        let (api_version, kind) = (field("apiVersion"), field("kind"));
+        let is_it =
+            |known: &&TypeMeta| Some(known.api_version) == api_version && Some(known.kind) == kind;
+        let found = self.kinds.iter().find(is_it).copied();
+        found.ok_or_else(|| ConfigError {
+            place: self.place.clone(),
+            problem: ConfigProblem::Kind {
+                api_version: clean(api_version.unwrap_or("(none)")),
+                kind: clean(kind.unwrap_or("(none)")),
+                expected: headers(self.kinds),
+            },
+        })
+    }
+
+    /// Deserializes the file. `check` finds what the schema can't express; it is given the errors of the schema.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file. What `check` finds in a field that the schema refuses is left out.
+    pub fn decode<T: DeserializeOwned>(
+        &self,
+        schema: &ConfigSchema<'_>,
+        check: impl FnOnce(&Value, &[Fault]) -> Vec<Fault>,
+    ) -> Result<T, Vec<ConfigError>> {
+        let mut faults = schema.faults(&self.value);
+        let mut further = check(&self.value, &faults);
+        further.retain(|fault| faults.iter().all(|known| known.field != fault.field));
+        faults.extend(further);
+        if faults.is_empty() {
+            return serde_path_to_error::deserialize(&self.value).map_err(|error| {
+                let field = error.path().to_string().parse().unwrap_or_default();
+                vec![self.error(field, error.inner().to_string())]
+            });
+        }
+        let errors = faults.into_iter();
+        Err(errors
+            .map(|fault| self.error(fault.field, fault.problem))
+            .collect())
+    }
+
+    /// The value, without nulls.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The place of a field in the file, with its line.
+    #[must_use]
+    pub fn place(&self, field: FieldPath) -> Place {
+        self.place.clone().at(field)
+    }
+
+    fn error(&self, field: FieldPath, problem: String) -> ConfigError {
+        ConfigError {
+            place: self.place(field),
+            problem: ConfigProblem::Field(clean(&problem)),
+        }
+    }
+}
+
+impl ConfigSchema<'_> {
+    /// The errors of a value.
+    fn faults(&self, value: &Value) -> Vec<Fault> {
+        match jsonschema::validator_for(self.schema) {
+            Ok(validator) => {
+                let errors = validator.iter_errors(value);
+                errors.flat_map(|error| self.faults_of(&error)).collect()
+            }
+            Err(error) => vec![Fault {
+                field: FieldPath::root(),
+                problem: format!("its JSON Schema is broken: {error}"),
+            }],
+        }
+    }
+
+    fn faults_of(&self, error: &ValidationError<'_>) -> Vec<Fault> {
+        let field = FieldPath::root().below_pointer(error.instance_path().as_str());
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                let known = self.fields_beside(error);
+                let fault = |name: &String| Fault {
+                    field: field.field(name),
+                    problem: unknown_field(name, &known),
+                };
+                unexpected.iter().map(fault).collect()
+            }
+            ValidationErrorKind::Required { property } => vec![Fault {
+                field: field.field(property.as_str().unwrap_or_default()),
+                problem: "is missing".to_owned(),
+            }],
+            ValidationErrorKind::Pattern { pattern } => {
+                let known = self.patterns.iter().find(|(known, _)| known == pattern);
+                let problem = match known {
+                    Some((_, description)) => wording::must(error, description),
+                    None => wording::problem(error),
+                };
+                vec![Fault { field, problem }]
+            }
+            _ => vec![Fault {
+                field,
+                problem: wording::problem(error),
+            }],
+        }
+    }
+
+    /// The fields that the part of the schema declares from which the error is.
+    fn fields_beside(&self, error: &ValidationError<'_>) -> Vec<&str> {
+        let keyword = error.schema_path().as_str();
+        let part = keyword.rsplit_once('/').map(|(part, _)| part);
+        let part = part.and_then(|part| self.schema.pointer(part));
+        let declared = part.and_then(|part| part.get("properties")?.as_object());
+        let names = declared.into_iter().flat_map(|declared| declared.keys());
+        names.map(String::as_str).collect()
+    }
+}
+
+fn unknown_field(name: &str, known: &[&str]) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(nearest) => format!("unknown field; did you mean `{nearest}`?"),
+        None if known.is_empty() => "unknown field".to_owned(),
+        None => format!("unknown field; the fields here are {}", known.join(", ")),
+    }
+}
+
+/// The lines that files of these kinds begin with.
+fn headers(kinds: &[TypeMeta]) -> String {
+    let header = |meta: &TypeMeta| {
+        format!(
+            "`apiVersion: {}` and `kind: {}`",
+            meta.api_version, meta.kind
+        )
+    };
+    kinds.iter().map(header).collect::<Vec<_>>().join(", or ")
+}

@@ -1,0 +1,14 @@
+//! Reads the operator's configuration files: the controller's settings and the policy file.
+//!
+//! - `file` reads a file strictly, by its JSON Schema and by checks of its kind. All errors are reported at once, each with its line.
+//! - `error` is what can be wrong with a file.
+//! - `wording` describes, for the author of a value, how the value breaks its JSON Schema.
+//!
+//! What a file means is up to the crate that reads it.
+
+mod error;
+mod file;
+mod wording;
+
+pub use error::{ConfigError, ConfigProblem};
+pub use file::{ConfigFile, ConfigSchema, Fault, TypeMeta};

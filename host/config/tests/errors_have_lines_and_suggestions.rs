@@ -1,0 +1,103 @@
+//! Each error of a configuration file has its line, its field and what to write instead, and all are reported at once.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use serde_json::{Value, json};
+use trainyard_api::FieldPath;
+use trainyard_config::{ConfigFile, ConfigSchema, Fault, TypeMeta};
+
+const KINDS: &[TypeMeta] = &[TypeMeta {
+    api_version: "example.com/v1",
+    kind: "Example",
+}];
+
+const DIGITS: &str = "^[0-9]+$";
+
+fn schema() -> Value {
+    json!({
+        "type": "object", "additionalProperties": false, "required": ["apiVersion", "kind"],
+        "properties": {
+            "apiVersion": {"const": "example.com/v1"}, "kind": {"const": "Example"},
+            "digits": {"type": "string", "pattern": DIGITS},
+            "plugins": {"type": "array", "items": {"$ref": "#/$defs/Plugin"}},
+        },
+        "$defs": {"Plugin": {
+            "type": "object", "additionalProperties": false, "required": ["name"],
+            "properties": {"name": {"type": "string"}, "grants": {"type": "array", "items": {"type": "string"}}},
+        }},
+    })
+}
+
+fn errors(text: &str, check: impl FnOnce(&Value, &[Fault]) -> Vec<Fault>) -> Vec<String> {
+    let file = ConfigFile::parse("a.yaml", text, KINDS).unwrap();
+    let schema = ConfigSchema {
+        schema: &schema(),
+        patterns: &[(DIGITS, "digits")],
+    };
+    let mut errors: Vec<_> = match file.decode::<Value>(&schema, check) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(ToString::to_string).collect(),
+    };
+    errors.sort();
+    errors
+}
+
+const FILE: &str = "# An example.
+apiVersion: example.com/v1
+kind: Exampel
+digits: abc
+plugins:
+- name: a
+  grants:
+  - 5
+- grant: [b]
+  zzz: 1
+";
+
+#[test]
+fn all_errors_of_a_file() {
+    let check = |_: &Value, found: &[Fault]| {
+        assert_eq!(found.len(), 6);
+        let plugins = FieldPath::of(["plugins"]);
+        let fault = |field| Fault {
+            field,
+            problem: "is checked".to_owned(),
+        };
+        // The schema has refused the first of the two.
+        vec![
+            fault(FieldPath::of(["digits"])),
+            fault(plugins.index(0).field("name")),
+        ]
+    };
+    assert_eq!(
+        errors(FILE, check),
+        [
+            "a.yaml:10: plugins[1].zzz: unknown field; the fields here are name, grants",
+            "a.yaml:3: kind: is `Exampel`; it must be `Example`",
+            "a.yaml:4: digits: is `abc`; it must be digits",
+            "a.yaml:6: plugins[0].name: is checked",
+            "a.yaml:8: plugins[0].grants[0]: is 5; it must be a string",
+            "a.yaml:9: plugins[1].grant: unknown field; did you mean `grants`?",
+            "a.yaml:9: plugins[1].name: is missing",
+        ]
+    );
+}
+
+#[test]
+fn a_file_without_errors_is_decoded() {
+    let text = "apiVersion: example.com/v1\nkind: Example\nplugins: null\n";
+    assert_eq!(errors(text, |_, _| Vec::new()), [""; 0]);
+    let file = ConfigFile::parse("a.yaml", text, KINDS).unwrap();
+    assert_eq!(file.type_meta().unwrap().kind, "Example");
+    assert_eq!(file.value().get("plugins"), None);
+}
+
+#[test]
+fn hidden_characters_are_escaped() {
+    let text =
+        "apiVersion: example.com/v1\nkind: Example\nplugins: [{name: a, grants: \"\\u202e\"}]\n";
+    assert_eq!(
+        errors(text, |_, _| Vec::new()),
+        [r"a.yaml:3: plugins[0].grants: is `\u{202e}`; it must be a list"]
+    );
+}
