@@ -2,9 +2,7 @@
 //! keys stay what they are, also through a suspension, until they are complete. So do those that the reference made and never started.
 #![allow(clippy::indexing_slicing)]
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -14,7 +12,9 @@ use trainyard_cluster::{
     Write, eventually,
 };
 
-use crate::common::{Namespace, counts, is, is_running, is_suspended, keys, prepare, runtimes};
+use crate::common::{
+    Namespace, Objects, counts, is, is_running, is_suspended, keys, prepare, runtimes,
+};
 
 /// TrainJobs of the reference, each with its runtime, what its Secret's name ends with, and what the Secret holds.
 const JOBS: [(&str, &str, &[&str]); 3] = [
@@ -30,9 +30,6 @@ const JOBS: [(&str, &str, &[&str]); 3] = [
     ),
     ("flux", "flux-curve", &["curve.cert"]),
 ];
-
-/// How long objects stay as they are before they count as settled: far longer than changes of a JobSet are gathered.
-const SETTLED: Duration = Duration::from_secs(3);
 
 /// A cluster that the reference had before Trainyard, and one test at a time that has the controllers to itself.
 pub(crate) struct HandedOver {
@@ -65,9 +62,6 @@ impl Shared for HandedOver {
     }
 }
 
-/// Each object by kind and name.
-type Objects = BTreeMap<String, Value>;
-
 /// TrainJobs that the reference made, in a namespace of their own.
 struct Adopted<'a> {
     namespace: Namespace<'a>,
@@ -97,7 +91,7 @@ impl<'a> Adopted<'a> {
                 namespace.until(name, "it runs", is_running).await?;
             }
         }
-        let before = settled(&namespace).await?;
+        let before = namespace.settled().await?;
         reference.process().kill()?;
         are_of_the_reference(&before)?;
         let trainyard =
@@ -112,7 +106,7 @@ impl<'a> Adopted<'a> {
 
     /// The objects as they are now.
     async fn objects(&self) -> Result<Objects> {
-        objects(&self.namespace).await
+        self.namespace.objects().await
     }
 
     /// Has each TrainJob and each JobSet reconciled once more, by a change of something that nothing depends on.
@@ -229,29 +223,6 @@ impl<'a> Adopted<'a> {
             .map(str::to_owned)
             .collect())
     }
-}
-
-async fn objects(namespace: &Namespace<'_>) -> Result<Objects> {
-    let all = namespace.everything().await?;
-    let named = all.into_iter().map(|(kind, object)| {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        (format!("{kind} {name}"), object)
-    });
-    Ok(named.collect())
-}
-
-/// The objects, once they have been the same for a while.
-async fn settled(namespace: &Namespace<'_>) -> Result<Objects> {
-    let mut last = (Instant::now(), objects(namespace).await?);
-    eventually("nothing changes any more", async || {
-        let now = objects(namespace).await?;
-        if now != last.1 {
-            last = (Instant::now(), now);
-        }
-        let is_settled = last.0.elapsed() > SETTLED;
-        Ok(is_settled.then(|| last.1.clone()))
-    })
-    .await
 }
 
 fn same(before: &Objects, now: &Objects) -> Result<()> {

@@ -30,7 +30,7 @@ use trainyard_schema::documents::Kind;
 pub use case::Case;
 pub use controlled::{Controlled, Setup};
 pub use disturbed::Disturbed;
-pub use namespace::Namespace;
+pub use namespace::{Namespace, Objects};
 pub use place::Place;
 pub use seen::Seen;
 

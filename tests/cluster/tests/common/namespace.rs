@@ -1,12 +1,21 @@
 //! What one test has to itself.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use trainyard_cluster::{Api, Cluster, Fate, Resource, Write};
+use trainyard_cluster::{Api, Cluster, Fate, Resource, Write, eventually};
 use trainyard_schema::documents::Kind;
 
 use super::{is, kind};
+
+/// Objects by their kind and name, such as `Pod bert-node-0-0-x7z2p`.
+pub type Objects = BTreeMap<String, Value>;
+
+/// How long objects stay the same before they count as settled: much longer than JobSet takes to react to a change.
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// A namespace for one test, and what TrainJobs lead to in it.
 pub struct Namespace<'a> {
@@ -54,6 +63,30 @@ impl<'a> Namespace<'a> {
         // Kubernetes puts it into each namespace.
         all.retain(|(_, object)| object["metadata"]["name"] != "kube-root-ca.crt");
         Ok(all)
+    }
+
+    /// The same objects, by kind and name.
+    pub async fn objects(&self) -> Result<Objects> {
+        let all = self.everything().await?;
+        let named = all.into_iter().map(|(kind, object)| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            (format!("{kind} {name}"), object)
+        });
+        Ok(named.collect())
+    }
+
+    /// Waits until the objects have not changed for a while, and returns them.
+    pub async fn settled(&self) -> Result<Objects> {
+        let mut last = (Instant::now(), self.objects().await?);
+        eventually("the objects are settled", async || {
+            let now = self.objects().await?;
+            if now != last.1 {
+                last = (Instant::now(), now);
+            }
+            let is_settled = last.0.elapsed() > SETTLED;
+            Ok(is_settled.then(|| last.1.clone()))
+        })
+        .await
     }
 
     pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {

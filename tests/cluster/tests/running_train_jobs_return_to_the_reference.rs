@@ -1,0 +1,178 @@
+//! The way back in deploy/README.md: when the reference's controller takes over from Trainyard, TrainJobs that run keep their JobSets and
+//! pods until they are complete, and suspended ones run after their JobSets are deleted.
+#![allow(clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use trainyard_cluster::{
+    Cluster, ControlPlane, Fate, Reference, ReferenceLimits, Shared, Test, Trainyard, Write,
+};
+
+use crate::common::{Namespace, Objects, counts, is, is_running, prepare, runtimes};
+
+/// TrainJobs, each named as its runtime.
+const JOBS: [&str; 4] = ["torch-distributed", "own-launcher", "launcher-node", "flux"];
+
+/// A cluster for one test at a time, since all TrainJobs have the same controller.
+pub(crate) struct HandedBack {
+    cluster: Cluster,
+    kubeconfig: PathBuf,
+    turn: Mutex<()>,
+}
+
+impl Shared for HandedBack {
+    fn start() -> Result<Self> {
+        let cluster = Cluster::start()?;
+        let runtimes = [
+            runtimes::shipped("torch-distributed"),
+            runtimes::mpi("own-launcher", false),
+            runtimes::mpi("launcher-node", true),
+            runtimes::flux(),
+        ];
+        Ok(Self {
+            kubeconfig: prepare(&cluster, &runtimes)?,
+            turn: Mutex::default(),
+            cluster,
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.cluster.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.cluster.still_runs()
+    }
+}
+
+/// Creates the TrainJobs under Trainyard, waits until they run or are suspended, and replaces Trainyard by the reference.
+async fn hand_back(
+    shared: &HandedBack,
+    namespace: &Namespace<'_>,
+    suspend: bool,
+) -> Result<(Objects, Reference)> {
+    namespace.fate(Fate::Hold);
+    let flags = ["--leader-elect=false"];
+    let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, flags).await?;
+    for name in JOBS {
+        let trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
+        let spec = json!({"runtimeRef": {"name": name}, "trainer": trainer, "suspend": suspend});
+        namespace.create(name, &spec).await?;
+    }
+    for name in JOBS {
+        if suspend {
+            let waits = |job: &Value| is(job, "Suspended", "True") && !counts(job).is_empty();
+            namespace.until(name, "it is suspended", waits).await?;
+        } else {
+            namespace.until(name, "it runs", is_running).await?;
+        }
+    }
+    trainyard.until_idle().await?;
+    trainyard.stop().await?;
+    let before = namespace.settled().await?;
+    let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
+    Ok((before, reference))
+}
+
+/// Fails unless the objects of these kinds exist as before: the same objects with the same specs.
+fn specs_are_unchanged(before: &Objects, now: &Objects, kinds: &[&str]) -> Result<()> {
+    let specs = |objects: &Objects| {
+        let of_kind = objects.iter().filter(|(key, _)| {
+            let kind = key.split(' ').next().unwrap_or_default();
+            kinds.contains(&kind)
+        });
+        let specs = of_kind.map(|(key, one)| {
+            (
+                key.clone(),
+                (one["metadata"]["uid"].clone(), one["spec"].clone()),
+            )
+        });
+        specs.collect::<BTreeMap<_, _>>()
+    };
+    let (before, now) = (specs(before), specs(now));
+    ensure!(!before.is_empty());
+    ensure!(before == now, "{before:#?} became {now:#?}");
+    Ok(())
+}
+
+/// Lets the TrainJobs succeed, and waits until they are complete.
+async fn complete(namespace: &Namespace<'_>) -> Result<()> {
+    // The SSH servers of MPI's nodes do not end.
+    namespace.decide_pods(|pod| {
+        let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
+        let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
+        if ends { Fate::Succeed } else { Fate::Hold }
+    });
+    for name in JOBS {
+        namespace.until_complete(name).await?;
+    }
+    Ok(())
+}
+
+async fn running_train_jobs_keep_their_pods(shared: &HandedBack) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let (before, reference) = hand_back(shared, &namespace, false).await?;
+    let touch = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
+    for name in JOBS {
+        let jobs = namespace.api(&namespace.jobs);
+        jobs.merge(name, &touch, &Write::strict())
+            .await?
+            .accepted()?;
+    }
+    let now = namespace.settled().await?;
+    specs_are_unchanged(&before, &now, &["JobSet", "Job", "Pod", "Service"])?;
+    for name in ["own-launcher", "launcher-node"] {
+        let secret = format!("Secret {name}-mpi-ssh-auth");
+        ensure!(before[&secret]["data"] == now[&secret]["data"], "{name}");
+    }
+    complete(&namespace).await?;
+    drop(reference);
+    Ok(())
+}
+
+async fn suspended_train_jobs_run_after_their_job_sets_are_deleted(
+    shared: &HandedBack,
+) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let namespace = Namespace::new(&shared.cluster).await?;
+    let (before, reference) = hand_back(shared, &namespace, true).await?;
+    let job_sets = namespace.api(&namespace.job_sets);
+    for name in JOBS {
+        job_sets.delete(name).await?.accepted()?;
+        let uid = &before[&format!("JobSet {name}")]["metadata"]["uid"];
+        let is_another = |one: &Value| one.is_object() && one["metadata"]["uid"] != *uid;
+        job_sets
+            .until(name, "it is created again", is_another)
+            .await?;
+    }
+    for name in JOBS {
+        namespace.patch(name, &json!({"suspend": false})).await?;
+    }
+    for name in JOBS {
+        namespace.until(name, "it runs", is_running).await?;
+        let job_set = job_sets.get(name).await?.accepted()?;
+        let annotations = job_set["metadata"]["annotations"].to_string();
+        ensure!(!annotations.contains("trainyard.dev"), "{annotations}");
+    }
+    complete(&namespace).await?;
+    drop(reference);
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<HandedBack>> {
+    vec![
+        Test::new(
+            "running_train_jobs_keep_their_pods",
+            running_train_jobs_keep_their_pods,
+        ),
+        Test::new(
+            "suspended_train_jobs_run_after_their_job_sets_are_deleted",
+            suspended_train_jobs_run_after_their_job_sets_are_deleted,
+        ),
+    ]
+}
