@@ -1,0 +1,50 @@
+//! The status and the deadline, at the end of a reconcile.
+
+use super::*;
+
+#[test]
+fn the_end_of_a_reconcile() {
+    let suspended = || {
+        with(observed(to_suspend(job()), Some(job_set(true))), |o| {
+            o.last = Some(at(&job_set(true), 1, None));
+            o.done.settled = true;
+        })
+    };
+    let Decision::Next(Step::Act(Action::WriteStatus(status)), reason) =
+        decide(&suspended(), now())
+    else {
+        panic!("the status is not written");
+    };
+    assert_eq!(reason, Reason::StatusOutdated);
+    assert!(status.is_true("Suspended").is_some());
+
+    // One that can't be written does not hide what came before.
+    let cant = with(
+        suspended(),
+        failed(Step::Act(Action::WriteStatus(status)), Class::Other),
+    );
+    let Decision::Done(end) = decide(&cant, now()) else {
+        panic!("it does not end");
+    };
+    assert_eq!(end.failure, Some(failure(Class::Other)));
+
+    let mut late = job();
+    late.wishes.deadline = Some(10);
+    let overdue = |second: i64| {
+        let o = with(observed(late.clone(), Some(job_set(false))), |o| {
+            (o.done.settled, o.done.status_written) = (true, true);
+            o.last = Some(at(&job_set(false), 1, None));
+        });
+        decide(&o, Timestamp::from_second(second).unwrap())
+    };
+    let Decision::Done(end) = overdue(4) else {
+        panic!("it does not end");
+    };
+    assert_eq!(end.again.map(|again| again.as_secs()), Some(6));
+    let delete = Action::DeleteJobSet(Version {
+        uid: Some(job_set(false).uid),
+        version: None,
+    });
+    let deleted = Decision::Next(Step::Act(delete), Reason::Overdue);
+    assert_eq!(overdue(10), deleted);
+}

@@ -1,0 +1,188 @@
+//! What is decided in each case: the first step that comes next, and why.
+
+mod ending;
+mod running;
+mod suspended;
+mod without_a_job_set;
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use trainyard_model::object::ApplyMode;
+
+use super::{counts, failure, job, job_set, now, object, observed};
+use crate::reconcile::decide::{Decision, Report, decide};
+use crate::reconcile::failure::{Cause, Class, Failure, Finding};
+use crate::reconcile::inputs::Inputs;
+use crate::reconcile::object_ref::ObjectRef;
+use crate::reconcile::observed::{
+    AppliedObject, JobFacts, LastReconcile, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
+    RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, StoredJob,
+    StoredJobSet, Version,
+};
+use crate::reconcile::step::{
+    Action, Basis, Interests, Mark, Observe, Reason, Settle, Source, Step, Wanted,
+};
+use crate::watch::{JobSetState, State as _};
+
+/// What is expected of a case.
+enum Expected {
+    Observe(Observe, Reason),
+    Act(Action, Reason),
+    /// The reconcile settles what is in memory, and that is all.
+    Ends,
+    /// It settles what is in memory, and then fails.
+    Fails(Failure),
+}
+
+use Expected::{Act, Ends, Fails, Observe as Asks};
+
+fn version(name: &str) -> Version {
+    Version {
+        uid: Some(name.into()),
+        version: Some("7".into()),
+    }
+}
+
+fn snapshot() -> SnapshotFacts {
+    SnapshotFacts {
+        at: version("snapshot"),
+        was_started: false,
+        started: false,
+        recreate: false,
+        has_plan: true,
+        objects: Arc::default(),
+    }
+}
+
+fn started_snapshot() -> SnapshotFacts {
+    SnapshotFacts {
+        was_started: true,
+        started: true,
+        ..snapshot()
+    }
+}
+
+fn marks() -> SnapshotMarks {
+    SnapshotMarks {
+        at: version("snapshot"),
+        foreign: None,
+        started: false,
+        recreate: false,
+    }
+}
+
+fn live() -> LiveJobSet {
+    LiveJobSet {
+        at: version("live"),
+        started: false,
+        active: false,
+        inputs: None,
+        removed: false,
+    }
+}
+
+fn rendered(objects: &[ObjectRef]) -> RenderedFacts {
+    let objects = objects.iter().map(|object| RenderedObjectFacts {
+        object: object.clone(),
+        content: 1,
+        has_keys: false,
+        look: None,
+        written: None,
+    });
+    RenderedFacts {
+        saved: true,
+        inputs: "inputs".into(),
+        expires: false,
+        objects: objects.collect(),
+    }
+}
+
+/// A TrainJob with a status that says that its JobSet has run.
+fn that_ran() -> JobFacts {
+    let mut job = job();
+    job.status.jobs_status = counts(1).into();
+    job
+}
+
+fn to_suspend(mut job: JobFacts) -> JobFacts {
+    job.wishes.suspend = true;
+    job
+}
+
+/// A suspended JobSet that says what it was rendered from.
+fn waiting() -> JobSetState {
+    let mut job_set = job_set(true);
+    job_set.inputs = Some("inputs".into());
+    job_set
+}
+
+/// A reconcile in which the TrainJob was read.
+fn begun(job: JobFacts, found: Option<JobSetState>) -> Observed {
+    let mut o = observed(job, found);
+    (o.done.begun, o.asked.train_job) = (true, Some(()));
+    o.asked.live_train_job = Some(());
+    o
+}
+
+fn with(mut o: Observed, change: impl FnOnce(&mut Observed)) -> Observed {
+    change(&mut o);
+    o
+}
+
+fn failed(step: Step, class: Class) -> impl FnOnce(&mut Observed) {
+    move |o| o.failures.push((step, failure(class)))
+}
+
+fn failed_runtime(o: &mut Observed) {
+    failed(Step::Observe(Observe::Runtime), Class::Input)(o);
+}
+
+fn renders(o: &mut Observed, basis: Basis, facts: RenderedFacts) {
+    o.asked.renderings.push((basis, Rendering::Rendered(facts)));
+}
+
+const FRESH: Basis = Source::Runtime.basis(false);
+const PINNED: Basis = Source::Snapshot.started();
+const KEPT: Basis = Source::Snapshot.basis(false);
+
+fn check(name: &str, mut o: Observed, expected: &Expected) {
+    let decision = decide(&o, now());
+    let next = |step: Step, reason| Decision::Next(step, reason);
+    match expected {
+        Asks(what, reason) => {
+            assert_eq!(
+                decision,
+                next(Step::Observe(what.clone()), *reason),
+                "{name}"
+            );
+        }
+        Act(action, reason) => {
+            assert_eq!(decision, next(Step::Act(action.clone()), *reason), "{name}");
+        }
+        Ends | Fails(_) => {
+            let Decision::Next(Step::Act(Action::Settle(_)), Reason::Ends) = decision else {
+                panic!("{name}: {decision:?}");
+            };
+            o.done.settled = true;
+            o.done.status_written = true;
+            let Decision::Done(end) = decide(&o, now()) else {
+                panic!("{name}: it does not end");
+            };
+            let failure = match expected {
+                Fails(failure) => Some(failure),
+                _ => None,
+            };
+            assert_eq!(end.failure.as_ref(), failure, "{name}");
+        }
+    }
+}
+
+fn at(found: &JobSetState, fingerprint: u64, objects: Option<&[ObjectRef]>) -> LastReconcile {
+    LastReconcile {
+        uid: "job".into(),
+        fingerprint,
+        job_set: Some(found.version()),
+        objects: objects.map(AppliedObject::unknown),
+    }
+}

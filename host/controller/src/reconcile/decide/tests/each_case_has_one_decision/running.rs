@@ -1,0 +1,174 @@
+//! A TrainJob whose JobSet runs.
+
+use super::*;
+
+#[test]
+fn a_job_set_that_runs() {
+    let keep = ApplyMode::WithJobSet;
+    let follows = object("live", ApplyMode::Live);
+    let kept = object("kept", keep);
+    let runs = || job_set(false);
+    let suspend = |change: fn(&mut Observed)| {
+        with(
+            observed(to_suspend(that_ran()), Some(job_set(false))),
+            change,
+        )
+    };
+    let changed = |objects: &[ObjectRef]| {
+        let last = at(&runs(), 0, Some(objects));
+        with(begun(that_ran(), Some(runs())), |o| o.last = Some(last))
+    };
+    let looks = |o: &mut Observed, object: &ObjectRef, look: Look| {
+        o.asked.listed_objects.push((object.clone(), look));
+    };
+    let missing = || {
+        with(changed(std::slice::from_ref(&kept)), |o| {
+            looks(o, &kept, Look::Missing);
+        })
+    };
+    let because = Reason::Running;
+    let to = Reason::ToSuspend;
+    let uid = || Action::Suspend { uid: runs().uid };
+    let lost = |cause| Fails(Failure::Found(Finding::Lost(kept.clone(), cause)));
+    for (name, o, expected) in [
+        (
+            "it is to be suspended",
+            suspend(|_| {}),
+            Asks(Observe::SnapshotMarks, to),
+        ),
+        (
+            "its snapshot does not say that it has run",
+            suspend(|o| o.asked.snapshot_marks = Some(Some(marks()))),
+            Act(
+                Action::MarkSnapshot {
+                    mark: Mark::STARTED,
+                    at: version("snapshot"),
+                },
+                to,
+            ),
+        ),
+        (
+            "it has no snapshot",
+            suspend(|o| o.asked.snapshot_marks = Some(None)),
+            Act(uid(), to),
+        ),
+        (
+            "its snapshot may not be read",
+            with(
+                suspend(|_| {}),
+                failed(Step::Observe(Observe::SnapshotMarks), Class::Refused),
+            ),
+            Act(uid(), to),
+        ),
+        (
+            "the API server is away",
+            with(
+                suspend(|_| {}),
+                failed(Step::Observe(Observe::SnapshotMarks), Class::Other),
+            ),
+            Fails(failure(Class::Other)),
+        ),
+        (
+            "the controller has started",
+            observed(that_ran(), Some(runs())),
+            Act(Action::Remember(at(&runs(), 1, None)), because),
+        ),
+        (
+            "nothing has changed",
+            with(observed(that_ran(), Some(runs())), |o| {
+                o.last = Some(at(&runs(), 1, None))
+            }),
+            Ends,
+        ),
+        (
+            "the TrainJob has changed",
+            with(observed(that_ran(), Some(runs())), |o| {
+                o.last = Some(at(&runs(), 0, None))
+            }),
+            Asks(Observe::ListedObjects, because),
+        ),
+        (
+            "it has an object",
+            changed(std::slice::from_ref(&kept)),
+            Asks(Observe::ListedObject(kept.clone()), because),
+        ),
+        (
+            "an object is missing",
+            with(missing(), |o| o.asked.live_train_job = None),
+            Asks(Observe::LiveTrainJob, because),
+        ),
+        (
+            "an object is missing, and so is the snapshot",
+            with(missing(), |o| o.asked.snapshot = Some(None)),
+            lost(Cause::NoSnapshot),
+        ),
+        (
+            "an object is missing, and is not rendered any more",
+            with(missing(), |o| {
+                o.asked.snapshot = Some(Some(started_snapshot()));
+                renders(o, PINNED, rendered(&[]));
+            }),
+            lost(Cause::NotRendered),
+        ),
+        (
+            "an object is missing, and is known to be",
+            with(missing(), |o| {
+                o.asked.snapshot = Some(Some(started_snapshot()));
+                let mut facts = rendered(std::slice::from_ref(&kept));
+                facts.objects[0].look = Some(Look::Missing);
+                renders(o, PINNED, facts);
+            }),
+            Act(Action::CreateObject(kept.clone()), because),
+        ),
+        (
+            "keys are missing",
+            with(missing(), |o| {
+                o.asked.snapshot = Some(Some(started_snapshot()));
+                let mut facts = rendered(std::slice::from_ref(&kept));
+                facts.objects[0].has_keys = true;
+                renders(o, PINNED, facts);
+            }),
+            Fails(Failure::Found(Finding::KeysLost(kept.clone()))),
+        ),
+        (
+            "a live object may have to change",
+            with(changed(std::slice::from_ref(&follows)), |o| {
+                looks(o, &follows, Look::Ours(None));
+            }),
+            Asks(Observe::Snapshot, because),
+        ),
+        (
+            "another owner has an object",
+            with(changed(std::slice::from_ref(&kept)), |o| {
+                looks(o, &kept, Look::Unusable(failure(Class::Foreign)));
+            }),
+            Fails(failure(Class::Foreign)),
+        ),
+    ] {
+        check(name, o, &expected);
+    }
+}
+
+#[test]
+fn a_plan_that_is_pinned_leaves_live_objects_as_they_are() {
+    let follows = object("live", ApplyMode::Live);
+    let runs = job_set(false);
+    let last = at(&runs, 0, Some(std::slice::from_ref(&follows)));
+    let o = with(begun(that_ran(), Some(runs)), |o| {
+        o.last = Some(last);
+        o.asked.listed_objects.push((follows, Look::Ours(None)));
+        o.asked.snapshot = Some(Some(started_snapshot()));
+        failed(
+            Step::Observe(Observe::Rendering(PINNED)),
+            Class::PlanIsPinned,
+        )(o);
+        (o.done.remembered, o.done.settled, o.done.status_written) = (true, true, true);
+    });
+    let Decision::Done(end) = decide(&o, now()) else {
+        panic!("it does not end");
+    };
+    assert_eq!(
+        end.reports,
+        [Report::NotFollowed(failure(Class::PlanIsPinned))]
+    );
+}

@@ -1,0 +1,349 @@
+//! A TrainJob that has no JobSet yet, or none any more.
+
+use super::*;
+
+#[test]
+fn before_anything_is_made() {
+    let forget = |interests, forget_last, forget_departed| {
+        let settle = Settle {
+            interests,
+            forget_last,
+            forget_departed,
+        };
+        Act(Action::Settle(settle), Reason::Ends)
+    };
+    let mut theirs = job();
+    theirs.wishes.managed_by_us = false;
+    let unreadable = failure(Class::Other);
+    let stored = |job: StoredJob| with(observed(super::job(), None), |o| o.job = job);
+    let mut deleting = job();
+    deleting.deleting = true;
+    let mut leaving = job_set(false);
+    leaving.deleting = true;
+    let mut ended = job();
+    ended.wishes.not_supported = Some("no such kind".to_owned());
+    let foreign = |owner: Option<Owner>| {
+        with(observed(job(), None), |o| {
+            o.initial.job_set = StoredJobSet::Foreign;
+            o.asked.owner = owner;
+        })
+    };
+    for (name, o, expected) in [
+        (
+            "it is gone",
+            stored(StoredJob::Missing),
+            forget(Interests::Forget, true, true),
+        ),
+        (
+            "it can't be decoded",
+            stored(StoredJob::Unreadable(unreadable.clone())),
+            forget(Interests::Stay, true, false),
+        ),
+        (
+            "it can't be decoded, which is an error",
+            stored(StoredJob::Unreadable(unreadable.clone())),
+            Fails(unreadable),
+        ),
+        (
+            "another controller manages it",
+            observed(theirs, None),
+            forget(Interests::Forget, false, false),
+        ),
+        (
+            "it has ended",
+            observed(ended, None),
+            forget(Interests::Forget, true, false),
+        ),
+        (
+            "it is deleted",
+            observed(deleting.clone(), Some(job_set(false))),
+            forget(Interests::Forget, false, false),
+        ),
+        (
+            "it is deleted and suspended, and its JobSet runs",
+            observed(to_suspend(deleting), Some(job_set(false))),
+            Asks(Observe::SnapshotMarks, Reason::ToSuspend),
+        ),
+        (
+            "its JobSet is deleted",
+            observed(job(), Some(leaving)),
+            Ends,
+        ),
+        (
+            "another owner has its JobSet",
+            foreign(None),
+            Asks(Observe::JobSetOwner, Reason::ForeignJobSet),
+        ),
+        (
+            "another owner has its JobSet, as is known",
+            foreign(Some(Owner::Foreign(failure(Class::Foreign)))),
+            Fails(failure(Class::Foreign)),
+        ),
+        (
+            "an earlier TrainJob has its JobSet",
+            foreign(Some(Owner::OursOrGone)),
+            Fails(Failure::Found(Finding::StaleJobSet)),
+        ),
+    ] {
+        check(name, o, &expected);
+    }
+}
+
+#[test]
+fn without_a_job_set() {
+    let comes = |change: fn(&mut Observed)| with(begun(job(), None), change);
+    let ran = |change: fn(&mut Observed)| with(begun(that_ran(), None), change);
+    let lost = with(observed(job(), None), |o| {
+        o.unreadable_job_set = Some(failure(Class::Other));
+    });
+    let decision = decide(&lost, now());
+    assert!(matches!(decision, Decision::Done(end) if end.failure.is_some()));
+    let create = |recreated| Action::ApplyJobSet {
+        over: None,
+        held: false,
+        recreated,
+    };
+    let because = Reason::NoJobSet;
+    let once = object("once", ApplyMode::Once);
+    for (name, o, expected) in [
+        (
+            "nothing is known",
+            observed(job(), None),
+            Act(Action::Begin, because),
+        ),
+        (
+            "it has begun",
+            with(observed(job(), None), |o| o.done.begun = true),
+            Asks(Observe::TrainJob, because),
+        ),
+        (
+            "it had a JobSet",
+            with(begun(that_ran(), None), |o| o.asked.live_train_job = None),
+            Asks(Observe::LiveTrainJob, because),
+        ),
+        ("it comes", comes(|_| {}), Asks(Observe::Runtime, because)),
+        (
+            "its runtime is known",
+            comes(|o| o.asked.runtime = Some(())),
+            Asks(Observe::Rendering(FRESH), because),
+        ),
+        (
+            "plugins ask for objects",
+            comes(|o| {
+                o.asked.runtime = Some(());
+                o.asked.renderings.push((FRESH, Rendering::Needs));
+            }),
+            Asks(Observe::Lookups(FRESH), because),
+        ),
+        (
+            "it is rendered",
+            comes(|o| {
+                o.asked.runtime = Some(());
+                let saved = false;
+                renders(
+                    o,
+                    FRESH,
+                    RenderedFacts {
+                        saved,
+                        ..rendered(&[])
+                    },
+                );
+            }),
+            Act(Action::CreateSnapshot(FRESH), because),
+        ),
+        (
+            "it has no runtime, and may have a snapshot",
+            comes(failed_runtime),
+            Asks(Observe::Snapshot, because),
+        ),
+        (
+            "it has no runtime and no snapshot",
+            comes(|o| {
+                failed_runtime(o);
+                o.asked.snapshot = Some(None);
+            }),
+            Fails(failure(Class::Input)),
+        ),
+        (
+            "its snapshot is in the cluster",
+            comes(|o| {
+                o.asked.runtime = Some(());
+                renders(o, FRESH, rendered(&[]));
+            }),
+            Act(create(false), because),
+        ),
+        (
+            "it has an object",
+            with(comes(|o| o.asked.runtime = Some(())), |o| {
+                renders(o, FRESH, rendered(std::slice::from_ref(&once)));
+            }),
+            Asks(Observe::Object(once.clone()), because),
+        ),
+        (
+            "its JobSet has run",
+            ran(|_| {}),
+            Asks(Observe::Snapshot, because),
+        ),
+        (
+            "its JobSet has run, and went unseen",
+            ran(|o| o.asked.snapshot = Some(None)),
+            Asks(Observe::Absence, Reason::EndUnknown),
+        ),
+        (
+            "its JobSet has run, and is really gone",
+            ran(|o| (o.asked.snapshot, o.asked.absence) = (Some(None), Some(()))),
+            Act(Action::NoteUnseenEnd, Reason::EndUnknown),
+        ),
+        (
+            "its JobSet has run, and was seen to be deleted",
+            ran(|o| {
+                o.initial.departed = Some(Arc::new(super::job_set(false)));
+                o.asked.snapshot = Some(Some(snapshot()));
+            }),
+            Act(
+                Action::MarkSnapshot {
+                    mark: Mark {
+                        started: true,
+                        recreate: Some(true),
+                    },
+                    at: version("snapshot"),
+                },
+                Reason::JobSetDeleted,
+            ),
+        ),
+        (
+            "its JobSet was deleted, and the snapshot says so",
+            ran(|o| {
+                o.initial.departed = Some(Arc::new(super::job_set(false)));
+                let recreate = true;
+                o.asked.snapshot = Some(Some(SnapshotFacts {
+                    recreate,
+                    ..started_snapshot()
+                }));
+                renders(o, PINNED, rendered(&[]));
+            }),
+            Act(create(true), because),
+        ),
+        (
+            "there is a JobSet again",
+            ran(|o| {
+                o.initial.departed = Some(Arc::new(super::job_set(false)));
+                o.current.job_set = StoredJobSet::Ours(Arc::new(super::job_set(false)));
+                let recreate = true;
+                o.asked.snapshot = Some(Some(SnapshotFacts {
+                    recreate,
+                    ..started_snapshot()
+                }));
+                renders(o, PINNED, rendered(&[]));
+                o.done.job_set_written = true;
+            }),
+            Act(
+                Action::MarkSnapshot {
+                    mark: Mark::RECREATED,
+                    at: version("snapshot"),
+                },
+                Reason::JobSetRecreated,
+            ),
+        ),
+    ] {
+        check(name, o, &expected);
+    }
+}
+
+#[test]
+fn objects_beside_a_new_job_set() {
+    let create = |object: &ObjectRef| Action::CreateObject(object.clone());
+    let looks = |object: &ObjectRef| Observe::Object(object.clone());
+    let ours = || Some(Look::Ours(None));
+    let contested = |object: &ObjectRef| (Step::Act(create(object)), failure(Class::Conflict));
+    let [plain, once, live] = [ApplyMode::WithJobSet, ApplyMode::Once, ApplyMode::Live]
+        .map(|mode| object(mode.name(), mode));
+    let because = Reason::NoJobSet;
+    let apply = |object: &ObjectRef, force| {
+        let object = object.clone();
+        Act(Action::ApplyObject { object, force }, because)
+    };
+    let fails = |class| Fails(failure(class));
+    let apply_job_set = Action::ApplyJobSet {
+        over: None,
+        held: false,
+        recreated: false,
+    };
+    let missing = || Some(Look::Missing);
+    for (name, object, look, failures, expected) in [
+        (
+            "not looked at",
+            &plain,
+            None,
+            vec![],
+            Asks(looks(&plain), because),
+        ),
+        ("missing", &plain, missing(), vec![], apply(&plain, false)),
+        ("ours", &live, ours(), vec![], apply(&live, true)),
+        (
+            "another owner's",
+            &live,
+            Some(Look::Unusable(failure(Class::Foreign))),
+            vec![],
+            fails(Class::Foreign),
+        ),
+        (
+            "made once",
+            &once,
+            None,
+            vec![],
+            Asks(looks(&once), because),
+        ),
+        (
+            "made once, and missing",
+            &once,
+            missing(),
+            vec![],
+            Act(create(&once), because),
+        ),
+        (
+            "made once, and ours",
+            &once,
+            ours(),
+            vec![],
+            Act(apply_job_set.clone(), because),
+        ),
+        (
+            "exists already",
+            &once,
+            None,
+            vec![contested(&once)],
+            Asks(looks(&once), because),
+        ),
+        (
+            "exists already and is ours",
+            &once,
+            ours(),
+            vec![contested(&once)],
+            Act(apply_job_set, because),
+        ),
+        (
+            "came and went",
+            &once,
+            missing(),
+            vec![contested(&once)],
+            fails(Class::Conflict),
+        ),
+        (
+            "refused for good",
+            &once,
+            missing(),
+            vec![(Step::Act(create(&once)), failure(Class::Invalid))],
+            fails(Class::Invalid),
+        ),
+    ] {
+        let o = with(begun(job(), None), |o| {
+            o.asked.runtime = Some(());
+            let mut facts = rendered(std::slice::from_ref(object));
+            facts.objects[0].look = look;
+            renders(o, FRESH, facts);
+            o.failures = failures;
+        });
+        check(name, o, &expected);
+    }
+}
