@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    panic::resume_unwind,
     sync::Arc,
 };
 
@@ -90,23 +91,31 @@ fn read_keeping_and_load(
     load: &LoadArgs,
     originals: Option<&mut Originals>,
 ) -> Result<Run, Failure> {
-    let (catalog, mut failure) = read(input, originals)?;
+    // Either takes milliseconds, of which a command has few.
+    let (read, loaded) = std::thread::scope(|scope| {
+        let loading = scope.spawn(|| LoadedPlugins::load_silently(load));
+        let read = read(input, originals);
+        let loaded = loading.join();
+        (read, loaded.unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    let (catalog, mut failure) = read?;
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; give one with -f");
     }
-    with_plugins(catalog, failure, load)
+    with_plugins(catalog, failure, loaded)
 }
 
-/// Loads the plugins for what was read.
+/// The run of what was read with the plugins that were loaded for it.
 fn with_plugins(
     mut catalog: Catalog,
     mut failure: Failure,
-    load: &LoadArgs,
+    loaded: Result<LoadedPlugins, Failure>,
 ) -> Result<Run, Failure> {
-    match LoadedPlugins::load(load) {
+    match loaded {
         Ok(loaded) => {
+            loaded.warn();
             catalog.jobs.retain(is_mine);
             judge_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
             Ok(Run {
@@ -148,7 +157,7 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checke
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let run = with_plugins(catalog, failure, load)?;
+            let run = with_plugins(catalog, failure, LoadedPlugins::load_silently(load))?;
             render_run(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,
