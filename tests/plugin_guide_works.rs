@@ -75,7 +75,7 @@ fn shell(script: &str, folder: &Path) -> Output {
 /// The second plugin of the guide, in its folder.
 fn needs_a_grant(pool: &Path) {
     shell("cargo test", pool);
-    shell(&commands("prints a policy file that grants them"), pool);
+    shell(&commands("prints a policy file with these grants"), pool);
     let inspected = shell("trainyard plugin inspect pool.wasm", pool).stdout;
     let inspected = String::from_utf8(inspected).unwrap();
     assert!(
@@ -87,7 +87,7 @@ fn needs_a_grant(pool: &Path) {
 #[test]
 fn guide_can_be_followed_literally() {
     let folder = tempfile::tempdir().unwrap();
-    shell(&commands("## 1. A crate"), folder.path());
+    shell(&commands("## 1. Create a crate"), folder.path());
     let tracer = folder.path().join("tracer");
     shell(&commands("## 7. A plugin that needs a grant"), &tracer);
     for (name, text) in files() {
@@ -95,8 +95,8 @@ fn guide_can_be_followed_literally() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    shell(&commands("## 4. A test"), &tracer);
-    shell(&commands("## 5. A component"), &tracer);
+    shell(&commands("## 4. Test it"), &tracer);
+    shell(&commands("## 5. Build the component"), &tracer);
     needs_a_grant(&folder.path().join("pool"));
     let output = shell("trainyard render -f job.yaml --plugin tracer.wasm", &tracer);
     let text = String::from_utf8(output.stdout).unwrap();
