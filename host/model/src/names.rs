@@ -10,22 +10,15 @@ pub fn short_hash(parts: &[&str], digits: usize) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut hex = hex(&hash.finalize());
-    hex.truncate(digits);
-    hex
+    let mut hash = hex::encode(hash.finalize());
+    hash.truncate(digits);
+    hash
 }
 
-/// Bytes as lower-case hexadecimal.
+/// Returns the digest of content as images have it: `sha256:` and 64 hexadecimal digits.
 #[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-            let digit = |n: u8| char::from(if n < 10 { b'0' + n } else { b'a' + n - 10 });
-            out.push(digit(byte >> 4));
-            out.push(digit(byte & 15));
-            out
-        })
+pub fn sha256_digest(content: impl AsRef<[u8]>) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(content)))
 }
 
 /// Characters of the hash that [`fit_name`] ends a cut name with.

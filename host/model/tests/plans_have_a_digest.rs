@@ -193,13 +193,7 @@ fn digest_input_is_documented() {
     assert_eq!(settings.grants, none, "of []");
     assert_eq!(settings.operator_config, empty, "of {{}}");
     assert_eq!(settings.order, no_order, "of [[],[]]");
-    let sha256 = |text: &str| {
-        use sha2::Digest as _;
-        format!(
-            "sha256:{}",
-            trainyard_model::names::hex(&sha2::Sha256::digest(text))
-        )
-    };
+    let sha256 = |text: &str| trainyard_model::names::sha256_digest(text);
     let all = format!(
         "trainyard plan 1\nplugin one 1.0.0 sha256:1 config - operator {none} {empty} {no_order}\nplugin other 1.0.0 sha256:2 config - operator {none} {empty} {no_order}\norder one other\n"
     );

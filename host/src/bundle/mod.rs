@@ -10,12 +10,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
     limits::Limits,
-    names::hex,
+    names::sha256_digest,
     plugin::{Plugin, Settings},
     record::Accelerators,
 };
@@ -215,14 +214,9 @@ impl FileEntry {
     fn of(content: &[u8]) -> Self {
         Self {
             bytes: content.len() as u64,
-            digest: digest(content),
+            digest: sha256_digest(content),
         }
     }
-}
-
-/// `sha256:` and the digest of bytes.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
 /// The most bytes that a file of that name may have; none if no bundle has such a file. Names are nothing but names: a bundle is

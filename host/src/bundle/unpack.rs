@@ -10,11 +10,9 @@ use serde_json::Value;
 use tar::{Archive, EntryType};
 use thiserror::Error;
 use trainyard_api::{error::InputProblem, inputs::check_regular, yaml};
-use trainyard_model::text::clean;
+use trainyard_model::{names::sha256_digest, text::clean};
 
-use super::{
-    FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, digest, most_bytes,
-};
+use super::{FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, most_bytes};
 
 /// Why a bundle is refused.
 #[derive(Debug, Error)]
@@ -228,7 +226,7 @@ fn check(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleP
     for (name, content) in files {
         let listed = index.files.get(name);
         let listed = listed.ok_or_else(|| BundleProblem::NotListed(name.clone()))?;
-        let found = digest(content);
+        let found = sha256_digest(content);
         if listed.bytes != content.len() as u64 || listed.digest != found {
             return Err(BundleProblem::Digest {
                 name: name.clone(),

@@ -14,6 +14,7 @@ use std::{
 use trainyard_api::Located;
 use trainyard_model::{
     manifest::Manifest,
+    names::sha256_digest,
     plugin::{PluginError, PluginId, Settings},
     policy::Policy,
     text::nearest,
@@ -26,7 +27,6 @@ use trainyard_sandbox::{
 
 use crate::{
     built_ins::BUILT_INS,
-    bundle::digest,
     cli::{CacheArgs, LoadArgs},
     plugin::compiler,
     policy_file::PolicyFile,
@@ -149,12 +149,13 @@ impl LoadedPlugins {
             }
             Some(Origin::BuiltIn) | None => {
                 let built_in = BUILT_INS.iter().map(|built_in| built_in.component);
-                let mut fitting = built_in.filter(|component| digest(component) == *id.digest);
+                let mut fitting =
+                    built_in.filter(|component| sha256_digest(component) == *id.digest);
                 let component = fitting.next().unwrap_or_default();
                 (Origin::BuiltIn.to_string(), component.to_vec())
             }
         };
-        if digest(&bytes) == *id.digest {
+        if sha256_digest(&bytes) == *id.digest {
             return Ok(bytes);
         }
         let problem = format!("is not plugin {id} any more; run the command again");

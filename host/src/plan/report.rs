@@ -44,7 +44,6 @@ pub(super) struct PluginReport<'a> {
     pub(super) name: &'a str,
     pub(super) version: &'a str,
     pub(super) digest: &'a str,
-    #[serde(serialize_with = "as_text")]
     pub(super) active_when: &'a ActiveWhen,
     pub(super) phases: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,10 +54,6 @@ pub(super) struct PluginReport<'a> {
     /// What the operator grants it; none of what it claims is left out where it is a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grants: Option<GrantsReport>,
-}
-
-fn as_text<S: serde::Serializer>(value: &&ActiveWhen, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(value)
 }
 
 /// What a plugin may do.

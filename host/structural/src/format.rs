@@ -4,7 +4,7 @@
 //! (`email`, `uri`, `isbn` and its kind): a schema with one of them is refused, so that nothing passes unseen.
 
 use crate::duration;
-use crate::node::ValueType;
+use crate::value_type::ValueType;
 use chrono::NaiveDate;
 use std::net::{Ipv4Addr, Ipv6Addr};
 

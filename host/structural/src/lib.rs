@@ -6,7 +6,7 @@
 //! TrainJobs; the schemas of their kinds are in `trainyard-schema`.
 //!
 //! From JSON to a schema:
-//! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD.
+//! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD. A node has a `value_type`.
 //! - `pattern` and `format` are what texts are checked against; `duration` is the one format with a parser of its own.
 //!
 //! From an object to its [`Outcome`], with the `options` of its kind:
@@ -44,6 +44,7 @@ mod prune;
 mod stack_path;
 mod unknown;
 mod validate;
+mod value_type;
 mod violation;
 
 pub use compile::{Definitions, REFERENCE};

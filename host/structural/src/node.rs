@@ -3,6 +3,7 @@
 use crate::cel::Rules;
 use crate::format::Format;
 use crate::pattern::Pattern;
+use crate::value_type::ValueType;
 use indexmap::IndexMap;
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,20 +55,6 @@ pub(crate) struct Below {
     pub(crate) rules: bool,
     pub(crate) keyed_lists: bool,
     pub(crate) embedded: bool,
-}
-
-/// The type of a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ValueType {
-    #[default]
-    Any,
-    Object,
-    Array,
-    String,
-    Integer,
-    Number,
-    Boolean,
-    IntOrString,
 }
 
 /// How the items of a list are told apart (`x-kubernetes-list-type`).
@@ -142,31 +129,6 @@ impl Node {
         match &self.additional {
             Some(Additional::Schema(node)) if self.properties.is_empty() => Some(node),
             _ => None,
-        }
-    }
-}
-
-impl ValueType {
-    /// The type as a schema, and an API server's errors, spell it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Any => "",
-            Self::Object => "object",
-            Self::Array => "array",
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::IntOrString => "integer,string",
-        }
-    }
-
-    /// Whether values of the JSON type `name` are of this type.
-    pub(crate) fn has(self, name: &str) -> bool {
-        match self {
-            Self::IntOrString => name == "integer" || name == "string",
-            Self::Any => false,
-            kind => kind.name() == name,
         }
     }
 }

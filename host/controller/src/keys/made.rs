@@ -9,7 +9,6 @@ use p521::elliptic_curve::Generate as _;
 use p521::elliptic_curve::sec1::ToSec1Point as _;
 use p521::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
 use trainyard_model::material::{Form, KeyText, RandomEncoding, RandomText, SecretText};
-use trainyard_model::names::hex;
 use trainyard_model::object::{Part, SecretValue};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
@@ -123,7 +122,7 @@ fn random(text: RandomText) -> Result<Zeroizing<String>, KeyError> {
     let mut bytes = Zeroizing::new(vec![0; text.bytes().into()]);
     getrandom::fill(&mut bytes)?;
     Ok(Zeroizing::new(match text.encoding() {
-        RandomEncoding::Hex => hex(&bytes),
+        RandomEncoding::Hex => hex::encode(&bytes),
         RandomEncoding::Base64 => BASE64_STANDARD.encode(&*bytes),
     }))
 }

@@ -7,7 +7,6 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trainyard_model::lookup::Lookups;
-use trainyard_model::names::hex;
 use trainyard_model::plan::Planned;
 
 use crate::plugins::Plugins;
@@ -45,7 +44,7 @@ impl Inputs {
         let mut hash = Sha256::new();
         hash.update(&common.0);
         hash.update(job.text());
-        Self(hex(&hash.finalize()))
+        Self(hex::encode(hash.finalize()))
     }
 
     #[cfg(test)]
@@ -64,7 +63,7 @@ impl Inputs {
             return self.0.clone();
         }
         let lookups = Sha256::digest(json!(lookups).to_string());
-        format!("{}/{}", self.0, hex(&lookups))
+        format!("{}/{}", self.0, hex::encode(lookups))
     }
 }
 

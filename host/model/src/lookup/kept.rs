@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{LookupAnswer, LookupKey};
-use crate::names::hex;
+use crate::names::sha256_digest;
 
 /// The JSON pointers that plugins read of the objects of each lookup.
 pub type Reads = BTreeMap<LookupKey, BTreeSet<String>>;
@@ -80,10 +79,7 @@ impl StoredAnswer {
         };
         match serde_json::to_vec(&held) {
             Ok(json) if json.len() <= most => held,
-            json => {
-                let digest = Sha256::digest(json.unwrap_or_default());
-                Self::Digest(format!("sha256:{}", hex(&digest)))
-            }
+            json => Self::Digest(sha256_digest(json.unwrap_or_default())),
         }
     }
 }

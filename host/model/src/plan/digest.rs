@@ -27,12 +27,11 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{Generation, Planned, Slot};
 use crate::{
     facts::Facts,
-    names::hex,
+    names::sha256_digest,
     plugin::{PinnedSettings, Plugin, canonical_digest},
 };
 
@@ -136,5 +135,5 @@ fn digest<'a>(
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    format!("sha256:{}", hex(&Sha256::digest(text)))
+    sha256_digest(text)
 }

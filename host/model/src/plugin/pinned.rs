@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::Settings;
-use crate::{claims::Grants, names::hex};
+use crate::{claims::Grants, names::sha256_digest};
 
 /// The operator's settings for a plugin, to be compared with later ones.
 ///
@@ -80,7 +79,7 @@ fn limits(settings: &Settings) -> BTreeMap<String, u64> {
 
 /// The digest of a value: the same for two writings of one object.
 pub(crate) fn digest(value: &Value) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(canonical(value))))
+    sha256_digest(canonical(value))
 }
 
 /// The value as text, with sorted keys: the same for two writings of one object.

@@ -11,7 +11,6 @@ use std::{
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use trainyard_model::names::hex;
 
 use crate::vouched::Vouched;
 
@@ -237,6 +236,6 @@ pub(crate) fn entry_name(digest: &str, engine: u64) -> String {
     format!(
         "{}-{}",
         digest.replace(':', "-"),
-        hex(&engine.to_le_bytes())
+        hex::encode(engine.to_le_bytes())
     )
 }

@@ -5,8 +5,7 @@ mod file;
 mod sections;
 mod surface;
 
-use sha2::{Digest, Sha256};
-use trainyard_model::{manifest::Manifest, names::hex};
+use trainyard_model::{manifest::Manifest, names::sha256_digest};
 
 pub(crate) use self::surface::Surface;
 pub use self::{error::ScreenError, file::read};
@@ -98,7 +97,7 @@ impl Outlined {
         }
         let manifest = sections::manifest(&bytes, limits)?;
         let manifest = Manifest::parse_for(contract.version(), manifest)?;
-        let digest = format!("sha256:{}", hex(&Sha256::digest(&bytes)));
+        let digest = sha256_digest(&bytes);
         Ok(Self {
             bytes,
             digest,

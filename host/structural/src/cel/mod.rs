@@ -10,6 +10,7 @@ mod evaluate;
 mod field_path;
 mod keyed;
 mod matches;
+mod reads;
 mod rule;
 mod types;
 mod unreadable;

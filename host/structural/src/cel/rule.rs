@@ -1,7 +1,8 @@
 //! Rules as they stand in a schema, compiled.
 
 use super::environment::environment;
-use super::types::{self, Reads, Type};
+use super::reads::Reads;
+use super::types::{self, Type};
 use super::{field_path, values};
 use crate::error::CompileError;
 use crate::node::Node;

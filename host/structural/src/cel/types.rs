@@ -5,12 +5,13 @@
 
 use super::environment::{NAMESPACES, is_function};
 use super::escaping::is_reserved;
+use super::reads::Reads;
 use super::values::is_declared;
-use crate::node::{Node, ValueType};
+use crate::node::Node;
+use crate::value_type::ValueType;
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
 };
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// What is known of the type of an expression.
@@ -43,25 +44,6 @@ impl fmt::Display for Type<'_> {
             Self::Metadata => f.write_str("object"),
             Self::Optional(inner) => write!(f, "optional({inner})"),
         }
-    }
-}
-
-/// The fields of `self` and `oldSelf` that rules read; no other need be prepared for them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reads {
-    all: bool,
-    fields: BTreeSet<String>,
-}
-
-impl Reads {
-    /// Whether the field, as rules spell it, must be there.
-    pub(super) fn needs(&self, field: &str) -> bool {
-        self.all || self.fields.contains(field)
-    }
-
-    /// Notes that `self` is used as a whole.
-    pub(super) fn read_all(&mut self) {
-        self.all = true;
     }
 }
 
@@ -164,7 +146,7 @@ impl<'n> Scope<'n> {
                     "oldSelf" => self.old.clone(),
                     _ => return self.type_of(expr, reads),
                 };
-                reads.fields.insert(field.to_owned());
+                reads.add(field);
                 Ok(found)
             }
             _ => self.type_of(expr, reads),

@@ -2,11 +2,12 @@
 
 use super::escaping;
 use super::keyed::KeyedList;
-use super::types::Reads;
+use super::reads::Reads;
 use super::unreadable::Unreadable;
 use crate::duration;
 use crate::format;
-use crate::node::{ListType, Node, ValueType};
+use crate::node::{ListType, Node};
+use crate::value_type::ValueType;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cel::common::types::{

@@ -4,9 +4,10 @@ use super::keywords::Keywords;
 use super::{Compiler, Level, Place, refused};
 use crate::error::CompileError;
 use crate::format::Format;
-use crate::node::{Bound, Checks, Node, ValueType};
+use crate::node::{Bound, Checks, Node};
 use crate::pattern::Pattern;
 use crate::stack_path::StackPath;
+use crate::value_type::ValueType;
 use serde_json::Value;
 
 impl Compiler<'_> {

@@ -3,8 +3,9 @@
 use super::keywords::Keywords;
 use super::{refused, wrong};
 use crate::error::CompileError;
-use crate::node::{ListType, Node, ValueType};
+use crate::node::{ListType, Node};
 use crate::stack_path::StackPath;
+use crate::value_type::ValueType;
 
 /// Reads Kubernetes' own keywords into a node whose type is known.
 pub(super) fn read(

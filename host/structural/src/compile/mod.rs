@@ -9,8 +9,9 @@ mod keywords;
 
 use crate::cel;
 use crate::error::CompileError;
-use crate::node::{Additional, Below, ListType, Node, Property, ValueType};
+use crate::node::{Additional, Below, ListType, Node, Property};
 use crate::stack_path::StackPath;
+use crate::value_type::ValueType;
 use indexmap::IndexMap;
 use keywords::Keywords;
 use serde_json::{Map, Value};

@@ -7,8 +7,9 @@ mod branches;
 mod scalar;
 
 use crate::go;
-use crate::node::{Additional, Node, ValueType};
+use crate::node::{Additional, Node};
 use crate::stack_path::StackPath;
+use crate::value_type::ValueType;
 use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value};
 

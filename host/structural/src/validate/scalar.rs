@@ -3,8 +3,9 @@
 use super::Report;
 use crate::format::Check;
 use crate::go;
-use crate::node::{Checks, Node, ValueType};
+use crate::node::{Checks, Node};
 use crate::stack_path::StackPath;
+use crate::value_type::ValueType;
 use crate::violation::{Violation, ViolationKind};
 use serde_json::{Number, Value};
 use std::cmp::Ordering;

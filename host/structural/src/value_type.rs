@@ -1,0 +1,40 @@
+//! The types of values.
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ValueType {
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+}
+
+impl ValueType {
+    /// The type as a schema, and an API server's errors, spell it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::IntOrString => "integer,string",
+        }
+    }
+
+    /// Whether values of the JSON type `name` are of this type.
+    pub(crate) fn has(self, name: &str) -> bool {
+        match self {
+            Self::IntOrString => name == "integer" || name == "string",
+            Self::Any => false,
+            kind => kind.name() == name,
+        }
+    }
+}
