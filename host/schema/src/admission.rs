@@ -1,4 +1,4 @@
-//! The way in for one object: old forms, the schema of its kind, its size.
+//! Admission of one object: its size, old forms, and the schema of its kind.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,23 +6,22 @@ use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, names};
 
 use crate::documents::{DocumentError, Kind};
-use trainyard_structural::{Schema, Unknown, Violation};
+use trainyard_structural::{Schema, UnknownField, Violation};
 
-/// Lets objects in as an API server with our CRDs does that was asked to be strict about unknown fields, as kubectl asks it.
+/// Admits objects as an API server with our CRDs does, with strict validation of fields as kubectl requests it.
 ///
-/// Schemas are compiled when the first object of their kind comes. It can be shared by threads.
+/// The schema of a kind is compiled for its first object. An `Admission` can be shared by threads.
 #[derive(Debug, Default)]
 pub struct Admission {
     schemas: [OnceLock<Result<Schema, Arc<DocumentError>>>; Kind::ALL.len()],
 }
 
 impl Admission {
-    /// Brings an object into the form in which a cluster stores it, with everything that it is refused for. `old` is the stored
-    /// object where this one updates it; `namespace` is that of objects which name none. An object of a kind that is not ours
-    /// comes back as it is.
+    /// Returns the object as a cluster stores it, with all errors for which it is refused. `old` is the stored object if this one
+    /// updates it. `namespace` is the namespace of objects without one. An object of another group's kind is returned unchanged.
     ///
     /// # Errors
-    /// The schema of its kind does not compile: a fault of this program, not of the object.
+    /// The schema of its kind does not compile, which is a bug of this program and not an error of the object.
     pub fn admit(
         &self,
         object: Object,
@@ -40,11 +39,11 @@ impl Admission {
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
         }
-        // It never stands alone: whoever reads the others learns nothing from it.
+        // It only repeats that there are other violations.
         let violations = outcome.errors.iter();
-        for violation in violations.filter(|violation| !violation.is_of_unchecked_rules()) {
+        for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
             let written = admitted.object.dialect.written(&violation.path);
-            admitted.refuse_field(&violation.path, sentence(violation, &written));
+            admitted.refuse_field(&violation.path, message(violation, &written));
         }
         admitted.object.defaulted = outcome.defaulted.into();
         Ok(admitted)
@@ -57,7 +56,7 @@ impl Admission {
         else {
             return Ok(None);
         };
-        match slot.get_or_init(|| kind.structural().map_err(Arc::new)) {
+        match slot.get_or_init(|| kind.compiled_schema().map_err(Arc::new)) {
             Ok(schema) => Ok(Some((kind, schema))),
             Err(error) => Err(error.clone()),
         }
@@ -70,8 +69,8 @@ fn kind_of(object: &Object) -> Option<Kind> {
         .find(|kind| object.is(names::TRAINER_API_VERSION, kind.name()))
 }
 
-/// Some of an API server's sentences name the field once more: there too it is the one that the author wrote.
-fn sentence(violation: &Violation, written: &FieldPath) -> String {
+/// Returns the message of a violation. If an API server repeats the field in it, it is replaced by the field that the author wrote.
+fn message(violation: &Violation, written: &FieldPath) -> String {
     let body = violation.body();
     if violation.path == *written {
         return body;
@@ -79,9 +78,9 @@ fn sentence(violation: &Violation, written: &FieldPath) -> String {
     body.replacen(&violation.path.to_string(), &written.to_string(), 1)
 }
 
-/// An API server names an unknown field in words alone, with no path in front.
-fn refuse_unknown(admitted: &mut Admitted, unknown: &Unknown) {
-    let unknown = Unknown {
+/// Adds the error of an unknown field. As an API server's, it has the field in its message only.
+fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
+    let unknown = UnknownField {
         path: admitted.object.dialect.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };

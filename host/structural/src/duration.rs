@@ -1,8 +1,8 @@
-//! Durations as API servers read them.
+//! Durations as API servers parse them.
 
 use chrono::TimeDelta;
 
-/// Reads a duration: first as Go's `time.ParseDuration` does (`1h30m`), else every `12 weeks` that stands in the text.
+/// Parses a duration as Go's `time.ParseDuration` does (`1h30m`), or else adds up each number with a unit in the text (`12 weeks`).
 pub(crate) fn parse(text: &str) -> Option<TimeDelta> {
     parse_go(text)
         .or_else(|| parse_words(text))
@@ -35,7 +35,7 @@ fn parse_go(text: &str) -> Option<i64> {
     total.checked_mul(sign)
 }
 
-/// A number with an optional fraction, times a unit, in whole nanoseconds.
+/// Multiplies a number with an optional fraction by a unit, in whole nanoseconds.
 fn scaled(number: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {

@@ -1,20 +1,20 @@
-//! Objects inside objects (`x-kubernetes-embedded-resource`): they have a kind and metadata, as whole objects have.
+//! Objects in fields of other objects (`x-kubernetes-embedded-resource`), which have a kind and metadata of their own.
 
 use crate::metadata;
 use crate::names;
 use crate::node::{Child, Node};
 use crate::stack_path::StackPath;
-use crate::unknown::Unknown;
+use crate::unknown::UnknownField;
 use crate::violation::Violation;
 use serde_json::{Map, Value};
 
-/// Drops from the metadata of embedded objects what ObjectMeta does not know.
+/// Prunes the metadata of embedded objects, as that of the object itself.
 pub(crate) fn coerce(
     value: &mut Value,
     node: &Node,
     object_meta: &Node,
     at: &StackPath<'_>,
-    out: &mut Vec<Unknown>,
+    out: &mut Vec<UnknownField>,
 ) {
     if !node.below.embedded {
         return;

@@ -1,61 +1,59 @@
-//! What makes a schema unusable.
+//! Errors of schemas.
 
 use trainyard_text::FieldPath;
 
-/// A schema that an API server would not take, or that is not understood; the path is that of the place in the schema:
+/// A schema that an API server refuses, or that this crate does not support. The path is one in the schema, such as
 /// `properties[spec].properties[image].maxLength`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
-    /// A keyword that no structural schema has, often a typing error.
-    #[error(
-        "{path}: a structural schema has no keyword {keyword:?}; remove it or correct its spelling"
-    )]
+    /// A keyword that structural schemas do not have.
+    #[error("{path}: unknown keyword {keyword:?}; remove it or correct its spelling")]
     UnknownKeyword {
-        /// Where the keyword stands.
+        /// The schema with the keyword.
         path: FieldPath,
         /// The keyword.
         keyword: String,
     },
-    /// A keyword that is known, and that an API server, or this crate, refuses here.
+    /// A keyword that an API server, or this crate, refuses here.
     #[error("{path}: {reason}")]
     Refused {
-        /// Where it stands.
+        /// The keyword.
         path: FieldPath,
         /// Why it is refused, and what to write instead.
         reason: String,
     },
-    /// A keyword has a value of another type than it must have.
+    /// The value of a keyword has the wrong type.
     #[error("{path}: must be {expected}")]
     WrongValue {
-        /// Where the value stands.
+        /// The keyword.
         path: FieldPath,
-        /// What it must be.
+        /// The type that is required.
         expected: &'static str,
     },
-    /// A pattern is no regular expression.
-    #[error("{path}: the pattern {pattern:?} is no regular expression")]
+    /// A pattern is not a regular expression.
+    #[error("{path}: the pattern {pattern:?} is not a valid regular expression")]
     Pattern {
-        /// Where the pattern stands.
+        /// The keyword.
         path: FieldPath,
         /// The pattern.
         pattern: String,
         /// Why.
         source: Box<regex::Error>,
     },
-    /// A CEL rule, or the expression of its message, does not compile.
+    /// A CEL rule, or its message expression, does not compile.
     #[error("{path}: the rule {rule:?} does not compile: {problem}")]
     Rule {
-        /// Where the rule stands.
+        /// The rule.
         path: FieldPath,
         /// The expression.
         rule: String,
         /// Why it does not compile.
         problem: String,
     },
-    /// A default breaks the schema that it stands in.
-    #[error("{path}: the default breaks its own schema: {problem}")]
+    /// A default violates its own schema.
+    #[error("{path}: the default violates its own schema: {problem}")]
     Default {
-        /// Where the default stands.
+        /// The keyword.
         path: FieldPath,
         /// What is wrong with it.
         problem: String,

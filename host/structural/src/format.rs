@@ -1,7 +1,7 @@
 //! The formats that an API server checks.
 //!
-//! A format that it does not know, as `int-or-string` or `quantity`, is ignored. A few that it knows are not checked here
-//! (`email`, `uri`, `isbn` and its kind): a schema with one of them is refused, so that nothing passes unseen.
+//! Formats that it does not know, such as `int-or-string` and `quantity`, are ignored. A few that it knows are not implemented
+//! (`email`, `uri`, `isbn` and similar ones). A schema with one of them is refused, so that no check is skipped silently.
 
 use crate::duration;
 use crate::value_type::ValueType;
@@ -11,12 +11,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// A format that is checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Format {
-    /// The format as the schema spells it.
+    /// The name of the format in the schema.
     pub(crate) name: String,
     pub(crate) check: Check,
 }
 
-/// What is checked.
+/// How the format is checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Check {
     Int32,
@@ -26,15 +26,15 @@ pub(crate) enum Check {
     Text(TextCheck),
 }
 
-/// Whether a text keeps to a format.
+/// Returns whether a text has a format.
 pub(crate) type TextCheck = fn(&str) -> bool;
 
-/// A format that an API server checks and this crate does not.
+/// A format that an API server checks and this crate does not support.
 #[derive(Debug)]
 pub(crate) struct Unchecked;
 
 impl Format {
-    /// The format `name` of values of a type; nothing where an API server ignores it.
+    /// Finds the format `name` for values of a type; `None` if an API server ignores it.
     pub(crate) fn find(name: &str, kind: ValueType) -> Result<Option<Self>, Unchecked> {
         let check = match (kind, name) {
             (ValueType::Integer, "int32") => Some(Check::Int32),
@@ -54,7 +54,7 @@ impl Format {
 }
 
 fn text(name: &str) -> Result<Option<TextCheck>, Unchecked> {
-    // An API server looks formats up without their dashes.
+    // An API server ignores dashes in the names of formats.
     let check: TextCheck = match name.replace('-', "").as_str() {
         "byte" => is_base64,
         "date" => is_date,
@@ -90,7 +90,7 @@ fn is_base64(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || c == b'+' || c == b'/')
 }
 
-/// A full date of RFC 3339, as Go parses `2006-01-02`.
+/// A date of RFC 3339, as Go parses `2006-01-02`.
 pub(crate) fn is_date(text: &str) -> bool {
     let shape = text.len() == 10
         && text.bytes().enumerate().all(|(at, c)| match at {
@@ -123,7 +123,7 @@ fn is_clock(text: &str) -> bool {
     within(23) && within(59) && within(59) && parts.next().is_none()
 }
 
-/// What follows the fraction of a second. The API server takes any one character for its point.
+/// Returns what follows the fraction of a second. The API server accepts any character as its point.
 fn without_fraction(text: &str) -> &str {
     let mut chars = text.chars();
     match chars.next() {
@@ -146,7 +146,7 @@ fn is_zone(text: &str) -> bool {
             }))
 }
 
-/// An address as Go 1.17 and before read it, which API servers still do.
+/// An IPv4 address as Go 1.17 and earlier parse it, which API servers still do.
 fn without_leading_zeros(text: &str) -> String {
     let parts = text.split('.').map(|part| {
         let digits = part.trim_start_matches('0');
@@ -186,7 +186,7 @@ fn is_mac(text: &str) -> bool {
     grouped(':', 2, &[6, 8, 20]) || grouped('-', 2, &[6, 8, 20]) || grouped('.', 4, &[3, 4, 10])
 }
 
-/// The 32 digits of a UUID, whose dashes may each be left out.
+/// Returns the 32 digits of a UUID, in which each dash is optional.
 fn uuid(text: &str) -> Option<[u8; 32]> {
     let mut rest = text;
     let mut digits = String::with_capacity(32);
@@ -214,7 +214,7 @@ fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && digits.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// A label of DNS as RFC 1123 has it, in lower case, of any length.
+/// A lowercase DNS label (RFC 1123) of any length.
 pub(crate) fn is_dns_label(text: &str) -> bool {
     let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')

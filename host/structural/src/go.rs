@@ -1,9 +1,9 @@
-//! Values as Go prints them, since an API server's sentences hold them so.
+//! Values formatted as Go formats them in an API server's messages.
 
 use serde_json::{Map, Number, Value};
 use std::fmt::Write;
 
-/// A value as an API server shows it in a field error: scalars plainly, strings quoted, the rest as JSON.
+/// Formats a value as in a field error: strings are quoted, other scalars are plain, the rest is JSON.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -12,7 +12,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// A string as Go's `%q` prints it: whatever does not print is escaped, so that no terminal can be misled.
+/// Formats a string as Go's `%q` does. Characters that are not printable are escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -35,7 +35,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A floating-point number as Go's `%v` prints it.
+/// Formats a floating-point number as Go's `%v` does.
 pub(crate) fn float(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
@@ -53,7 +53,7 @@ pub(crate) fn float(value: f64) -> String {
     }
 }
 
-/// A floating-point number as Go's `encoding/json` writes it: `3.0` as `3`.
+/// Formats a floating-point number as Go's `encoding/json` does: `3.0` as `3`.
 fn json_float(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
@@ -68,14 +68,14 @@ fn json_float(value: f64) -> String {
     format!("{value}")
 }
 
-/// A value as Go's `encoding/json` writes it: keys sorted, and what could end an HTML element escaped.
+/// Formats a value as Go's `encoding/json` does: keys are sorted, and `<`, `>` and `&` are escaped.
 pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
     write_json(&mut out, value);
     out
 }
 
-/// The key of a value among others of a set: equal for equal values, and different for an integer and a float.
+/// Returns a text that is equal for equal values; an integer and a float differ.
 pub(crate) fn identity(value: &Value) -> String {
     match value {
         Value::Number(number) if number.as_i64().is_none() => format!("float {number}"),

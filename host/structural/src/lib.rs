@@ -50,7 +50,7 @@ mod violation;
 pub use compile::{Definitions, REFERENCE};
 pub use error::CompileError;
 pub use options::{Options, Scope};
-pub use unknown::Unknown;
+pub use unknown::UnknownField;
 pub use violation::{Violation, ViolationKind};
 
 use node::Node;
@@ -58,21 +58,21 @@ use serde_json::Value;
 use stack_path::StackPath;
 use trainyard_text::FieldPath;
 
-/// The schema of a kind, compiled: it can be shared by threads, and is used for any number of objects.
+/// The compiled schema of a kind. It can be shared by threads and applied to any number of objects.
 #[derive(Debug)]
 pub struct Schema {
     root: Node,
     object_meta: Node,
 }
 
-/// What became of an object on the way in.
+/// The result of applying a schema to an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The fields that were dropped, in the order of the object.
-    pub unknown: Vec<Unknown>,
+    /// The fields that were pruned, in the order of the object.
+    pub unknown: Vec<UnknownField>,
     /// The fields that the schema's defaults set.
     pub defaulted: Vec<FieldPath>,
-    /// What an API server refuses the object for: all of it. Empty for an object that it stores.
+    /// All violations for which an API server refuses the object. Empty for an object that it stores.
     pub errors: Vec<Violation>,
 }
 
@@ -80,8 +80,8 @@ impl Schema {
     /// Compiles the JSON of a CRD's `openAPIV3Schema`.
     ///
     /// # Errors
-    /// What an API server would refuse in the CRD: keywords that it does not know, patterns and rules that do not compile,
-    /// defaults that break their own schema. See [`CompileError`].
+    /// An API server would refuse the CRD: because of unknown keywords, patterns and rules that do not compile, or defaults that
+    /// violate their own schema. See [`CompileError`].
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Ok(Self {
             root: compile::root(schema)?,
@@ -103,27 +103,27 @@ impl Schema {
         })
     }
 
-    /// Does to an object what an API server does when it is created, or, with the stored object in `old`, when it is updated.
+    /// Does to an object what an API server does when the object is created, or updated if the stored object is given as `old`.
     ///
-    /// The order is the server's: unknown fields, nulls, metadata, defaults, status; then metadata, values, embedded objects,
-    /// lists and, if nothing before is of a wrong type, absent, too long or none of its choices, the CEL rules. `value` is then
-    /// what would be stored, whether or not it is refused.
+    /// The order is the server's: it prunes, drops nulls, decodes metadata, sets defaults and resets the status. Then it validates
+    /// metadata, values, embedded objects and lists. CEL rules are only evaluated if no value has a wrong type, is missing, is too
+    /// long or is not in its enum. Afterwards `value` is what would be stored, whether or not it is refused.
     pub fn admit(&self, value: &mut Value, old: Option<&Value>, options: &Options) -> Outcome {
         let mut outcome = Outcome::default();
-        metadata::leave_namespace(value, options.scope);
-        self.read(value, &mut outcome);
+        metadata::remove_namespace(value, options.scope);
+        self.decode(value, &mut outcome);
         if options.status_subresource {
             keep_status(value, old);
         }
         let generated = old.is_none() && metadata::generate_name(value);
-        self.check(value, old, &mut outcome.errors);
+        self.validate(value, old, &mut outcome.errors);
         if generated {
-            metadata::forget_name(value);
+            metadata::remove_generated_name(value);
         }
         outcome
     }
 
-    fn read(&self, value: &mut Value, outcome: &mut Outcome) {
+    fn decode(&self, value: &mut Value, outcome: &mut Outcome) {
         let unknown = &mut outcome.unknown;
         prune::prune(value, &self.root, &StackPath::ROOT, unknown);
         prune::prune_nulls(value, &self.root);
@@ -140,7 +140,7 @@ impl Schema {
         prune::set_defaults(value, &self.root, &StackPath::ROOT, &mut outcome.defaulted);
     }
 
-    fn check(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Violation>) {
+    fn validate(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<Violation>) {
         if let Value::Object(object) = value {
             metadata::check(object, &self.object_meta, errors);
         }
@@ -163,7 +163,7 @@ impl Schema {
     }
 }
 
-/// A status that has a subresource of its own is not written with the object: it stays what it was.
+/// Resets the status to the stored one: it is only written through its subresource.
 fn keep_status(value: &mut Value, old: Option<&Value>) {
     let Value::Object(object) = value else {
         return;

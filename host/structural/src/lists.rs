@@ -1,4 +1,4 @@
-//! Lists whose items are told apart: no item of a set, and no key of a map, may stand twice.
+//! Duplicates in lists of type set and map.
 
 use crate::go;
 use crate::node::{Child, ListType, Node};
@@ -7,7 +7,7 @@ use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Reports items that stand twice, in every list of the object.
+/// Reports duplicate items, and duplicate keys of items, in every list of the object.
 pub(crate) fn check(value: &Value, node: &Node, at: &StackPath<'_>, out: &mut Vec<Violation>) {
     if !node.below.keyed_lists {
         return;
@@ -40,7 +40,7 @@ pub(crate) fn check(value: &Value, node: &Node, at: &StackPath<'_>, out: &mut Ve
     }
 }
 
-/// The values of the keys of an item: what tells it apart from the other items of its list.
+/// Returns the keys of an item with their values, which identify it in its list.
 pub(crate) fn key_of(item: &Value, keys: &[String]) -> Map<String, Value> {
     keys.iter()
         .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
@@ -82,7 +82,7 @@ fn identity_of_key(key: &Value) -> String {
         .collect()
 }
 
-/// Where each identity that stands more than once stands the second time.
+/// Returns the second index of each identity that occurs more than once.
 fn repeated(identities: impl Iterator<Item = String>) -> Vec<usize> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut again = Vec::new();

@@ -1,4 +1,4 @@
-//! The metadata of an object: read as Kubernetes' ObjectMeta, whatever the schema says of it.
+//! The metadata of an object, which is Kubernetes' ObjectMeta whatever the schema declares.
 
 use crate::compile;
 use crate::error::CompileError;
@@ -8,15 +8,15 @@ use crate::node::Node;
 use crate::options::Scope;
 use crate::prune::{prune_nulls, prune_part, set_defaults};
 use crate::stack_path::StackPath;
-use crate::unknown::Unknown;
+use crate::unknown::UnknownField;
 use crate::validate;
 use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value, json};
 
-/// How much annotations may hold together, in bytes of keys and values.
+/// The maximum size of all annotations together, in bytes of keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// The schema of ObjectMeta. A null in a map or list of strings is read as an empty string, as Go reads it.
+/// Returns the schema of ObjectMeta. Null in a map or list of strings is decoded as an empty string, as in Go.
 pub(crate) fn object_meta() -> Result<Node, CompileError> {
     let text = json!({"type": "string"});
     let texts =
@@ -43,12 +43,12 @@ pub(crate) fn object_meta() -> Result<Node, CompileError> {
     }}))
 }
 
-/// Drops what ObjectMeta does not know, reads nulls as Go does, and leaves out what is empty.
+/// Prunes fields that ObjectMeta does not have, decodes nulls as Go does, and removes empty fields.
 pub(crate) fn coerce(
     object: &mut Map<String, Value>,
     schema: &Node,
     at: &StackPath<'_>,
-    out: &mut Vec<Unknown>,
+    out: &mut Vec<UnknownField>,
 ) {
     let Some(metadata) = object.get_mut("metadata") else {
         return;
@@ -59,23 +59,24 @@ pub(crate) fn coerce(
     let at = at.field("metadata");
     prune_part(metadata, schema, &at, out);
     prune_nulls(metadata, schema);
-    // They stand for how Go reads what is written, and are no defaults of the object's own schema.
+    // These defaults imitate how Go decodes nulls. They are not defaults of the object's schema, so they are not reported.
     set_defaults(metadata, schema, &at, &mut Vec::new());
     if let Value::Object(fields) = metadata {
         fields.retain(|_, value| !is_empty(value));
     }
 }
 
-/// Gives an object that leaves its name to the server one, so that rules see a name; whether it needed one.
+/// Sets the name of an object with a `generateName` and without a name, because rules can read the name. Returns whether it did.
 ///
-/// The letters that a server draws at random are `xxxxx` here.
+/// The random suffix of a server is `xxxxx` here.
 pub(crate) fn generate_name(object: &mut Value) -> bool {
-    /// How much of a `generateName` is kept, so that the name fits a label of DNS.
-    const KEPT: usize = 58;
+    /// The maximum length of the prefix, so that the name fits into a DNS label.
+    const MAX_PREFIX: usize = 58;
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return false;
     };
-    let prefix = text(metadata, "generateName").map(|prefix| prefix.chars().take(KEPT).collect());
+    let prefix =
+        text(metadata, "generateName").map(|prefix| prefix.chars().take(MAX_PREFIX).collect());
     match (text(metadata, "name"), prefix) {
         (None, Some(prefix)) => {
             let prefix: String = prefix;
@@ -86,14 +87,14 @@ pub(crate) fn generate_name(object: &mut Value) -> bool {
     }
 }
 
-/// Takes back what [`generate_name`] gave.
-pub(crate) fn forget_name(object: &mut Value) {
+/// Removes the name that [`generate_name`] has set.
+pub(crate) fn remove_generated_name(object: &mut Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.shift_remove("name");
     }
 }
 
-/// Whether Go leaves the field out when it writes it again.
+/// Whether Go omits the field when it encodes the metadata.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
@@ -104,7 +105,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Checks the metadata of a whole object: types, names, labels, annotations, owners, finalizers.
+/// Checks the metadata of an object: types, names, labels, annotations, owners and finalizers.
 pub(crate) fn check(object: &Map<String, Value>, schema: &Node, out: &mut Vec<Violation>) {
     let at = StackPath::ROOT.field("metadata");
     let none = Map::new();
@@ -124,7 +125,7 @@ pub(crate) fn check(object: &Map<String, Value>, schema: &Node, out: &mut Vec<Vi
     check_common(metadata, &at, out);
 }
 
-/// Checks the metadata of an object inside another: its name need not be there, nor be that of a resource.
+/// Checks the metadata of an embedded object. It needs no name, and the name can be any path segment.
 pub(crate) fn check_embedded(
     metadata: &Value,
     schema: &Node,
@@ -159,7 +160,7 @@ pub(crate) fn check_embedded(
 
 fn check_name(metadata: &Map<String, Value>, at: &StackPath<'_>, out: &mut Vec<Violation>) {
     if let Some(prefix) = text(metadata, "generateName") {
-        // What is generated is put behind it, so that a trailing dash is no fault.
+        // The random suffix follows, so a trailing dash is valid.
         let problems = names::subdomain(&names::without_trailing_dash(prefix));
         refuse(&at.field("generateName"), prefix, problems, out);
     }
@@ -172,8 +173,8 @@ fn check_name(metadata: &Map<String, Value>, at: &StackPath<'_>, out: &mut Vec<V
     }
 }
 
-/// What the request for an object of the cluster does before anything is checked: it names no namespace, whatever is written.
-pub(crate) fn leave_namespace(object: &mut Value, scope: Scope) {
+/// Removes the namespace of a cluster-scoped object, as the request for it does before anything is checked.
+pub(crate) fn remove_namespace(object: &mut Value, scope: Scope) {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let (Scope::Cluster, Some(metadata)) = (scope, metadata) {
         metadata.shift_remove("namespace");
@@ -257,7 +258,7 @@ fn check_owners(metadata: &Map<String, Value>, at: &StackPath<'_>, out: &mut Vec
     }
 }
 
-/// Owners as Go writes them: in the order of its type's fields.
+/// Formats owners as Go encodes them: in the order of its type's fields.
 fn shown_owners(owners: Option<&Vec<Value>>) -> String {
     const FIELDS: [&str; 6] = [
         "apiVersion",

@@ -1,4 +1,4 @@
-//! The names that Kubernetes takes, and its words for those that it does not.
+//! Kubernetes' rules for names, with its messages.
 
 use crate::format::is_dns_label;
 
@@ -18,12 +18,12 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
     start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
     '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with a subdomain of DNS, which the name of a custom resource must be.
+/// Checks a DNS subdomain, which the name of a custom resource must be.
 pub(crate) fn subdomain(name: &str) -> Vec<String> {
     subdomain_counting(name, "characters")
 }
 
-/// What is wrong with a label of DNS, which the name of a namespace must be.
+/// Checks a DNS label, which the name of a namespace must be.
 pub(crate) fn label(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > 63 {
@@ -36,7 +36,7 @@ pub(crate) fn label(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a label of DNS that starts with a letter, which a kind in lower case must be.
+/// Checks a DNS label that starts with a letter, which a kind in lower case must be.
 pub(crate) fn dns_1035(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > 63 {
@@ -48,7 +48,7 @@ pub(crate) fn dns_1035(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the key of a label or annotation, or with a finalizer.
+/// Checks the key of a label or annotation, or a finalizer.
 pub(crate) fn qualified(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let name = match key.split_once('/') {
@@ -79,7 +79,7 @@ pub(crate) fn qualified(key: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the value of a label.
+/// Checks the value of a label.
 pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > 63 {
@@ -91,7 +91,7 @@ pub(crate) fn label_value(value: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a name that is to be a segment of a URL's path; `whole` unless more is to follow.
+/// Checks a segment of a URL's path; `whole` if it is not only a prefix.
 pub(crate) fn path_segment(name: &str, whole: bool) -> Vec<String> {
     if whole && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
@@ -103,7 +103,7 @@ pub(crate) fn path_segment(name: &str, whole: bool) -> Vec<String> {
         .collect()
 }
 
-/// A prefix of names as it is checked: what is put behind it may make good a dash at its end.
+/// Returns a prefix in the form in which it is checked. It can end with a dash, because a suffix follows.
 pub(crate) fn without_trailing_dash(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {

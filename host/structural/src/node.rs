@@ -1,4 +1,4 @@
-//! A schema in memory: what is asked of one value, and of the values in it.
+//! A compiled schema.
 
 use crate::cel::Rules;
 use crate::format::Format;
@@ -8,9 +8,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What is asked of one value. Values of one type share its node.
+/// The schema of a value and of the values in it. All uses of a definition share one node.
 ///
-/// The nested value validations of `allOf` and its like are nodes too, of kind [`ValueType::Any`].
+/// The schemas under `allOf`, `anyOf`, `oneOf` and `not` are nodes of [`ValueType::Any`].
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) kind: ValueType,
@@ -25,7 +25,7 @@ pub(crate) struct Node {
     pub(crate) checks: Checks,
     pub(crate) rules: Rules,
     pub(crate) below: Below,
-    /// Whether CEL rules may see values of this schema.
+    /// Whether CEL rules can read values of this schema.
     pub(crate) in_cel: bool,
 }
 
@@ -33,22 +33,22 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Property {
     pub(crate) node: Arc<Node>,
-    /// The name by which CEL rules know the field; nothing for names that CEL cannot spell.
+    /// The name of the field in CEL rules; `None` if it can't be escaped.
     pub(crate) cel_name: Option<String>,
 }
 
-/// What the keys that no property declares may hold.
+/// The values of keys that are not declared as properties.
 #[derive(Debug)]
 pub(crate) enum Additional {
-    /// `additionalProperties: true`: anything by its key, but nothing that has fields of its own survives in it.
+    /// `additionalProperties: true`: any value is kept, but fields of objects in it are pruned.
     Any,
-    /// `additionalProperties: false`: nothing; a key is not dropped, but refused.
+    /// `additionalProperties: false`: an undeclared key is refused, and not pruned.
     Nothing,
-    /// Values of one schema: the object is a map.
+    /// The values of a map.
     Schema(Arc<Node>),
 }
 
-/// What a node or the nodes below it have, so that walks can leave out whole subtrees.
+/// What a node, or a node below it, has. Walks skip subtrees without it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Below {
     pub(crate) defaults: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Below {
     pub(crate) embedded: bool,
 }
 
-/// How the items of a list are told apart (`x-kubernetes-list-type`).
+/// How the items of a list are identified (`x-kubernetes-list-type`).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     #[default]
@@ -88,23 +88,23 @@ pub(crate) struct Checks {
     pub(crate) not: Option<Box<Node>>,
 }
 
-/// A limit of a number.
+/// A minimum or maximum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     pub(crate) limit: f64,
     pub(crate) exclusive: bool,
 }
 
-/// What a node says of the value of a key.
+/// The schema of the value of a key.
 pub(crate) enum Child<'a> {
     /// A declared field.
     Property(&'a Property),
-    /// An entry of a map; without a node where any value may stand.
+    /// An entry of a map; without a node if any value is allowed.
     Entry(Option<&'a Node>),
 }
 
 impl<'a> Child<'a> {
-    /// The schema of the value, if there is one.
+    /// Returns the schema of the value, if it has one.
     pub(crate) fn node(&self) -> Option<&'a Node> {
         match self {
             Self::Property(property) => Some(&property.node),
@@ -114,7 +114,7 @@ impl<'a> Child<'a> {
 }
 
 impl Node {
-    /// What is said of the value of `key`; nothing if the key is unknown.
+    /// Returns the schema of the value of `key`; `None` if the key is unknown.
     pub(crate) fn child(&self, key: &str) -> Option<Child<'_>> {
         match (self.properties.get(key), &self.additional) {
             (Some(property), _) => Some(Child::Property(property)),
@@ -124,7 +124,7 @@ impl Node {
         }
     }
 
-    /// The schema of the values, where the object is a map.
+    /// Returns the schema of the values if the object is a map.
     pub(crate) fn map_values(&self) -> Option<&Node> {
         match &self.additional {
             Some(Additional::Schema(node)) if self.properties.is_empty() => Some(node),

@@ -1,20 +1,20 @@
-//! What an API server knows of an object beside its schema.
+//! What a CRD defines beside the schema.
 
-/// What an API server knows of a kind beside its schema.
+/// What a CRD defines for a kind beside its schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether objects of the kind live in a namespace.
+    /// The scope of the kind.
     pub scope: Scope,
-    /// Whether the kind has the status subresource: a status is then neither created nor changed with the object itself.
+    /// Whether the kind has the status subresource. If so, requests for the object itself do not change its status.
     pub status_subresource: bool,
 }
 
-/// Where objects of a kind live.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// In a namespace. One that is not named yet is no fault: the request names it.
+    /// Objects are in a namespace. An object without one is valid, since the request has it.
     #[default]
     Namespaced,
-    /// In the cluster as a whole.
+    /// Objects are in no namespace.
     Cluster,
 }

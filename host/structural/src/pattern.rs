@@ -1,14 +1,14 @@
-//! Patterns are written for Go's regular expressions; this is where the two dialects differ.
+//! Regular expressions in Go's syntax, evaluated by the `regex` crate.
 
 use regex::Regex;
 use std::sync::OnceLock;
 
-/// A regular expression that was written for Go, compiled when a text is first compared with it.
+/// A regular expression in Go's syntax, compiled when it is first used.
 ///
-/// In Go, `\d`, `\w`, `\s` and `\b` are ASCII, and `[`, `&&`, `~~` mean themselves in a class.
+/// In Go, `\d`, `\w`, `\s` and `\b` are ASCII, and `[`, `&&` and `~~` are literals in a class.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// As its author wrote it.
+    /// The expression as written in the schema.
     pub(crate) written: String,
     regex: OnceLock<Result<Regex, regex::Error>>,
 }
@@ -21,13 +21,13 @@ impl Pattern {
         }
     }
 
-    /// The regular expression, if it is one.
+    /// Returns the compiled expression, or the reason why it does not compile.
     pub(crate) fn regex(&self) -> Result<&Regex, &regex::Error> {
         let compile = || Regex::new(&translate(&self.written));
         self.regex.get_or_init(compile).as_ref()
     }
 
-    /// Whether the text has a match; what is no regular expression matches nothing.
+    /// Returns whether the text has a match; an expression that does not compile matches nothing.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.regex().is_ok_and(|regex| regex.is_match(text))
     }

@@ -1,25 +1,30 @@
-//! Fields that no schema knows, and nulls where none may stand, are dropped on the way in; defaults are set.
+//! Pruning of unknown fields and of nulls, and defaulting.
 
 use crate::node::{Child, Node};
 use crate::stack_path::StackPath;
-use crate::unknown::Unknown;
+use crate::unknown::UnknownField;
 use serde_json::Value;
 use trainyard_text::FieldPath;
 
-/// The fields that every object with a kind of its own has, whatever its schema says.
+/// The fields that every object with a kind has, whether or not its schema declares them.
 pub(crate) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes and reports what the schema of a whole object does not know. Its kind and metadata are not the schema's to know.
-pub(crate) fn prune(value: &mut Value, node: &Node, at: &StackPath<'_>, out: &mut Vec<Unknown>) {
+/// Removes and reports the unknown fields of an object with a kind. apiVersion, kind and metadata are kept.
+pub(crate) fn prune(
+    value: &mut Value,
+    node: &Node,
+    at: &StackPath<'_>,
+    out: &mut Vec<UnknownField>,
+) {
     prune_value(value, Some(node), true, node.preserve_unknown, at, out);
 }
 
-/// Removes and reports what the schema of a part of an object does not know.
+/// Removes and reports the unknown fields of a part of an object.
 pub(crate) fn prune_part(
     value: &mut Value,
     node: &Node,
     at: &StackPath<'_>,
-    out: &mut Vec<Unknown>,
+    out: &mut Vec<UnknownField>,
 ) {
     prune_value(
         value,
@@ -37,7 +42,7 @@ fn prune_value(
     whole: bool,
     keep_unknown: bool,
     at: &StackPath<'_>,
-    out: &mut Vec<Unknown>,
+    out: &mut Vec<UnknownField>,
 ) {
     match value {
         Value::Object(map) => map.retain(|key, value| {
@@ -61,7 +66,7 @@ fn prune_value(
                 None => {
                     let path = at.field(key).path();
                     let suggestion = suggest(key, node);
-                    out.push(Unknown { path, suggestion });
+                    out.push(UnknownField { path, suggestion });
                     false
                 }
             }
@@ -71,7 +76,7 @@ fn prune_value(
             if keep_unknown && node.is_none() {
                 return;
             }
-            // A list that keeps what it does not know keeps it in its items as well.
+            // A list that preserves unknown fields preserves those of its items as well.
             let keep = keep_unknown || keeps(node);
             for (index, item) in items.iter_mut().enumerate() {
                 prune_value(item, node, is_whole(node), keep, &at.index(index), out);
@@ -81,9 +86,9 @@ fn prune_value(
     }
 }
 
-/// Removes the keys whose value is null where it may not be, unless a default is going to stand in for it.
+/// Removes the fields that are null and not nullable, unless they have a default.
 ///
-/// What no schema describes keeps its nulls, and so do lists.
+/// Nulls in lists, and in values without a schema, are kept.
 pub(crate) fn prune_nulls(value: &mut Value, node: &Node) {
     match value {
         Value::Object(map) => {
@@ -107,7 +112,7 @@ pub(crate) fn prune_nulls(value: &mut Value, node: &Node) {
     }
 }
 
-/// Sets the defaults of what is absent or may not be null, in every object and list that is there, and reports what it set.
+/// Sets the defaults of fields that are missing, or null and not nullable, and reports the fields that it set.
 pub(crate) fn set_defaults(
     value: &mut Value,
     node: &Node,

@@ -1,9 +1,9 @@
-//! Where in a document a walk is, without an allocation until somebody asks for the path.
+//! The path of a walk through a document, without allocations until an error needs it.
 
 use trainyard_text::FieldPath;
 use trainyard_text::path::Segment;
 
-/// A place in a document: a list of steps that lives on the stack of the walk.
+/// The path of a value in a document, as a linked list on the stack of the walk.
 #[derive(Clone, Copy)]
 pub(crate) struct StackPath<'a> {
     parent: Option<&'a StackPath<'a>>,
@@ -19,23 +19,23 @@ enum Step<'a> {
 }
 
 impl<'a> StackPath<'a> {
-    /// The document itself.
+    /// The path of the document itself.
     pub(crate) const ROOT: StackPath<'static> = StackPath {
         parent: None,
         step: Step::Root,
     };
 
-    /// The field `name` of what is here: `.name`.
+    /// The path of a field of this object: `.name`.
     pub(crate) fn field(&'a self, name: &'a str) -> StackPath<'a> {
         self.with(Step::Field(name))
     }
 
-    /// The item at `index` of the list that is here: `[2]`.
+    /// The path of an item of this list: `[2]`.
     pub(crate) fn index(&'a self, index: usize) -> StackPath<'a> {
         self.with(Step::Index(index))
     }
 
-    /// The value of `key` in the map that is here: `[key]`.
+    /// The path of the value of a key of this map: `[key]`.
     pub(crate) fn key(&'a self, key: &'a str) -> StackPath<'a> {
         self.with(Step::Key(key))
     }

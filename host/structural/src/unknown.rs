@@ -1,18 +1,18 @@
-//! Fields that are dropped, as the author of the object should hear of them.
+//! Fields that are pruned, as an API server reports them.
 
 use std::fmt;
 use trainyard_text::FieldPath;
 
-/// A field that the schema does not know. An API server drops it, or refuses the object where it was asked to be strict.
+/// A field that is not in the schema. An API server prunes it, or refuses the object if the request asks for strict validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
-    /// Where it stood.
+pub struct UnknownField {
+    /// The field.
     pub path: FieldPath,
-    /// The known field of the same object that is spelled almost so.
+    /// The field of the schema with the most similar name.
     pub suggestion: Option<String>,
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown field \"{}\"", self.path)?;
         match &self.suggestion {

@@ -15,7 +15,7 @@ pub(crate) enum ValueType {
 }
 
 impl ValueType {
-    /// The type as a schema, and an API server's errors, spell it.
+    /// Returns the name of the type in schemas and in an API server's errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Any => "",
@@ -29,7 +29,7 @@ impl ValueType {
         }
     }
 
-    /// Whether values of the JSON type `name` are of this type.
+    /// Returns whether values of the JSON type `name` are of this type.
     pub(crate) fn has(self, name: &str) -> bool {
         match self {
             Self::IntOrString => name == "integer" || name == "string",

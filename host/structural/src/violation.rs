@@ -1,4 +1,4 @@
-//! What an object is refused for, in an API server's words.
+//! Violations of a schema, in an API server's words.
 
 use crate::go;
 use crate::stack_path::StackPath;
@@ -8,35 +8,34 @@ use trainyard_text::FieldPath;
 
 /// One reason for which an API server refuses an object.
 ///
-/// Printed as an API server prints it: `spec.numNodes: Invalid value: -1: spec.numNodes in body should be ...`. Only where the
-/// server knows no field, and writes `<nil>` in its place, nothing stands in front; [`Violation::field`] is what the server
-/// writes there.
+/// It is printed as an API server prints it: `spec.numNodes: Invalid value: -1: spec.numNodes in body should be ...`. A server prints
+/// `<nil>` if it knows no field; here no field is printed then. [`Violation::field`] returns what the server prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The field that is wrong.
+    /// The field.
     pub path: FieldPath,
-    /// What kind of wrong it is.
+    /// The kind of violation.
     pub kind: ViolationKind,
-    /// The value as the server shows it; nothing where the server shows none.
+    /// The value as the server prints it; `None` if the server does not print it.
     pub value: Option<String>,
-    /// What is wrong with it, in words; may be empty.
+    /// What is wrong with the field; may be empty.
     pub detail: String,
-    /// Whether the server reports this one without a field although it is about one.
+    /// Whether the server reports the violation without its field.
     pathless: bool,
 }
 
-/// The kinds of [`Violation`], as an API server's field errors have them.
+/// The kinds of [`Violation`], which are the types of an API server's field errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViolationKind {
-    /// A field that must be there is absent.
+    /// A required field is missing.
     Required,
-    /// The value breaks a limit, a pattern or a rule.
+    /// The value violates a limit, a pattern or a rule.
     Invalid,
-    /// The value is of another type.
+    /// The value has the wrong type.
     WrongType,
-    /// The value is not one of those that are allowed.
+    /// The value is not one of the enum.
     NotSupported,
-    /// An item, or its key, stands in the list already.
+    /// The item, or its key, is in the list twice.
     Duplicate,
     /// The field must not be set.
     Forbidden,
@@ -46,12 +45,12 @@ pub enum ViolationKind {
     TooMany,
 }
 
-/// What an API server says of the rules of an object that has other violations.
+/// What an API server reports if an object has violations because of which its rules are not evaluated.
 const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
      correct the existing errors to complete validation";
 
 impl ViolationKind {
-    /// The words with which an API server starts its sentence.
+    /// Returns the words with which an API server's message starts.
     pub fn label(self) -> &'static str {
         match self {
             Self::Required => "Required value",
@@ -64,7 +63,7 @@ impl ViolationKind {
         }
     }
 
-    /// Whether an API server checks no CEL rule of an object that has a violation of this kind.
+    /// Returns whether an API server evaluates no CEL rule of an object with a violation of this kind.
     pub fn stops_rules(self) -> bool {
         matches!(
             self,
@@ -74,7 +73,7 @@ impl ViolationKind {
 }
 
 impl Violation {
-    /// The field as an API server names it in the causes of its answer: `<nil>` where it knows none.
+    /// Returns the field as an API server names it in the causes of its answer; `<nil>` if it knows none.
     pub fn field(&self) -> String {
         if self.pathless || self.path.is_root() {
             "<nil>".to_owned()
@@ -83,7 +82,7 @@ impl Violation {
         }
     }
 
-    /// The sentence without the field.
+    /// Returns the message without the field.
     pub fn body(&self) -> String {
         let mut body = self.kind.label().to_owned();
         if let Some(value) = &self.value {
@@ -115,7 +114,7 @@ impl Violation {
         Self::new(at, ViolationKind::Required, detail)
     }
 
-    /// A violation that the server reports without a field, though its words name one.
+    /// A violation that the server reports without a field, although its message names one.
     pub(crate) fn pathless(at: &StackPath<'_>, detail: impl Into<String>) -> Self {
         let mut violation =
             Self::new(at, ViolationKind::Invalid, detail).showing("\"\"".to_owned());
@@ -128,12 +127,12 @@ impl Violation {
         self
     }
 
-    /// Whether it says no more than that rules were left out because of the other violations.
-    pub fn is_of_unchecked_rules(&self) -> bool {
+    /// Returns whether it only reports that rules were not evaluated because of the other violations.
+    pub fn is_rules_not_checked(&self) -> bool {
         self.detail == RULES_NOT_CHECKED
     }
 
-    /// That the rules were left out, since the values are not even of the right types.
+    /// Reports that the rules were not evaluated because of the other violations.
     pub(crate) fn rules_not_checked() -> Self {
         Self::new(&StackPath::ROOT, ViolationKind::Invalid, RULES_NOT_CHECKED)
             .showing("null".to_owned())

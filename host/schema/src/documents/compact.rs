@@ -1,7 +1,7 @@
-//! The schemas in the form that this program compiles: each of Kubernetes' types stands there once, and others refer to it.
+//! The schemas in the form that this program compiles: each of Kubernetes' types once, with references to it.
 //!
-//! Reading and converting the documents takes longer than a whole rendering. So what becomes of them stands in a generated file, and a
-//! test compares it with the documents.
+//! Parsing and converting the documents takes longer than a whole rendering. The result is therefore a generated file, which a test
+//! compares with the documents.
 
 use std::sync::LazyLock;
 
@@ -23,10 +23,10 @@ struct Compact {
     definitions: Definitions,
 }
 
-/// What `documents/compact.json` holds: the documents of all kinds, and the types that they refer to.
+/// Returns the content of `documents/compact.json`: the documents of all kinds, and the types to which they refer.
 ///
 /// # Errors
-/// A placeholder that nothing fills.
+/// A placeholder that can't be expanded.
 pub fn compact() -> Result<Value, DocumentError> {
     let mut documents = Map::new();
     for kind in Kind::ALL {
@@ -35,34 +35,34 @@ pub fn compact() -> Result<Value, DocumentError> {
         documents.insert(kind.document().to_owned(), schema);
     }
     let mut definitions = Map::new();
-    let mut names: Vec<_> = documents.values().flat_map(referred).collect();
+    let mut names: Vec<_> = documents.values().flat_map(references).collect();
     while let Some(name) = names.pop() {
         if definitions.contains_key(&name) {
             continue;
         }
         let definition = kubernetes::schema(&name, References::Kept)?.unwrap_or_default();
         let definition = Value::Object(definition);
-        names.extend(referred(&definition));
+        names.extend(references(&definition));
         definitions.insert(name, definition);
     }
     definitions.sort_keys();
     Ok(json!({"documents": documents, "definitions": definitions}))
 }
 
-/// The types that a schema refers to.
-fn referred(schema: &Value) -> Vec<String> {
+/// Returns the types to which a schema refers.
+fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(members) => match members.get(REFERENCE) {
             Some(Value::String(name)) => vec![name.clone()],
-            _ => members.values().flat_map(referred).collect(),
+            _ => members.values().flat_map(references).collect(),
         },
-        Value::Array(items) => items.iter().flat_map(referred).collect(),
+        Value::Array(items) => items.iter().flat_map(references).collect(),
         _ => Vec::new(),
     }
 }
 
 /// Compiles the schema of a kind.
-pub(super) fn structural(kind: Kind) -> Result<Schema, DocumentError> {
+pub(super) fn compiled(kind: Kind) -> Result<Schema, DocumentError> {
     let unreadable = |error: &String| DocumentError::Generated(error.clone());
     let compact = COMPACT.as_ref().map_err(unreadable)?;
     let schema = compact.documents.get(kind.document());

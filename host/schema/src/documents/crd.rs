@@ -1,4 +1,4 @@
-//! The CRDs that are made of the documents.
+//! The CRDs of our kinds.
 
 use serde_json::{Value, json};
 use trainyard_api::names;
@@ -6,10 +6,10 @@ use trainyard_api::names;
 use super::{DocumentError, compact, expand};
 use trainyard_structural::{CompileError, Options, Schema, Scope};
 
-/// The one version of the group.
+/// The only version of the group.
 const VERSION: &str = "v1alpha1";
 
-/// A kind of the group, with its document.
+/// A kind of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// TrainJob.
@@ -38,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// The kind's name in addresses.
+    /// The kind's name in URLs.
     #[must_use]
     pub const fn plural(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// What an API server knows of the kind beside its schema.
+    /// Returns what the CRD defines beside the schema.
     #[must_use]
     pub const fn options(self) -> Options {
         Options {
@@ -67,27 +67,24 @@ impl Kind {
         }
     }
 
-    /// The kind's schema, with every placeholder filled.
+    /// Returns the kind's schema, with all placeholders expanded.
     ///
     /// # Errors
-    /// A placeholder that nothing fills.
+    /// A placeholder that can't be expanded.
     pub fn schema(self) -> Result<Value, DocumentError> {
         expand(&json!({ "$document": self.document() }))
     }
 
-    /// The kind's schema, compiled as far as the first object needs it.
+    /// Returns the compiled schema. Patterns and rules are compiled when they are first needed.
     ///
     /// # Errors
-    /// The generated file is broken.
-    pub fn structural(self) -> Result<Schema, DocumentError> {
-        compact::structural(self)
+    /// The generated file is invalid.
+    pub fn compiled_schema(self) -> Result<Schema, DocumentError> {
+        compact::compiled(self)
     }
 
-    /// The kind's schema, compiled with each of its patterns, rules and defaults, as an API server compiles a CRD.
-    ///
-    /// # Errors
-    /// A placeholder that nothing fills, or a rule that does not compile.
-    pub fn structural_of_crd(self) -> Result<Schema, DocumentError> {
+    /// Compiles the schema as an API server compiles a CRD, with all patterns, rules and defaults.
+    fn compile(self) -> Result<Schema, DocumentError> {
         Schema::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
     }
 
@@ -98,12 +95,12 @@ impl Kind {
         }
     }
 
-    /// The kind's CustomResourceDefinition. It stays when a chart that brought it goes, and every object with it.
+    /// Returns the kind's CustomResourceDefinition. Helm keeps it, and so all objects of the kind, when the chart is uninstalled.
     ///
     /// # Errors
-    /// As [`Self::structural_of_crd`].
+    /// A placeholder that can't be expanded, or a rule that does not compile.
     pub fn crd(self) -> Result<Value, DocumentError> {
-        self.structural_of_crd()?;
+        self.compile()?;
         let schema = self.schema()?;
         let version = match self {
             Self::TrainJob => json!({

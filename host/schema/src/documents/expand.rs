@@ -1,4 +1,4 @@
-//! Placeholders for Kubernetes' types become the types.
+//! Expansion of placeholders.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -7,33 +7,33 @@ use super::kubernetes::{self, References};
 use super::ours;
 use trainyard_structural::{CompileError, REFERENCE};
 
-/// The member that makes an object of a document a placeholder for one of Kubernetes' types: its value names the type.
+/// The member that makes an object a placeholder for one of Kubernetes' types; its value is the name of the type.
 const PLACEHOLDER: &str = "$kubernetes";
 /// The same for another document of ours.
 const DOCUMENT: &str = "$document";
 
-/// Why a document gives no schema.
+/// Why a document has no schema.
 #[derive(Debug, Error)]
 pub enum DocumentError {
-    /// A placeholder for a type that the pinned document of Kubernetes does not have.
+    /// A placeholder for a type that is not in the pinned document of Kubernetes.
     #[error(
-        "{place}: Kubernetes' document has no type `{name}`; host/schema/documents/kubernetes says which it has"
+        "{place}: Kubernetes' document has no type `{name}`; see host/schema/documents/kubernetes for its types"
     )]
     UnknownType {
         /// The placeholder, as a JSON pointer into the document.
         place: String,
-        /// The type that it names.
+        /// The name of the type.
         name: String,
     },
-    /// A placeholder for a document that is not there.
+    /// A placeholder for a document that does not exist.
     #[error("{place}: there is no document `{name}` in host/schema/documents")]
     UnknownDocument {
         /// The placeholder.
         place: String,
-        /// The document that it names.
+        /// The name of the document.
         name: String,
     },
-    /// A document that is no YAML.
+    /// A document that is not valid YAML.
     #[error("the document `{name}`: {problem}")]
     Yaml {
         /// The document.
@@ -41,7 +41,7 @@ pub enum DocumentError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The schema that a document gives does not compile.
+    /// The schema of a document does not compile.
     #[error("the document `{name}`: {problem}")]
     Schema {
         /// The document.
@@ -49,37 +49,39 @@ pub enum DocumentError {
         /// What is wrong with it.
         problem: CompileError,
     },
-    /// A placeholder that names no type.
-    #[error("{place}: `{PLACEHOLDER}` and `{DOCUMENT}` must be names")]
+    /// A placeholder whose value is not a name.
+    #[error(
+        "{place}: the value of `{PLACEHOLDER}` or `{DOCUMENT}` must be a name, and only one of the two is allowed"
+    )]
     NoName {
         /// The placeholder.
         place: String,
     },
-    /// A keyword of Kubernetes' document that nobody has decided on.
-    #[error("{name}: the keyword `{keyword}` of Kubernetes' document is not known here")]
+    /// A keyword of Kubernetes' document that is not supported.
+    #[error("{name}: the keyword `{keyword}` of Kubernetes' document is not supported")]
     UnknownKeyword {
         /// The type.
         name: String,
         /// The keyword.
         keyword: String,
     },
-    /// The generated file is broken.
-    #[error("host/schema/documents/compact.json can't be read: {0}")]
+    /// The generated file is invalid.
+    #[error("host/schema/documents/compact.json is invalid: {0}")]
     Generated(String),
-    /// The pinned document is broken.
-    #[error("Kubernetes' document can't be read: {0}")]
+    /// The pinned document is invalid.
+    #[error("Kubernetes' document is invalid: {0}")]
     Pinned(String),
 }
 
-/// Fills every placeholder of a document.
+/// Expands all placeholders of a document.
 ///
 /// # Errors
-/// The first placeholder that nothing fills, with its place.
+/// The first placeholder that can't be expanded, with its JSON pointer.
 pub fn expand(document: &Value) -> Result<Value, DocumentError> {
-    below(document, "", References::Filled)
+    below(document, "", References::Expanded)
 }
 
-/// The same, where references to Kubernetes' types stay.
+/// Expands all placeholders, but keeps references to Kubernetes' types.
 pub(super) fn expand_compactly(document: &Value) -> Result<Value, DocumentError> {
     below(document, "", References::Kept)
 }
@@ -114,7 +116,7 @@ fn below(value: &Value, place: &str, references: References) -> Result<Value, Do
     }
 }
 
-/// One of Kubernetes' types; a reference to it where nothing stands beside the placeholder.
+/// Returns one of Kubernetes' types, or a reference to it if the placeholder is `alone`.
 fn named(
     name: &str,
     place: &str,
@@ -132,7 +134,7 @@ fn named(
     })
 }
 
-/// Another document of ours, with its placeholders filled.
+/// Returns another document, with its placeholders expanded.
 fn document(
     name: &str,
     place: &str,
@@ -150,7 +152,7 @@ fn document(
     }
 }
 
-/// A key as a segment of a JSON pointer.
+/// Escapes a key for a JSON pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

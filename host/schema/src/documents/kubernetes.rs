@@ -1,13 +1,12 @@
 //! Kubernetes' types as structural schemas, from its own OpenAPI document.
 //!
-//! What an OpenAPI document says in another way than a structural schema:
-//! - references are filled in, since a CRD can have none;
-//! - a required field has no default here: the document gives it the zero value of its Go type, which would hide that it is
-//!   missing. So do items, and `{}` for objects, whose own fields have their defaults, and what [`SERVER_FILLS`] lists;
-//! - metadata inside a template has the fields that a template's author can use; a quantity and a number-or-text have the
-//!   form that an API server knows;
-//! - how a patch merges (`x-kubernetes-patch-*`) and which fields exclude one another (`x-kubernetes-unions`) is no part of a
-//!   structural schema.
+//! Differences between the OpenAPI document and a structural schema:
+//! - References are expanded, because a CRD can't have any.
+//! - Required fields have no default. The document gives them the zero value of their Go type, which would hide that a field is missing.
+//!   The same holds for items, for objects with the default `{}`, and for the fields in [`SERVER_DEFAULTS`].
+//! - Metadata in a template has the fields that the template's author can use. Quantities and int-or-string values have the schema that
+//!   an API server expects.
+//! - The keywords for patches (`x-kubernetes-patch-*`) and unions (`x-kubernetes-unions`) are not part of a structural schema.
 
 use std::sync::LazyLock;
 
@@ -16,16 +15,16 @@ use serde_json::{Map, Value, json};
 use super::DocumentError;
 use trainyard_structural::REFERENCE;
 
-/// The pinned document; the README beside it says where it is from.
+/// The pinned document. The README beside it has its source.
 const PINNED: &str = include_str!("../../documents/kubernetes/batch-v1.json");
 
 static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
     LazyLock::new(|| serde_json::from_str(PINNED).map_err(|error| error.to_string()));
 
-/// What a quantity looks like, as an API server's own types say it.
+/// The pattern of a quantity in an API server's own types.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// The keywords that mean the same in both.
+/// The keywords with the same meaning in both.
 const SAME: &[&str] = &[
     "enum",
     "format",
@@ -36,23 +35,23 @@ const SAME: &[&str] = &[
     "x-kubernetes-map-type",
 ];
 
-/// The keywords that a structural schema does without.
-const LEFT_OUT: &[&str] = &[
+/// The keywords that a structural schema does not have.
+const IGNORED: &[&str] = &[
     "x-kubernetes-patch-merge-key",
     "x-kubernetes-patch-strategy",
     "x-kubernetes-unions",
 ];
 
-/// What stands where a type refers to another one.
+/// What a reference to another type becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum References {
-    /// The other one.
-    Filled,
-    /// Its name, unless more is said at that place than the name.
+    /// The other type.
+    Expanded,
+    /// A reference to its name, unless other keywords are beside the reference.
     Kept,
 }
 
-/// The schema of a type; none where the document does not have it.
+/// Returns the schema of a type; `None` if the document does not have it.
 pub(super) fn schema(
     name: &str,
     references: References,
@@ -80,7 +79,7 @@ pub(super) fn schema(
     }
 }
 
-/// What a template's author can say in its metadata.
+/// Returns the schema of the metadata in a template.
 fn embedded_metadata() -> Value {
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
     json!({
@@ -92,14 +91,14 @@ fn embedded_metadata() -> Value {
     })
 }
 
-/// Fields, by type and name, that have a zero value as their default only because their Go type can't be absent: an API server
-/// fills in another value where nothing is said (`True`), and nothing is invented here.
-const SERVER_FILLS: [(&str, &str); 1] = [(
+/// Fields, by type and name, with a zero value as default only because their Go type has no null. An API server sets another default
+/// (`True`), so none is set here.
+const SERVER_DEFAULTS: [(&str, &str); 1] = [(
     "io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern",
     "status",
 )];
 
-/// A schema of the document as a structural one; `filled` is one that has a value in any case, so that it needs no default.
+/// Converts a schema of the document. `filled` is set if its value is never missing, so that it needs no default.
 fn convert(
     schema: &Value,
     name: &str,
@@ -134,7 +133,7 @@ fn convert(
             (same, value) if SAME.contains(&same) => {
                 out.insert(keyword.clone(), value.clone());
             }
-            (left_out, _) if LEFT_OUT.contains(&left_out) => {}
+            (ignored, _) if IGNORED.contains(&ignored) => {}
             _ => {
                 return Err(DocumentError::UnknownKeyword {
                     name: name.to_owned(),
@@ -146,7 +145,7 @@ fn convert(
     alone_or_filled(out)
 }
 
-/// A reference can't have anything beside it: there, the type is filled in.
+/// Expands a reference that has other keywords beside it, which is not allowed.
 fn alone_or_filled(mut schema: Map<String, Value>) -> Result<Map<String, Value>, DocumentError> {
     if schema.len() < 2 {
         return Ok(schema);
@@ -165,14 +164,14 @@ fn referenced(
 ) -> Result<Map<String, Value>, DocumentError> {
     let name = reference.rsplit('/').next().unwrap_or(reference);
     match references {
-        References::Filled => type_of(name, references),
+        References::Expanded => type_of(name, references),
         References::Kept => Ok(Map::from_iter([(REFERENCE.to_owned(), name.into())])),
     }
 }
 
 fn type_of(name: &str, references: References) -> Result<Map<String, Value>, DocumentError> {
     schema(name, references)?.ok_or_else(|| {
-        DocumentError::Pinned(format!("it refers to `{name}`, which it does not have"))
+        DocumentError::Pinned(format!("it refers to `{name}`, which it does not define"))
     })
 }
 
@@ -188,7 +187,8 @@ fn converted(
     properties
         .iter()
         .map(|(property, schema)| {
-            let filled = is_required(property) || SERVER_FILLS.contains(&(name, property.as_str()));
+            let filled =
+                is_required(property) || SERVER_DEFAULTS.contains(&(name, property.as_str()));
             let schema = convert(schema, name, filled, references)?;
             Ok((property.clone(), Value::Object(schema)))
         })

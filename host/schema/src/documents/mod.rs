@@ -1,7 +1,7 @@
-//! The schema documents of TrainJob and both runtimes, and the CRDs that are made of them.
+//! The schema documents of TrainJob and both runtimes, and the CRDs that are generated from them.
 //!
-//! A document is written by hand, but for Kubernetes' own types: `{$kubernetes: io.k8s.api.core.v1.EnvVar}` stands for one,
-//! and members beside it replace or add to those of the type. `{$document: env}` stands for another document.
+//! Documents are written by hand, except for Kubernetes' own types: `{$kubernetes: io.k8s.api.core.v1.EnvVar}` is a placeholder for
+//! one. Members beside it are added to those of the type, or replace them. `{$document: env}` is a placeholder for another document.
 
 mod compact;
 mod crd;

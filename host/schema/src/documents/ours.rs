@@ -1,4 +1,4 @@
-//! Our own documents, as they stand in `host/schema/documents`.
+//! The documents in `host/schema/documents`.
 
 use serde_json::Value;
 use trainyard_api::yaml;
@@ -24,13 +24,13 @@ const DOCUMENTS: &[(&str, &str)] = documents![
     "train-job",
 ];
 
-/// The text of a document.
+/// Returns the text of a document.
 pub(super) fn text(name: &str) -> Option<&'static str> {
     let found = DOCUMENTS.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text)
 }
 
-/// A document's one value.
+/// Parses a document.
 pub(super) fn read(name: &str, text: &str) -> Result<Value, DocumentError> {
     let problem = |problem: String| DocumentError::Yaml {
         name: name.to_owned(),

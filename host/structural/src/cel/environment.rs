@@ -1,4 +1,4 @@
-//! The functions and macros that rules may use.
+//! The functions and macros of rules.
 
 use super::matches;
 use cel::{DeclarationError, Env, extensions};
@@ -12,9 +12,9 @@ static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new
     Ok(Arc::new(env))
 });
 
-/// The functions that rules may call, as `f(x)` or `x.f()`: those of CEL, of its strings library and of optional values.
+/// The functions that rules can call, as `f(x)` or `x.f()`: those of CEL, of its strings library and of optional values.
 ///
-/// Of Kubernetes' own libraries none is here (`quantity`, `url`, `isSorted`, `find`, ...): a rule that calls one does not compile.
+/// Kubernetes' own libraries (`quantity`, `url`, `isSorted`, `find`, ...) are not supported: a rule that calls one does not compile.
 const FUNCTIONS: [&str; 46] = [
     "bool",
     "bytes",
@@ -64,7 +64,7 @@ const FUNCTIONS: [&str; 46] = [
     "@not_strictly_false",
 ];
 
-/// The names under which functions stand: `optional.of(x)`.
+/// The namespaces of functions, such as `optional.of(x)`.
 pub(super) const NAMESPACES: [&str; 2] = ["optional", "strings"];
 
 /// The environment of every rule.
@@ -72,7 +72,7 @@ pub(super) fn environment() -> Result<Arc<Env>, DeclarationError> {
     ENVIRONMENT.clone()
 }
 
-/// Whether rules may call the function.
+/// Returns whether rules can call the function.
 pub(super) fn is_function(name: &str) -> bool {
     FUNCTIONS.contains(&name)
 }

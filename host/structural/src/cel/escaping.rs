@@ -1,6 +1,6 @@
-//! How rules spell the names of fields that CEL has no spelling for.
+//! Escaping of field names that are not identifiers of CEL.
 
-/// The words that CEL keeps for itself.
+/// The reserved words of CEL.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -25,12 +25,12 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Whether rules may spell the name of a field plainly as well, though CEL keeps it for itself: `self.namespace`.
+/// Returns whether a name is a reserved word. Rules can also select such a field without escaping: `self.namespace`.
 pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// The name of a field as rules spell it; nothing for one that they cannot spell.
+/// Returns the name of a field in rules; `None` if it can't be escaped.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

@@ -1,4 +1,4 @@
-//! Evaluates the rules of every value of an object, beside the value that was there before.
+//! Evaluates the rules of an object, with the old values of an update.
 
 use super::environment::environment;
 use super::rule::{Compiled, Rule};
@@ -14,10 +14,10 @@ use cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// The most bytes that an expression may give as a message.
+/// The maximum size of the result of a messageExpression, in bytes.
 const MESSAGE_LIMIT: usize = 5 * 1024;
 
-/// Adds what the rules of a value, and of the values in it, refuse. `whole` says that it is an object with a kind of its own.
+/// Adds the violations of the rules of a value and of the values in it. `whole` is set for objects with a kind.
 pub(crate) fn check(
     node: &Node,
     value: &Value,
@@ -64,7 +64,7 @@ fn check_items(
     let Some(inner) = &node.items else {
         return;
     };
-    // Only in a list of type map does anybody know which old item an item was.
+    // Old items can only be found by their keys.
     let keys = match &node.list {
         ListType::Map(keys) => keys.as_slice(),
         ListType::Atomic | ListType::Set => &[],
@@ -91,12 +91,12 @@ fn check_here(
     at: &StackPath<'_>,
     out: &mut Vec<Violation>,
 ) {
-    if old.is_none() && node.rules.are_of_updates() {
+    if old.is_none() && node.rules.are_transition_rules() {
         return;
     }
     let Compiled { rules, reads } = match node.rules.compiled(node, whole, at) {
         Ok(compiled) => compiled,
-        // The rules of a schema that was not compiled as a whole.
+        // Only for a schema that was compiled lazily.
         Err(problem) => {
             out.push(Violation::new(
                 at,
@@ -159,7 +159,7 @@ fn refused(
     let compound = matches!(node.kind, ValueType::Object | ValueType::Array);
     match rule.reason {
         ViolationKind::Invalid if !compound => violation.showing(go::shown(value)),
-        // A server's sentence about a duplicate has room for the value only.
+        // A server reports the value of a duplicate, and no message.
         ViolationKind::Duplicate => {
             violation.detail.clear();
             if compound {
@@ -187,7 +187,7 @@ fn failed(rule: &Rule, node: &Node, at: &StackPath<'_>, words: &str) -> Violatio
     Violation::new(at, ViolationKind::Invalid, detail).showing(go::quoted(kind))
 }
 
-/// What went wrong in a rule. Values are left out: they may be large, or none of a reader's business.
+/// Describes an error of an evaluation. Values are omitted, because they can be large or confidential.
 fn words(error: &ExecutionError, notes: &values::Notes) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),

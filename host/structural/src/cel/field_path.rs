@@ -1,9 +1,9 @@
-//! The `fieldPath` of a rule: `.spec.names['a key']`, relative to the place of the rule.
+//! The `fieldPath` of a rule, relative to the rule's value: `.spec.names['a key']`.
 
 use crate::node::{Child, Node};
 use trainyard_text::path::Segment;
 
-/// Reads the path, each step of which must be declared below `node`; nothing if it is no such path.
+/// Parses the path; `None` if it is invalid or not declared below `node`.
 pub(super) fn parse(path: &str, node: &Node) -> Option<Vec<Segment>> {
     let mut rest = path;
     let mut here = node;

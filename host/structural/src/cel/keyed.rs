@@ -1,11 +1,11 @@
-//! Lists of type set and map are equal in any order.
+//! Lists of type set and map, which are equal in any order.
 
 use cel::ExecutionError;
 use cel::common::traits::{Adder, Container, Indexer, Iterable, Sizer, Zeroer};
 use cel::common::types::{CelList, LIST_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 
-/// A list whose items are told apart by themselves or by a key: its order means nothing to `==`.
+/// A list of type set or map. `==` ignores its order.
 #[derive(Clone, Debug)]
 pub(super) struct KeyedList<'v>(pub(super) CelList<'v>);
 
@@ -58,7 +58,7 @@ impl Val for KeyedList<'_> {
         let mine = self.0.inner();
         let mut theirs = iterable.iter();
         let mut size = 0;
-        // No item stands twice in either list, so that as many items, each of them found, are the same items.
+        // Neither list has duplicates, so lists of the same length are equal if each item is found.
         while let Some(item) = theirs.next() {
             let same_place = mine.get(size).is_some_and(|mine| mine.equals(item));
             if !same_place && !mine.iter().any(|mine| mine.equals(item)) {

@@ -1,4 +1,4 @@
-//! The function `matches`, by which each regular expression is compiled once.
+//! The function `matches`, which compiles each regular expression once.
 
 use crate::pattern::Pattern;
 use cel::common::types::{CelBool, CelString};
@@ -6,7 +6,7 @@ use cel::{DeclarationError, Env, ExecutionError};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The most patterns that are kept. Rules have few, but a rule can also compute one from the value.
+/// The maximum number of cached patterns. Rules have few, but a rule can also compute one from a value.
 const MOST: usize = 256;
 
 static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Pattern>>>> = LazyLock::new(Mutex::default);

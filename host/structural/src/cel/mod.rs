@@ -1,8 +1,7 @@
 //! CEL rules (`x-kubernetes-validations`), compiled once and evaluated by the `cel` crate.
 //!
-//! That crate evaluates; what Kubernetes adds is here: the names of fields ([`escape`]), values typed by the schema
-//! ([`values`]), lists that are equal in any order ([`keyed`]), the check that a rule names only declared fields ([`types`]), and
-//! which value was there before ([`evaluate`]).
+//! This module adds what Kubernetes adds to CEL: the names of fields ([`escape`]), values with the types of the schema ([`values`]),
+//! equality of lists in any order ([`keyed`]), type checks ([`types`]) and the old values of an update ([`evaluate`]).
 
 mod environment;
 mod escaping;

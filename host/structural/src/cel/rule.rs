@@ -1,4 +1,4 @@
-//! Rules as they stand in a schema, compiled.
+//! Rules of a schema, compiled.
 
 use super::environment::environment;
 use super::reads::Reads;
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 use std::sync::OnceLock;
 use trainyard_text::path::Segment;
 
-/// The keyword under which rules stand in a schema.
+/// The keyword for rules.
 const KEYWORD: &str = "x-kubernetes-validations";
-/// The variable by which a rule sees the value that was there before.
+/// The variable for the old value.
 const OLD_SELF: &str = "oldSelf";
 const OPTIONAL_OLD: &str = "optionalOldSelf";
 
-/// The rules of one place. They are compiled when a value is first held against them, unless [`Rules::compiled`] did it before.
+/// The rules of one node. They are compiled when they are first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    written: Vec<Written>,
-    /// Whether the value before an update can be found at this place.
+    written: Vec<RuleSource>,
+    /// Whether the old value of an update can be found.
     correlated: bool,
     compiled: OnceLock<Result<Compiled, CompileError>>,
 }
@@ -32,13 +32,13 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(super) rules: Vec<Rule>,
-    /// The fields of `self` that they read.
+    /// The fields of `self` that the rules read.
     pub(super) reads: Reads,
 }
 
-/// A rule as it stands in a schema.
+/// A rule as written in a schema.
 #[derive(Debug)]
-struct Written {
+struct RuleSource {
     source: String,
     message: Option<String>,
     message_source: Option<String>,
@@ -50,22 +50,22 @@ struct Written {
 /// A rule, ready to be evaluated.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// The rule as errors name it: by its message, if it has one.
+    /// The message of the rule, or else its source, which identifies it in errors.
     pub(super) name: String,
-    /// The message of the rule where it does not hold.
+    /// The message of a violation.
     pub(super) message: String,
     pub(super) program: Program,
     pub(super) message_program: Option<Program>,
     pub(super) reason: ViolationKind,
     pub(super) field_path: Vec<Segment>,
-    /// Whether `oldSelf` is an optional value, so that the rule holds on creation too.
+    /// Whether `oldSelf` is an optional value, so that the rule is evaluated on creation too.
     pub(super) optional_old: bool,
-    /// Whether the rule looks at the value that was there before.
+    /// Whether the rule reads `oldSelf`.
     pub(super) transition: bool,
 }
 
 impl Rules {
-    /// Reads the rules of one place. `correlated` says whether the value before an update can be found there.
+    /// Parses the rules of a node. `correlated` is set if the old value of an update can be found there.
     pub(crate) fn read(
         rules: Option<&Value>,
         correlated: bool,
@@ -98,15 +98,15 @@ impl Rules {
         self.written.is_empty()
     }
 
-    /// Whether none of them says anything of a value that was not there before. A rule that names `oldSelf` is taken as one that
-    /// looks at it.
-    pub(super) fn are_of_updates(&self) -> bool {
+    /// Returns whether all of them are transition rules, which are not evaluated without an old value. A rule counts as one if its
+    /// text contains `oldSelf`.
+    pub(super) fn are_transition_rules(&self) -> bool {
         let of_updates =
-            |rule: &Written| rule.optional_old.is_none() && rule.source.contains(OLD_SELF);
+            |rule: &RuleSource| rule.optional_old.is_none() && rule.source.contains(OLD_SELF);
         self.written.iter().all(of_updates)
     }
 
-    /// The rules, compiled: parsed, and checked against the types of the node that they stand in.
+    /// Returns the rules, parsed and checked against the types of their node.
     pub(crate) fn compiled(
         &self,
         node: &Node,
@@ -134,7 +134,7 @@ impl Rules {
     }
 }
 
-fn read(rule: &Map<String, Value>, at: &StackPath<'_>) -> Result<Written, CompileError> {
+fn read(rule: &Map<String, Value>, at: &StackPath<'_>) -> Result<RuleSource, CompileError> {
     refuse_unknown(rule, at)?;
     let source = text(rule, "rule", at)?;
     let Some(source) = source.filter(|source| !source.is_empty()) else {
@@ -142,7 +142,7 @@ fn read(rule: &Map<String, Value>, at: &StackPath<'_>) -> Result<Written, Compil
     };
     let message = text(rule, "message", at)?;
     check_message(message.as_deref(), &source, &at.field("message"))?;
-    Ok(Written {
+    Ok(RuleSource {
         source,
         message,
         message_source: text(rule, "messageExpression", at)?,
@@ -152,7 +152,11 @@ fn read(rule: &Map<String, Value>, at: &StackPath<'_>) -> Result<Written, Compil
     })
 }
 
-fn compile(written: &Written, correlated: bool, at: &StackPath<'_>) -> Result<Rule, CompileError> {
+fn compile(
+    written: &RuleSource,
+    correlated: bool,
+    at: &StackPath<'_>,
+) -> Result<Rule, CompileError> {
     let program = parse(&written.source, &at.field("rule"))?;
     let message_source = written.message_source.as_deref();
     let message_program =
@@ -163,8 +167,8 @@ fn compile(written: &Written, correlated: bool, at: &StackPath<'_>) -> Result<Ru
     if transition && !correlated {
         return Err(refused(
             &at.field("rule"),
-            "oldSelf cannot be used below the items of a list that is no x-kubernetes-list-type: map: \
-             nobody knows which old item was this one",
+            "oldSelf cannot be used in the items of a list without x-kubernetes-list-type: map, because the old item \
+             cannot be found",
         ));
     }
     let failed = || format!("failed rule: {}", written.source);
@@ -244,9 +248,9 @@ fn reason(reason: Option<&str>, at: &StackPath<'_>) -> Result<ViolationKind, Com
     })
 }
 
-/// Checks a rule against the types of the values that it sees, and notes which fields it reads.
+/// Checks the types in a rule, and adds the fields that it reads.
 fn check(
-    written: &Written,
+    written: &RuleSource,
     mut rule: Rule,
     node: &Node,
     whole: bool,
@@ -256,7 +260,7 @@ fn check(
     if !node.in_cel {
         return Err(refused(
             at,
-            "no rule can see a value whose type is unknown; give it a type",
+            "rules cannot read a value without a type; add a type",
         ));
     }
     let problem = |field: &str, source: &str, problem: String| CompileError::Rule {
@@ -264,21 +268,21 @@ fn check(
         rule: source.to_owned(),
         problem,
     };
-    let scope = types::Scope::new(node, whole, rule.optional_old);
+    let scope = types::Variables::new(node, whole, rule.optional_old);
     let found = scope
         .type_of(rule.program.expression(), reads)
         .map_err(|words| problem("rule", &written.source, words))?;
     if !matches!(found, Type::Any | Type::Bool) {
-        let words = format!("it must evaluate to a bool, and evaluates to {found}");
+        let words = format!("must evaluate to bool, but evaluates to {found}");
         return Err(problem("rule", &written.source, words));
     }
     if let (Some(program), Some(source)) = (&rule.message_program, &written.message_source) {
-        // A message sees the old value plainly, also where the rule sees it as an optional one.
-        let found = types::Scope::new(node, whole, false)
+        // In a messageExpression, oldSelf is never optional.
+        let found = types::Variables::new(node, whole, false)
             .type_of(program.expression(), reads)
             .map_err(|words| problem("messageExpression", source, words))?;
         if !matches!(found, Type::Any | Type::String) {
-            let words = format!("it must evaluate to a string, and evaluates to {found}");
+            let words = format!("must evaluate to string, but evaluates to {found}");
             return Err(problem("messageExpression", source, words));
         }
     }
@@ -286,7 +290,7 @@ fn check(
         rule.field_path = field_path::parse(path, node).ok_or_else(|| {
             refused(
                 &at.field("fieldPath"),
-                "must be a valid path below the rule",
+                "must be the path of a field below the rule",
             )
         })?;
     }

@@ -1,7 +1,6 @@
-//! The types of a rule's parts, as far as the schema tells them: a rule that names a field which is not declared, calls an
-//! unknown function, or is no condition at all, does not compile.
+//! Type checks of rules: a rule that reads an undeclared field, calls an unknown function or is not a condition does not compile.
 //!
-//! What stays unknown is checked when the rule is evaluated.
+//! Types that the schema does not define are checked when the rule is evaluated.
 
 use super::environment::{NAMESPACES, is_function};
 use super::escaping::is_reserved;
@@ -14,20 +13,20 @@ use cel::common::ast::{
 };
 use std::fmt;
 
-/// What is known of the type of an expression.
+/// The type of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Type<'n> {
-    /// Nothing.
+    /// UnknownField.
     Any,
     /// A condition.
     Bool,
     /// A text.
     String,
-    /// A number, a list literal or whatever else has no fields and is no condition.
+    /// Any other type without fields.
     Other(&'static str),
-    /// A value of a schema; `whole` if it has apiVersion, kind and metadata beside what is declared.
+    /// A list, a map or an object of the schema; `whole` if it also has apiVersion, kind and metadata.
     Of { node: &'n Node, whole: bool },
-    /// The metadata of a whole object.
+    /// The metadata of an object.
     Metadata,
     /// A value that may be absent.
     Optional(Box<Type<'n>>),
@@ -47,15 +46,15 @@ impl fmt::Display for Type<'_> {
     }
 }
 
-/// The variables that an expression may name.
+/// The variables of an expression, with their types.
 #[derive(Clone)]
-pub(super) struct Scope<'n> {
+pub(super) struct Variables<'n> {
     this: Type<'n>,
     old: Type<'n>,
     locals: Vec<(String, Type<'n>)>,
 }
 
-/// The names of types, which rules compare with `type(x)`.
+/// The names of types, for comparisons with `type(x)`.
 const TYPE_NAMES: [&str; 10] = [
     "bool",
     "bytes",
@@ -69,8 +68,8 @@ const TYPE_NAMES: [&str; 10] = [
     "uint",
 ];
 
-impl<'n> Scope<'n> {
-    /// The variables of a rule over values of `node`.
+impl<'n> Variables<'n> {
+    /// Returns the variables of a rule of `node`.
     pub(super) fn new(node: &'n Node, whole: bool, optional_old: bool) -> Self {
         let this = of(node, whole);
         let old = match optional_old {
@@ -84,7 +83,7 @@ impl<'n> Scope<'n> {
         }
     }
 
-    /// The type of an expression, or what is wrong with it. Notes the fields of `self` that it reads.
+    /// Returns the type of an expression, or what is wrong with it, and adds the fields of `self` that it reads.
     pub(super) fn type_of(&self, expr: &IdedExpr, reads: &mut Reads) -> Result<Type<'n>, String> {
         match &expr.expr {
             Expr::Unspecified => Ok(Type::Any),
@@ -137,7 +136,7 @@ impl<'n> Scope<'n> {
         }
     }
 
-    /// The type of what a field is selected from: of `self`, only that field is read.
+    /// Returns the type of the operand of a field selection. If that is `self`, only the field is read.
     fn operand(&self, expr: &IdedExpr, field: &str, reads: &mut Reads) -> Result<Type<'n>, String> {
         match &expr.expr {
             Expr::Ident(name) if self.locals.iter().all(|(local, _)| local != name) => {
@@ -233,13 +232,13 @@ impl<'n> Scope<'n> {
     ) -> Result<Type<'n>, String> {
         let range = self.type_of(&comprehension.iter_range, reads)?;
         if let Type::Bool | Type::String | Type::Metadata = range {
-            return Err(format!("nothing can be found in a value of type {range}"));
+            return Err(format!("a value of type {range} cannot be iterated"));
         }
         let start = self.type_of(&comprehension.accu_init, reads)?;
         let item = match &range {
             Type::Of { node, .. } if node.kind == ValueType::Array => item_type(&range),
             Type::Of { node, .. } if is_declared(node, false) => {
-                return Err("the fields of an object are no collection".to_owned());
+                return Err("the fields of an object cannot be iterated".to_owned());
             }
             Type::Of { .. } => Type::String,
             _ => Type::Any,

@@ -1,11 +1,11 @@
-//! Values that pass for a type, and that a server still cannot hand to a rule.
+//! Values that are valid, but that a server can't convert for a rule.
 
 use cel::common::types::Type;
 use cel::common::value::Val;
 
 static UNREADABLE: Type = Type::new_unspecified_type("unreadable");
 
-/// A value that no rule can do anything with: a rule that touches it fails.
+/// A value that can't be used: a rule that reads it fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unreadable;
 

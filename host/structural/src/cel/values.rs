@@ -1,4 +1,4 @@
-//! Values as rules see them: typed by the schema, and without copies of their text.
+//! The values that rules read. They have the types of the schema, and borrow their text.
 
 use super::escaping;
 use super::keyed::KeyedList;
@@ -20,15 +20,15 @@ use serde_json::{Map, Number, Value};
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// A value of its own, as the interpreter takes it.
+/// A value for the interpreter.
 pub(super) type Boxed<'v> = Box<dyn Val + 'v>;
 
-/// What was met that a server cannot hand to a rule, in its words.
+/// Records that a value can't be converted for a rule, in a server's words.
 #[derive(Default)]
 pub(super) struct Notes(Cell<Option<&'static str>>);
 
 impl Notes {
-    /// The words for the last such value.
+    /// Returns the words for the last such value.
     pub(super) fn unreadable(&self) -> Option<&'static str> {
         self.0.get()
     }
@@ -39,10 +39,10 @@ impl Notes {
     }
 }
 
-/// The fields of a whole object that its schema need not declare.
+/// The fields of an object with a kind that its schema need not declare.
 const WHOLE_FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
-/// The value of `self`: of an object only the fields that its rules read.
+/// Converts the value of `self`; of an object, only the fields that its rules read.
 pub(super) fn this<'v>(
     value: &'v Value,
     node: &'v Node,
@@ -80,7 +80,7 @@ fn typed<'v>(value: &'v Value, node: &'v Node, whole: bool, notes: &Notes) -> Bo
     }
 }
 
-/// Whether a value is an object with declared fields, and no map.
+/// Returns whether values are objects with declared fields, and not maps.
 pub(super) fn is_declared(node: &Node, whole: bool) -> bool {
     node.kind == ValueType::Object && (whole || node.embedded || !node.properties.is_empty())
 }
@@ -107,7 +107,7 @@ fn object<'v>(
             (None, _) if whole && WHOLE_FIELDS.contains(&name.as_str()) => {
                 (CelMapKey::from(name.as_str()), untyped(value))
             }
-            // A null means the same as an absent field to a rule, though not to `==`.
+            // For a rule, null means that the field is absent, except for `==`.
             (Some(property), Some(spelled)) if property.node.in_cel && !value.is_null() => {
                 if escaping::is_reserved(name) {
                     let value = typed(value, &property.node, false, notes);
@@ -123,7 +123,7 @@ fn object<'v>(
     Box::new(CelMap::from(fields))
 }
 
-/// The metadata of a whole object: rules see the name, and the rest only counts for `==`.
+/// Converts the metadata of an object. Rules can read the name; the other fields only matter for `==`.
 fn metadata(value: &Value) -> Boxed<'_> {
     let Value::Object(map) = value else {
         return untyped(value);
@@ -138,7 +138,7 @@ fn metadata(value: &Value) -> Boxed<'_> {
     Box::new(CelMap::from(fields))
 }
 
-/// The key of a field that no rule can name, so that it still counts where objects are compared.
+/// Returns a key that no rule can spell, for a field that only matters for `==`.
 fn hidden<'v>(name: &str) -> CelMapKey<'v> {
     CelMapKey::from(format!("\0{name}"))
 }
@@ -171,7 +171,7 @@ fn list<'v>(items: &'v [Value], node: &'v Node, notes: &Notes) -> Boxed<'v> {
     }
 }
 
-/// A text; where its format is one of CEL's types and it keeps to it, a value of that type.
+/// Converts a string; to a value of another type if its format is one of CEL's types and the string is valid.
 fn string<'v>(text: &'v str, node: &Node) -> Boxed<'v> {
     let format = node
         .checks
@@ -209,7 +209,7 @@ fn double(number: &Number) -> CelDouble {
     CelDouble::from(number.as_f64().unwrap_or(f64::NAN))
 }
 
-/// A value of which no schema says the type: what JSON says.
+/// Converts a value without a schema, by its JSON type.
 fn untyped(value: &Value) -> Boxed<'_> {
     match value {
         Value::Null => Box::new(CelNull),

@@ -1,7 +1,7 @@
 //! The value validations of a schema.
 
 use super::keywords::Keywords;
-use super::{Compiler, Level, Place, refused};
+use super::{Compiler, Level, Position, refused};
 use crate::error::CompileError;
 use crate::format::Format;
 use crate::node::{Bound, Checks, Node};
@@ -11,16 +11,16 @@ use crate::value_type::ValueType;
 use serde_json::Value;
 
 impl Compiler<'_> {
-    /// Reads the value validations of a schema whose type is known.
+    /// Compiles the value validations of a schema whose type is known.
     pub(super) fn checks(
         &self,
         keywords: &Keywords<'_>,
         parent: &Node,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<Checks, CompileError> {
         if keywords.flag("uniqueItems")? {
-            let reason = "an API server refuses uniqueItems; write x-kubernetes-list-type: set";
+            let reason = "is not supported by an API server; write x-kubernetes-list-type: set";
             return Err(refused(&at.field("uniqueItems"), reason));
         }
         let pattern = keywords.text("pattern")?.filter(|text| !text.is_empty());
@@ -38,12 +38,13 @@ impl Compiler<'_> {
             min_properties: keywords.count("minProperties")?,
             max_properties: keywords.count("maxProperties")?,
             required: keywords.texts("required")?,
-            all_of: self.branches(keywords, "allOf", parent.kind, place, at)?,
-            any_of: self.branches(keywords, "anyOf", parent.kind, place, at)?,
-            one_of: self.branches(keywords, "oneOf", parent.kind, place, at)?,
+            all_of: self.branches(keywords, "allOf", parent.kind, position, at)?,
+            any_of: self.branches(keywords, "anyOf", parent.kind, position, at)?,
+            one_of: self.branches(keywords, "oneOf", parent.kind, position, at)?,
             not: match keywords.get("not") {
                 Some(schema) => {
-                    let node = self.node(schema, place.nested(Level::Nested), &at.field("not"))?;
+                    let node =
+                        self.node(schema, position.nested(Level::Nested), &at.field("not"))?;
                     Some(Box::new(node))
                 }
                 None => None,
@@ -56,16 +57,17 @@ impl Compiler<'_> {
         keywords: &Keywords<'_>,
         name: &str,
         parent: ValueType,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<Vec<Node>, CompileError> {
         let schemas = keywords.list(name)?;
         let at = at.field(name);
-        // The one exception: an int-or-string may say once more that it is one of both.
+        // The one exception: an int-or-string can repeat its types.
         let level = match name {
             "anyOf"
                 if is_int_or_string(schemas)
-                    && (parent == ValueType::IntOrString || place.level == Level::IntOrString) =>
+                    && (parent == ValueType::IntOrString
+                        || position.level == Level::IntOrString) =>
             {
                 Level::IntOrString
             }
@@ -75,7 +77,7 @@ impl Compiler<'_> {
         schemas
             .iter()
             .enumerate()
-            .map(|(index, schema)| self.node(schema, place.nested(level), &at.index(index)))
+            .map(|(index, schema)| self.node(schema, position.nested(level), &at.index(index)))
             .collect()
     }
 }
@@ -90,7 +92,7 @@ fn format(
     };
     Format::find(name, kind).map_err(|_| {
         let reason = format!(
-            "an API server checks the format {name}, which is not supported here; write a pattern"
+            "the format {name} is not supported here, but an API server checks it; write a pattern"
         );
         refused(&at.field("format"), reason)
     })

@@ -1,4 +1,4 @@
-//! Defaults must keep to the schema that they stand in.
+//! Checks of defaults.
 
 use crate::error::CompileError;
 use crate::node::Node;
@@ -6,7 +6,7 @@ use crate::stack_path::StackPath;
 use crate::{prune, validate};
 use serde_json::Value;
 
-/// Checks a default against the schema that it stands in, as an API server checks a CRD.
+/// Checks a default against its own schema, as an API server does for a CRD.
 pub(super) fn check(node: &Node, default: &Value, at: &StackPath<'_>) -> Result<(), CompileError> {
     let problem = |problem: String| CompileError::Default {
         path: at.field("default").path(),
@@ -18,7 +18,7 @@ pub(super) fn check(node: &Node, default: &Value, at: &StackPath<'_>) -> Result<
     if let Some(unknown) = unknown.first() {
         return Err(problem(unknown.to_string()));
     }
-    // Whole as it stands: other defaults do not fill it.
+    // Other defaults are not applied to it.
     let mut wrong = Vec::new();
     validate::validate(node, &value, &StackPath::ROOT, &mut wrong);
     match wrong.first() {

@@ -1,4 +1,4 @@
-//! Kubernetes' own keywords: unknown fields, embedded resources, types of lists and maps.
+//! The keywords `x-kubernetes-*` for unknown fields, embedded resources, and types of lists and maps.
 
 use super::keywords::Keywords;
 use super::{refused, wrong};
@@ -7,7 +7,7 @@ use crate::node::{ListType, Node};
 use crate::stack_path::StackPath;
 use crate::value_type::ValueType;
 
-/// Reads Kubernetes' own keywords into a node whose type is known.
+/// Reads the keywords into a node whose type is known.
 pub(super) fn read(
     keywords: &Keywords<'_>,
     node: &mut Node,
@@ -37,9 +37,9 @@ fn check_map_type(
     match keywords.text("x-kubernetes-map-type")? {
         None => Ok(()),
         Some(_) if node.kind != ValueType::Object => {
-            Err(refused(&at, "only an object may have it"))
+            Err(refused(&at, "is allowed for objects only"))
         }
-        // Both say how fields are owned, which is nothing to values.
+        // Both define the ownership of fields, which does not affect validation.
         Some("atomic" | "granular") => Ok(()),
         Some(_) => Err(wrong(&at, "atomic or granular")),
     }
@@ -55,7 +55,7 @@ fn list_type(
     let at = at.field("x-kubernetes-list-type");
     let list = keywords.text("x-kubernetes-list-type")?;
     if list.is_some() && node.kind != ValueType::Array {
-        return Err(refused(&at, "only an array may have it"));
+        return Err(refused(&at, "is allowed for arrays only"));
     }
     match list {
         Some("map") if keys.is_empty() => Err(refused(
@@ -73,7 +73,7 @@ fn list_type(
     }
 }
 
-/// Checks that a key of a list is a field of its items that is always there: required, or with a default.
+/// Checks that each key of a list is a required field of its items, or has a default.
 pub(super) fn check_keys(node: &Node, at: &StackPath<'_>) -> Result<(), CompileError> {
     let (ListType::Map(keys), Some(items)) = (&node.list, &node.items) else {
         return Ok(());
@@ -81,9 +81,7 @@ pub(super) fn check_keys(node: &Node, at: &StackPath<'_>) -> Result<(), CompileE
     let at = at.field("x-kubernetes-list-map-keys");
     for key in keys {
         let Some(property) = items.properties.get(key) else {
-            let reason = format!(
-                "{key} is no property of the items: entries must all be names of item properties"
-            );
+            let reason = format!("{key} is not a property of the items");
             return Err(refused(&at, reason));
         };
         if property.node.default.is_none() && !items.checks.required.contains(key) {

@@ -1,11 +1,11 @@
-//! The keywords of one schema, read with their types checked.
+//! The keywords of one schema, with checks of their types.
 
 use super::{refused, wrong};
 use crate::error::CompileError;
 use crate::stack_path::StackPath;
 use serde_json::{Map, Value};
 
-/// The keywords that say something of values, and may stand under `allOf` and its like.
+/// The value validations, which are allowed under `allOf`, `anyOf`, `oneOf` and `not`.
 const VALIDATIONS: [&str; 24] = [
     "properties",
     "items",
@@ -33,7 +33,7 @@ const VALIDATIONS: [&str; 24] = [
     "additionalProperties",
 ];
 
-/// The keywords that give a value its shape.
+/// The keywords for the structure of a value.
 const SHAPE: [&str; 9] = [
     "type",
     "default",
@@ -46,10 +46,10 @@ const SHAPE: [&str; 9] = [
     "x-kubernetes-map-type",
 ];
 
-/// The keywords that only inform a reader.
+/// The keywords for documentation.
 const WORDS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
-/// The keywords of JSON Schema that a structural schema may not have.
+/// The keywords of JSON Schema that are not allowed in a structural schema.
 const FORBIDDEN: [&str; 7] = [
     "$ref",
     "$schema",
@@ -93,14 +93,14 @@ impl<'a> Keywords<'a> {
         Ok(())
     }
 
-    /// Under `allOf` and its like, nothing may stand that gives a value its shape.
+    /// Refuses keywords for the structure of a value, which are not allowed under `allOf`, `anyOf`, `oneOf` and `not`.
     pub(super) fn refuse_all_but_validations(&self, type_too: bool) -> Result<(), CompileError> {
         for name in self.map.keys() {
             let allowed = VALIDATIONS.contains(&name.as_str())
                 && name != "x-kubernetes-validations"
                 && name != "additionalProperties";
             if !(allowed || type_too && name == "type") {
-                let reason = format!("{name} must not stand under allOf, anyOf, oneOf or not");
+                let reason = format!("is not allowed under allOf, anyOf, oneOf and not");
                 return Err(refused(&self.at.field(name), reason));
             }
         }

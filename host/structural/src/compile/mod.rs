@@ -1,6 +1,6 @@
 //! From the JSON of a schema to [`Node`]s.
 //!
-//! What an API server refuses in a CRD is refused here too, so that a schema that compiles can be installed.
+//! What an API server refuses in a CRD is refused here too, so a schema that compiles can be installed.
 
 mod check;
 mod defaults;
@@ -19,11 +19,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where in the schema a node stands.
+/// The position of a node in the schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct Position {
     level: Level,
-    /// Whether the value that was there before an update can be found again: not below the items of a plain list.
+    /// Whether the old value of an update can be found, which it can't in the items of an atomic list.
     correlated: bool,
 }
 
@@ -31,24 +31,24 @@ pub(super) struct Place {
 enum Level {
     Root,
     Field,
-    /// Under `allOf` and its like: value validations only.
+    /// Under `allOf`, `anyOf`, `oneOf` or `not`: value validations only.
     Nested,
-    /// There, in the one place where a type may stand: `anyOf: [{type: integer}, {type: string}]`.
+    /// Such a position in which a type is allowed: `anyOf: [{type: integer}, {type: string}]`.
     IntOrString,
 }
 
-/// The one member of a schema that stands for a definition.
+/// The only member of a schema that refers to a definition.
 pub const REFERENCE: &str = "$ref";
 
-/// Schemas by name, which other schemas refer to. A CRD has none: what it refers to is filled in there.
+/// Schemas by name, to which other schemas refer. A CRD has none.
 pub type Definitions = Map<String, Value>;
 
 /// Compiles one schema.
 struct Compiler<'d> {
     definitions: &'d Definitions,
-    /// What was compiled of them.
-    shared: RefCell<HashMap<(&'d str, Place), Arc<Node>>>,
-    /// Whether everything is compiled at once, so that nothing that is wrong with the schema is found later.
+    /// The definitions that are compiled.
+    shared: RefCell<HashMap<(&'d str, Position), Arc<Node>>>,
+    /// Whether patterns, rules and defaults are checked now, and not when they are first needed.
     whole: bool,
 }
 
@@ -64,11 +64,11 @@ pub(crate) fn part(schema: &Value) -> Result<Node, CompileError> {
 
 /// Compiles a schema without checking its patterns, rules and defaults.
 pub(crate) fn lazily(schema: &Value, definitions: &Definitions) -> Result<Node, CompileError> {
-    Compiler::new(definitions, false).node(schema, Place::new(Level::Root), &StackPath::ROOT)
+    Compiler::new(definitions, false).node(schema, Position::new(Level::Root), &StackPath::ROOT)
 }
 
 fn compile(schema: &Value, level: Level) -> Result<Node, CompileError> {
-    Compiler::new(&Definitions::new(), true).node(schema, Place::new(level), &StackPath::ROOT)
+    Compiler::new(&Definitions::new(), true).node(schema, Position::new(level), &StackPath::ROOT)
 }
 
 impl<'d> Compiler<'d> {
@@ -80,26 +80,28 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// The node of a schema below the root: where it refers to a definition, the one that all share that do.
+    /// Compiles a schema below the root. All references to a definition share one node.
     fn child(
         &self,
         schema: &Value,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<Arc<Node>, CompileError> {
         let Some((name, definition)) = self.referred(schema) else {
-            return Ok(Arc::new(self.node(schema, place, at)?));
+            return Ok(Arc::new(self.node(schema, position, at)?));
         };
-        let known = self.shared.borrow().get(&(name, place)).cloned();
+        let known = self.shared.borrow().get(&(name, position)).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let node = Arc::new(self.node(definition, place, at)?);
-        self.shared.borrow_mut().insert((name, place), node.clone());
+        let node = Arc::new(self.node(definition, position, at)?);
+        self.shared
+            .borrow_mut()
+            .insert((name, position), node.clone());
         Ok(node)
     }
 
-    /// The definition that a schema stands for.
+    /// Returns the definition to which a schema refers.
     fn referred(&self, schema: &Value) -> Option<(&'d str, &'d Value)> {
         let name = schema.as_object().filter(|schema| schema.len() == 1)?;
         let name = name.get(REFERENCE)?.as_str()?;
@@ -107,34 +109,39 @@ impl<'d> Compiler<'d> {
         Some((name, definition))
     }
 
-    fn node(&self, schema: &Value, place: Place, at: &StackPath<'_>) -> Result<Node, CompileError> {
+    fn node(
+        &self,
+        schema: &Value,
+        position: Position,
+        at: &StackPath<'_>,
+    ) -> Result<Node, CompileError> {
         let Some(map) = schema.as_object() else {
             return Err(wrong(at, "a schema, an object"));
         };
         let keywords = Keywords::new(map, at);
         keywords.refuse_unknown()?;
-        if matches!(place.level, Level::Nested | Level::IntOrString) {
-            keywords.refuse_all_but_validations(place.level == Level::IntOrString)?;
+        if matches!(position.level, Level::Nested | Level::IntOrString) {
+            keywords.refuse_all_but_validations(position.level == Level::IntOrString)?;
         }
         let mut node = Node {
-            kind: kind(&keywords, place, at)?,
+            kind: kind(&keywords, position, at)?,
             nullable: keywords.flag("nullable")?,
             default: map.get("default").filter(|value| !value.is_null()).cloned(),
             ..Node::default()
         };
-        node.properties = self.properties(&keywords, place, at)?;
-        node.additional = self.additional(&keywords, place, at)?;
+        node.properties = self.properties(&keywords, position, at)?;
+        node.additional = self.additional(&keywords, position, at)?;
         extensions::read(&keywords, &mut node, at)?;
-        node.items = self.items(&keywords, &node, place, at)?;
+        node.items = self.items(&keywords, &node, position, at)?;
         extensions::check_keys(&node, at)?;
-        node.checks = self.checks(&keywords, &node, place, at)?;
+        node.checks = self.checks(&keywords, &node, position, at)?;
         let rules = map.get("x-kubernetes-validations");
-        node.rules = cel::Rules::read(rules, place.correlated, at)?;
-        check_shape(&node, place, at)?;
+        node.rules = cel::Rules::read(rules, position.correlated, at)?;
+        check_shape(&node, position, at)?;
         node.in_cel = in_cel(&node);
         node.below = below(&node);
         if self.whole {
-            check_whole(&node, place, at)?;
+            check_whole(&node, position, at)?;
         }
         Ok(node)
     }
@@ -142,18 +149,18 @@ impl<'d> Compiler<'d> {
     fn properties(
         &self,
         keywords: &Keywords<'_>,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<IndexMap<String, Property>, CompileError> {
         let Some(map) = keywords.object("properties")? else {
             return Ok(IndexMap::new());
         };
         let at = at.field("properties");
-        let place = place.inner(place.correlated);
+        let position = position.inner(position.correlated);
         map.iter()
             .map(|(name, schema)| {
                 let property = Property {
-                    node: self.child(schema, place, &at.key(name))?,
+                    node: self.child(schema, position, &at.key(name))?,
                     cel_name: cel::escape(name),
                 };
                 Ok((name.clone(), property))
@@ -164,7 +171,7 @@ impl<'d> Compiler<'d> {
     fn additional(
         &self,
         keywords: &Keywords<'_>,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<Option<Additional>, CompileError> {
         let Some(schema) = keywords.get("additionalProperties") else {
@@ -172,15 +179,14 @@ impl<'d> Compiler<'d> {
         };
         let at = at.field("additionalProperties");
         match schema {
-            _ if place.level == Level::Root => Err(refused(&at, "must not be used at the root")),
-            _ if keywords.get("properties").is_some() => Err(refused(
-                &at,
-                "properties stand beside it, and an API server takes only one of both",
-            )),
+            _ if position.level == Level::Root => Err(refused(&at, "must not be used at the root")),
+            _ if keywords.get("properties").is_some() => {
+                Err(refused(&at, "must not be used together with properties"))
+            }
             Value::Bool(true) => Ok(Some(Additional::Any)),
             Value::Bool(false) => Ok(Some(Additional::Nothing)),
             schema => {
-                let node = self.child(schema, place.inner(place.correlated), &at)?;
+                let node = self.child(schema, position.inner(position.correlated), &at)?;
                 Ok(Some(Additional::Schema(node)))
             }
         }
@@ -190,7 +196,7 @@ impl<'d> Compiler<'d> {
         &self,
         keywords: &Keywords<'_>,
         parent: &Node,
-        place: Place,
+        position: Position,
         at: &StackPath<'_>,
     ) -> Result<Option<Arc<Node>>, CompileError> {
         let Some(schema) = keywords.get("items") else {
@@ -200,13 +206,13 @@ impl<'d> Compiler<'d> {
             };
         };
         let keyed = matches!(parent.list, ListType::Map(_));
-        let place = place.inner(place.correlated && keyed);
-        Ok(Some(self.child(schema, place, &at.field("items"))?))
+        let position = position.inner(position.correlated && keyed);
+        Ok(Some(self.child(schema, position, &at.field("items"))?))
     }
 }
 
-/// Checks what is otherwise compiled when a value is first held against it: the node's pattern, rules and default.
-fn check_whole(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), CompileError> {
+/// Checks what is otherwise compiled when it is first needed: the node's pattern, rules and default.
+fn check_whole(node: &Node, position: Position, at: &StackPath<'_>) -> Result<(), CompileError> {
     if let Some(pattern) = &node.checks.pattern {
         pattern.regex().map_err(|source| CompileError::Pattern {
             path: at.field("pattern").path(),
@@ -214,7 +220,7 @@ fn check_whole(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), Comp
             source: Box::new(source.clone()),
         })?;
     }
-    let is_object = place.level == Level::Root || node.embedded;
+    let is_object = position.level == Level::Root || node.embedded;
     if let Err(problem) = node.rules.compiled(node, is_object, at) {
         return Err(problem.clone());
     }
@@ -226,7 +232,7 @@ fn check_whole(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), Comp
 
 fn kind(
     keywords: &Keywords<'_>,
-    place: Place,
+    position: Position,
     at: &StackPath<'_>,
 ) -> Result<ValueType, CompileError> {
     if keywords.flag("x-kubernetes-int-or-string")? {
@@ -248,19 +254,19 @@ fn kind(
         }
     };
     let free = keywords.flag("x-kubernetes-preserve-unknown-fields")?;
-    match (place.level, kind) {
+    match (position.level, kind) {
         (Level::Root, kind) if kind != ValueType::Object => {
             Err(refused(&at.field("type"), "must be object at the root"))
         }
         (Level::Field, ValueType::Any) if !free => Err(refused(
             &at.field("type"),
-            "a type is missing: only x-kubernetes-int-or-string and x-kubernetes-preserve-unknown-fields go without one",
+            "is missing; it is optional only with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields",
         )),
         (_, kind) => Ok(kind),
     }
 }
 
-fn check_shape(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), CompileError> {
+fn check_shape(node: &Node, position: Position, at: &StackPath<'_>) -> Result<(), CompileError> {
     if node.embedded && node.kind != ValueType::Object {
         return Err(refused(
             &at.field("type"),
@@ -273,7 +279,7 @@ fn check_shape(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), Comp
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
         ));
     }
-    if place.level != Level::Root {
+    if position.level != Level::Root {
         return Ok(());
     }
     let at = at.field("properties");
@@ -298,7 +304,7 @@ fn check_shape(node: &Node, place: Place, at: &StackPath<'_>) -> Result<(), Comp
     }
 }
 
-/// Whether CEL rules see values of a schema: nothing whose type is unknown, nor what consists of it.
+/// Returns whether CEL rules can read values of a schema, which they can't if the type of the value, or of its items, is unknown.
 fn in_cel(node: &Node) -> bool {
     match node.kind {
         ValueType::Any => false,
@@ -332,7 +338,7 @@ fn below(node: &Node) -> Below {
     below
 }
 
-impl Place {
+impl Position {
     const fn new(level: Level) -> Self {
         Self {
             level,

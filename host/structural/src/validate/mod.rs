@@ -1,7 +1,6 @@
-//! The value validations of a schema, and an API server's words for what breaks them.
+//! Value validations, with an API server's messages.
 //!
-//! Every validation that a value breaks is reported, in the order: type, `anyOf` and its like, text, number, items, enum,
-//! fields.
+//! All violations are reported, in this order: type, `anyOf` and similar keywords, strings, numbers, items, enum, fields.
 
 mod branches;
 mod scalar;
@@ -13,15 +12,15 @@ use crate::value_type::ValueType;
 use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value};
 
-/// Adds everything in which a value breaks its schema.
+/// Adds all violations of a value.
 pub(crate) fn validate(node: &Node, value: &Value, at: &StackPath<'_>, out: &mut Vec<Violation>) {
     let mut report = Report::default();
     check(node, value, at, &mut report);
     out.append(&mut report.violations);
 }
 
-/// What a value breaks, and how many checks it stood: where no branch of an `anyOf` holds, the one in which most checks held
-/// is taken for the one that was meant.
+/// The violations of a value, and the number of checks that it passed. If no branch of an `anyOf` matches, the branch with the most
+/// passed checks is assumed to be the intended one.
 #[derive(Default)]
 struct Report {
     violations: Vec<Violation>,

@@ -1,4 +1,4 @@
-//! Types, texts and numbers.
+//! Types, strings and numbers.
 
 use super::Report;
 use crate::format::Check;
@@ -10,7 +10,7 @@ use crate::violation::{Violation, ViolationKind};
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 
-/// Checks the type of a value that is not null, format of a number included.
+/// Checks the type of a value that is not null, and the format of a number.
 pub(super) fn check_type(node: &Node, value: &Value, at: &StackPath<'_>, report: &mut Report) {
     let (found, precision) = type_of(value);
     let fits = node.kind.has(found)
@@ -25,7 +25,7 @@ pub(super) fn check_type(node: &Node, value: &Value, at: &StackPath<'_>, report:
         Some(format) if !textual && !fits && format.name != precision => {
             (format.name.as_str(), precision)
         }
-        // An API server lets a list pass for a string that has a format; other checks than this one may stop it.
+        // An API server accepts a list as a string with a format; other checks may still refuse it.
         Some(_) if textual && !numeric => ("", ""),
         _ if !fits => (node.kind.name(), found),
         _ => ("", ""),
@@ -44,7 +44,7 @@ pub(super) fn check_type(node: &Node, value: &Value, at: &StackPath<'_>, report:
         .push(violation.showing(format!("{named:?}")));
 }
 
-/// Checks length, pattern and format of a text. Of length and pattern only the first that does not hold is reported.
+/// Checks the length, pattern and format of a string. A violated length hides a violated pattern.
 pub(super) fn check_text(checks: &Checks, text: &str, at: &StackPath<'_>, report: &mut Report) {
     if let Some(violation) = length_or_pattern(checks, text, at) {
         report.violations.push(violation);
@@ -71,7 +71,7 @@ pub(super) fn check_text(checks: &Checks, text: &str, at: &StackPath<'_>, report
 fn length_or_pattern(checks: &Checks, text: &str, at: &StackPath<'_>) -> Option<Violation> {
     let length = match (checks.max_length, checks.min_length) {
         (None, None) => 0,
-        // In characters, though the server's sentence says bytes.
+        // The unit is characters, although the server's message says bytes.
         _ => u64::try_from(text.chars().count()).unwrap_or(u64::MAX),
     };
     if let Some(max) = checks.max_length.filter(|max| length > *max) {
@@ -127,7 +127,7 @@ pub(super) fn check_number(node: &Node, number: &Number, at: &StackPath<'_>, rep
 fn no_multiple(number: Numeric, factor: f64, at: &StackPath<'_>) -> Option<Violation> {
     let shown = number.limit(factor);
     if number.is_truncated_away(factor) {
-        // A server compares integers with an integer, and so cannot divide by a factor below 1.
+        // A server converts the factor to an integer first, so it can't divide by a factor below 1.
         let detail = format!(
             "factor MultipleOf declared for {} must be positive: {shown}",
             at.path()
@@ -170,7 +170,7 @@ fn out_of_range(node: &Node, number: &Number, at: &StackPath<'_>) -> Option<Stri
     })
 }
 
-/// Whether a number is one of an enum: compared as the type that the enum has, as a server converts it.
+/// Returns whether a number is in an enum. It is converted to the type of the enum's value, as by a server.
 pub(super) fn is_choice(choice: &Number, value: &Number) -> bool {
     match choice.as_i64() {
         Some(choice) => Numeric::of(value).truncated() == choice,
@@ -178,7 +178,7 @@ pub(super) fn is_choice(choice: &Number, value: &Number) -> bool {
     }
 }
 
-/// A number as Go holds it: an integer, or else a float.
+/// A number as Go decodes it: an integer, or else a float.
 #[derive(Clone, Copy)]
 enum Numeric {
     Integer(i64),
@@ -204,7 +204,7 @@ impl Numeric {
         }
     }
 
-    /// A limit as it is compared with this number: as an integer with an integer.
+    /// Converts a limit to the type of this number, for the comparison.
     fn limit(self, limit: f64) -> String {
         match self {
             Self::Integer(_) => truncated(limit).to_string(),
@@ -241,7 +241,7 @@ impl Numeric {
     }
 }
 
-/// The JSON type of a value, and the format that Go would give it.
+/// Returns the JSON type of a value, and the format that Go assigns to it.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -254,7 +254,7 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether a float is a whole number that a float holds exactly, with all its neighbors.
+/// Returns whether a float is an integer in the range in which floats represent each integer exactly.
 fn is_whole(float: f64) -> bool {
     const SAFE: f64 = 9_007_199_254_740_991.0;
     float.abs() <= SAFE && float.fract() == 0.0
@@ -273,7 +273,7 @@ fn whole(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| {
         let float = number.as_f64()?;
         let fits = float.fract() == 0.0 && (-9.3e18..=9.3e18).contains(&float);
-        // Above 2^63 the decimal digits of the float decide, as they do for the server.
+        // Above 2^63 the decimal digits of the float decide, as in a server.
         if fits {
             format!("{float:.0}").parse().ok()
         } else {
@@ -282,7 +282,7 @@ fn whole(number: &Number) -> Option<i64> {
     })
 }
 
-/// A float as Go converts it to an integer.
+/// Converts a float to an integer, as Go does.
 #[allow(clippy::cast_possible_truncation)]
 fn truncated(limit: f64) -> i64 {
     limit as i64
