@@ -1,4 +1,4 @@
-//! What an API server answers.
+//! The answer of an API server.
 
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Calls on the objects of one kind, with all that an API server says of them.
+//! Calls on the objects of one kind, with the full answer of the API server.
 
 use crate::answer::{Answer, warning};
 use crate::resource::Resource;
@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// What an API server does about fields that it does not know, or that stand there twice.
+/// What the API server does about unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validation {
     /// Refuse the object.
@@ -101,7 +101,7 @@ impl<'a> Api<'a> {
             .await
     }
 
-    /// Writes the object anew, as a whole.
+    /// Replaces the object.
     ///
     /// # Errors
     /// No answer, or an object without a name.
@@ -111,7 +111,7 @@ impl<'a> Api<'a> {
             .await
     }
 
-    /// Writes the status of the object anew, and nothing else of it.
+    /// Replaces the status of the object, and nothing else.
     ///
     /// # Errors
     /// No answer, or an object without a name.

@@ -1,4 +1,4 @@
-//! Where the binaries of a cluster come from: a folder of the caller's, or built from their published Go modules.
+//! The binaries of a cluster: taken from a given folder, or built from their published Go modules.
 
 use crate::cache::Entry;
 use crate::go;
@@ -92,7 +92,7 @@ impl Binaries {
     /// nothing that a later one would take for whole.
     ///
     /// # Errors
-    /// A binary that the named folder lacks; no Go, or one that is too old; what the build said when it failed.
+    /// The named folder lacks a binary, Go is missing or too old, or the build failed.
     pub(crate) fn of_a_control_plane() -> Result<Self> {
         let programs = CONTROL_PLANE.to_vec();
         match assets()? {

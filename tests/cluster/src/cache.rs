@@ -1,4 +1,4 @@
-//! What is built once, and kept outside of the repository.
+//! A cache, outside the repository, of what is built once.
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ pub(crate) struct Entry {
     pub(crate) folder: PathBuf,
 }
 
-/// That nobody else builds into an entry while this is held.
+/// Prevents other processes from building into an entry while it is held.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock goes when the file is closed")] File);
 
@@ -25,7 +25,7 @@ impl Entry {
         Ok(Self { folder })
     }
 
-    /// Waits until nobody else builds into it.
+    /// Waits until no other process builds into it.
     pub(crate) fn lock(&self) -> Result<Lock> {
         let file = File::create(self.folder.join(".lock"))?;
         file.lock().context("cannot lock the cache")?;

@@ -1,4 +1,4 @@
-//! What a control plane proves itself by: an authority, a certificate for its servers, a key for service accounts, a token.
+//! The credentials of a control plane: an authority, a serving certificate, a key for service accounts, and a token.
 
 use anyhow::Result;
 use rcgen::{
@@ -106,7 +106,7 @@ fn server_params() -> Result<CertificateParams> {
     Ok(params)
 }
 
-/// Nobody can guess it who cannot read the authority's key.
+/// It cannot be guessed without the authority's key.
 fn token(secret: &[u8]) -> String {
     let digest = Sha256::new().chain_update("admin").chain_update(secret);
     digest

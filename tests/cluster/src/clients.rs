@@ -1,4 +1,4 @@
-//! The reference's clients, as programs that read an object by their types and write it again.
+//! The reference's clients, as programs that decode an object into their types and encode it again.
 
 use crate::go;
 use crate::python::Packages;
@@ -32,7 +32,7 @@ impl GoTypes {
     /// Builds the program, in seconds where Go has its parts in its own cache.
     ///
     /// # Errors
-    /// No Go, or what its build said.
+    /// Go is missing, or the build failed.
     pub fn build() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let binary = folder.path().join("types");
@@ -69,7 +69,7 @@ impl PythonModels {
     /// Installs the client into the cache, once.
     ///
     /// # Errors
-    /// No Python, or what its installer said.
+    /// Python is missing, or the installation failed.
     pub fn install() -> Result<Self> {
         Ok(Self(Packages::kubeflow()?))
     }

@@ -1,4 +1,4 @@
-//! A control plane with all that runs JobSets on it.
+//! A control plane with everything that JobSets need to run.
 
 use crate::api::Api;
 use crate::binaries::Binaries;
@@ -127,7 +127,7 @@ impl Cluster {
         &self.kubelet
     }
 
-    /// The administrator's client. It makes no call twice by itself.
+    /// The administrator's client, which never retries.
     pub fn client(&self) -> &Client {
         self.plane.client()
     }

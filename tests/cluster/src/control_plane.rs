@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver, started and ready.
+//! etcd and kube-apiserver.
 
 use crate::api::{Api, Write};
 use crate::binaries::Binaries;
@@ -85,7 +85,7 @@ impl ControlPlane {
     }
 
     pub(crate) fn start_from(binaries: &Binaries) -> Result<Self> {
-        // More than one provider may be linked, and then rustls cannot choose by itself. Another start may have chosen.
+        // If several providers are linked, rustls cannot choose one. An earlier start may have installed one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut last = anyhow!("no try was made");
         for _ in 0..TRIES {
@@ -172,7 +172,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The administrator's client. It makes no call twice by itself.
+    /// The administrator's client, which never retries.
     pub fn client(&self) -> &Client {
         &self.client.0
     }
@@ -218,7 +218,7 @@ impl ControlPlane {
     /// RBAC lets the account do, in its namespace where none is given, for a day.
     ///
     /// # Errors
-    /// There is no such account, or the file cannot be written.
+    /// The account does not exist, or the file cannot be written.
     pub async fn kubeconfig_for_service_account(
         &self,
         namespace: &str,
@@ -262,7 +262,7 @@ impl ControlPlane {
     }
 
     /// Ends kube-apiserver as `kill -9` does. Its connections break, and new ones are refused, until it is
-    /// [started](Self::start_api_server) again. For tests that run alone: it is everybody's API server.
+    /// [started](Self::start_api_server) again. Only for tests that do not share it.
     ///
     /// # Errors
     /// The system knows no such process, or the control plane is kept: it is not this program's to end.

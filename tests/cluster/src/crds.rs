@@ -1,4 +1,4 @@
-//! Installing CustomResourceDefinitions, by both ways in use.
+//! Installs CustomResourceDefinitions, by client-side or server-side apply.
 
 use crate::api::Write;
 use crate::control_plane::ControlPlane;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Install {
-    /// As `kubectl apply` does: the whole object stands in one of its own annotations, of which all together may have
+    /// As `kubectl apply` does: an annotation contains the whole object, and all annotations together may have
     /// 256 KiB.
     ClientSide,
     /// As `kubectl apply --server-side` does.

@@ -1,4 +1,4 @@
-//! The definitions of all kinds, on a control plane.
+//! The CRDs of all kinds, on a control plane.
 
 use crate::control_plane::ControlPlane;
 use crate::crds::{Install, install};
@@ -55,7 +55,7 @@ impl Definitions {
     /// The definition of a kind, once all are installed: whichever test comes first installs them for all.
     ///
     /// # Errors
-    /// The API server refused one, or there is no such kind.
+    /// The API server refused one, or the kind does not exist.
     pub async fn on(&self, plane: &ControlPlane, kind: &str) -> Result<&Definition> {
         let installed = self.installed.get_or_init(async || {
             for definition in self.kinds.values() {

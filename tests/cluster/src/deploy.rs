@@ -1,4 +1,4 @@
-//! What deploy/ gives the controller in a cluster: its account, and what that may do.
+//! Applies the controller's account and roles of deploy/.
 
 use std::path::{Path, PathBuf};
 

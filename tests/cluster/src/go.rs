@@ -1,9 +1,15 @@
-//! The Go toolchain, by which real Kubernetes code is built.
+//! The Go toolchain, which builds Kubernetes and the reference.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+/// Whether Go is installed.
+#[must_use]
+pub fn is_installed() -> bool {
+    Command::new("go").arg("version").output().is_ok()
+}
 
 /// The version of the toolchain on this machine.
 pub(crate) fn version() -> Result<String> {

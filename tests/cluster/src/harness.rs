@@ -1,4 +1,4 @@
-//! Test programs whose tests share one control plane, or one cluster.
+//! Test programs whose tests share a control plane or a cluster.
 
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;

@@ -1,4 +1,4 @@
-//! Whether a server is ready.
+//! Checks whether a server is ready.
 
 use anyhow::{Context, Result, bail};
 use http::Request;

@@ -1,4 +1,4 @@
-//! The table of inputs: objects, and what an API server with our definitions makes of each.
+//! The table of inputs: objects, and what an API server with our CRDs answers for each.
 
 use crate::answer::Answer;
 use crate::api::{Api, Write};
@@ -28,7 +28,7 @@ pub struct Input {
     pub refused: Option<Vec<String>>,
     /// The fields that are dropped as unknown.
     pub unknown: Vec<String>,
-    /// What stands in the stored object, by JSON pointers; null where nothing does.
+    /// Values of the stored object, by JSON pointer; null for absent ones.
     pub stored: Map<String, Value>,
 }
 
@@ -132,8 +132,8 @@ fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().context("no text")?.to_owned())
 }
 
-/// Makes something long, so that no file has to be: `{at, text, to}` a text of so many times that text, and
-/// `{at, item, to}` a list of so many items, in which `#` is the item's number.
+/// Generates long values, so that files stay short: `{at, text, to}` repeats a text `to` times, and
+/// `{at, item, to}` gives a list of `to` items, in which `#` is the item's number.
 fn grow(object: &mut Value, how: &Value) -> Result<()> {
     let get = |key| how.get(key).context("no at or no to");
     let to = usize::try_from(get("to")?.as_u64().context("to is no number")?)?;

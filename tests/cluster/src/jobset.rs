@@ -1,4 +1,4 @@
-//! The JobSet controller with its webhooks, as a process outside of the cluster that it serves.
+//! The JobSet controller with its webhooks, as a process outside the cluster.
 
 use crate::api::Write;
 use crate::binaries::Binaries;

@@ -1,7 +1,7 @@
-//! A cluster that `make plane` keeps running, for test programs that come and go.
+//! A cluster that `make plane` keeps running, for one test program after another.
 //!
-//! A kept cluster is a folder with its certificates and a file that names its URL. `TRAINYARD_PLANE` names that folder. One test program
-//! at a time is attached to it; what an earlier one left behind is removed when the next one starts.
+//! A kept cluster is a folder with its certificates and a file with its URL. `TRAINYARD_PLANE` names that folder. One test program at a
+//! time is attached to it, and removes what an earlier one left behind.
 
 use crate::api::{Api, Write};
 use crate::control_plane::ControlPlane;

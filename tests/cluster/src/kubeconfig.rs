@@ -1,4 +1,4 @@
-//! Kubeconfig files: who calls which API server, in whose name.
+//! Kubeconfig files.
 
 use anyhow::{Context, Result};
 use base64::Engine as _;

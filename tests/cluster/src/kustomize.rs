@@ -1,4 +1,4 @@
-//! kustomize itself, by which users of deploy/ build what they apply.
+//! kustomize, built from its module, as users of deploy/ run it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How the programs of a cluster are started.
+//! Starts the programs of a cluster.
 
 use crate::binaries::Binaries;
 use crate::binaries::{

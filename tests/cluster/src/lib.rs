@@ -1,8 +1,8 @@
-//! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a
-//! [`Cluster`] that also runs JobSets, with the real controllers and a [`Kubelet`] that runs no containers.
+//! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a [`Cluster`] that also
+//! runs JobSets, with the real controllers and a [`Kubelet`] that runs no containers.
 //!
-//! A [`Program`] is the `main` of a test program: it starts one of them when the first test needs it, hands it to every test, and
-//! stops it when the last one is done. Tests keep apart by [namespaces](ControlPlane::new_namespace) and names.
+//! A [`Program`] is the `main` of a test program: it starts one of them when the first test needs it, passes it to every test, and stops it
+//! after the last one. Tests are kept apart by [namespaces](ControlPlane::new_namespace) and names.
 
 mod answer;
 mod api;
@@ -25,6 +25,7 @@ mod kubeconfig;
 mod kubelet;
 mod kustomize;
 mod launcher;
+mod oracle;
 mod plugin;
 mod ports;
 mod process;
@@ -43,11 +44,13 @@ pub use control_plane::ControlPlane;
 pub use crds::{Install, install};
 pub use definitions::{Definition, Definitions};
 pub use deploy::{apply, deploy};
+pub use go::is_installed as go_is_installed;
 pub use harness::{Program, Shared, Test};
 pub use input::Input;
 pub use kubeconfig::client_of;
 pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};
 pub use kustomize::kustomized;
+pub use oracle::{Oracle, RunningOracle};
 pub use plugin::{build_plugin, with_manifest};
 pub use ports::Port;
 pub use process::Process;

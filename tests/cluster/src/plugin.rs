@@ -1,4 +1,4 @@
-//! Plugins as their authors build them.
+//! Builds plugins as their authors do.
 
 use std::path::Path;
 use std::process::Command;

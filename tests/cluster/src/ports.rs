@@ -1,4 +1,4 @@
-//! Ports that nothing listens on.
+//! Free ports.
 
 use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! One process of a cluster: started with a log of its own, and never left behind.
+//! A process of a cluster, with its own log, which never outlives the test program.
 
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
@@ -129,7 +129,7 @@ impl Process {
         Ok(kept.to_owned())
     }
 
-    /// Which of these stand in its memory, as a core dump of it would have them.
+    /// Which of these its memory contains, as a core dump would.
     ///
     /// # Errors
     /// It has ended, or its memory can't be read.
@@ -162,7 +162,7 @@ impl Process {
                     .filter(|needle| memmem::find(piece, needle).is_some())
                     .collect();
                 found.extend(here);
-                // What stands across two pieces is found in the second.
+                // A match across two chunks is found in the second.
                 at += if length < PIECE {
                     length
                 } else {

@@ -94,7 +94,7 @@ impl PythonClient {
     /// The Kubeflow SDK, in the cache once.
     ///
     /// # Errors
-    /// No Python, or what its installer said.
+    /// Python is missing, or the installation failed.
     pub fn kubeflow() -> Result<Self> {
         Ok(Self {
             packages: Packages::kubeflow()?,
@@ -105,7 +105,7 @@ impl PythonClient {
     /// NeMo Run, in the cache once.
     ///
     /// # Errors
-    /// No Python, or what its installer said.
+    /// Python is missing, or the installation failed.
     pub fn nemo_run() -> Result<Self> {
         let scripts = Path::new(SCRIPTS);
         Ok(Self {
@@ -117,7 +117,7 @@ impl PythonClient {
     /// Makes a call in the name of a kubeconfig file, with a log of its own in that folder.
     ///
     /// # Errors
-    /// The script failed, with the end of what it printed; or it told nothing.
+    /// The script failed, with the end of its output; or it returned nothing.
     pub async fn call<'a>(
         &self,
         kubeconfig: &Path,

@@ -48,7 +48,7 @@ impl Reference {
     /// Starts it, and waits until it is ready. The program is built first if it is not there yet, which takes minutes.
     ///
     /// # Errors
-    /// No Go, or what its build said; the program ended, or was not ready in time.
+    /// Go is missing, the build failed, or the program ended or was not ready in time.
     pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
         let [probes, metrics, webhooks] = [Port::find()?, Port::find()?, Port::find()?];
         let address = |port: &Port| format!("127.0.0.1:{}", port.number());

@@ -1,4 +1,4 @@
-//! Kinds of objects, as paths of an API server.
+//! Kinds of objects, by their paths on an API server.
 
 use serde_json::Value;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! The controller as its users run it: the program, with flags, against a cluster.
+//! The controller as users run it: the program, with flags, on a cluster.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Trainyard {
     /// Starts the controller on the cluster that the kubeconfig file names, and waits until it is ready.
     ///
     /// # Errors
-    /// There is no such program, it ended, or it was not ready in time.
+    /// The program does not exist, ended, or was not ready in time.
     pub async fn start(
         plane: &ControlPlane,
         kubeconfig: &Path,
@@ -41,7 +41,7 @@ impl Trainyard {
     /// Starts it without waiting.
     ///
     /// # Errors
-    /// There is no such program.
+    /// The program does not exist.
     pub fn start_unready(
         plane: &ControlPlane,
         kubeconfig: &Path,
@@ -52,10 +52,10 @@ impl Trainyard {
         Self::start_logging_by_default(plane, kubeconfig, log.into_iter().chain(arguments))
     }
 
-    /// The same with the log that it writes unless told otherwise.
+    /// The same with the default log format.
     ///
     /// # Errors
-    /// There is no such program.
+    /// The program does not exist.
     pub fn start_logging_by_default(
         plane: &ControlPlane,
         kubeconfig: &Path,
@@ -169,7 +169,7 @@ impl Trainyard {
         self.until_ended().await
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it exits.
     ///
     /// # Errors
     /// It does not end.

@@ -1,4 +1,4 @@
-//! Waiting for what comes about by itself: as long as it takes, and not for ever.
+//! Waits until a condition holds, up to a timeout.
 
 use crate::api::Api;
 use anyhow::{Result, bail};

@@ -1,4 +1,4 @@
-//! What an API server alone is needed for: definitions, schemas, and what kustomize makes of deploy/.
+//! Tests that need only an API server: CRDs, schemas, and the kustomizations of deploy/.
 
 mod crds_install_and_merge;
 mod kustomizations_install;

@@ -1,5 +1,5 @@
-//! A plugin that traps, loops, fills memory or burns the clock keeps nothing but the TrainJob that uses it from getting on: its
-//! author is told, others complete, probes are answered; and suspending and deleting work, whatever became of the plugin.
+//! A plugin that traps, loops, fills memory or runs into its deadline affects only the TrainJobs that use it: its failure is reported,
+//! other TrainJobs complete, and probes are answered. Its TrainJobs can be suspended and deleted, even if the plugin is no longer loaded.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use trainyard_cluster::{
 use crate::common;
 use crate::common::{Namespace, is};
 
-/// What is granted to the plugin `endless`: far more instructions than it can use in its time.
+/// The limits of the plugin `endless`: far more fuel than it can use before its deadline.
 const POLICY: &str = "
 apiVersion: trainyard.dev/v1alpha1
 kind: PolicyFile
@@ -119,7 +119,7 @@ async fn create(namespace: &Namespace<'_>, name: &str, runtime: &str) -> Result<
     namespace.create(name, &spec).await.map(drop)
 }
 
-/// The TrainJob has nothing to show but what its Events say.
+/// The TrainJob leads to nothing but Events.
 async fn is_untouched(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     let job = namespace.api(&namespace.jobs).get(name).await?;
     let job = job.accepted()?;
@@ -129,7 +129,7 @@ async fn is_untouched(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes it, and waits until nothing of it is there.
+/// Deletes it, and waits until none of its objects exists.
 async fn delete(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     let jobs = namespace.api(&namespace.jobs);
     jobs.delete(name).await?.accepted()?;
@@ -145,7 +145,7 @@ async fn delete(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Leaves nothing behind that would be tried again by the controller of the next test.
+/// Deletes everything that the controller of the next test would retry.
 async fn clear(namespace: &Namespace<'_>) -> Result<()> {
     for job in namespace.api(&namespace.jobs).items().await? {
         let name = job["metadata"]["name"].as_str();
@@ -154,7 +154,7 @@ async fn clear(namespace: &Namespace<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Suspends it, and waits until it says so.
+/// Suspends it, and waits until its status says so.
 async fn suspend(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     namespace.patch(name, &json!({"suspend": true})).await?;
     let is_suspended = |job: &Value| is(job, "Suspended", "True");
@@ -202,7 +202,7 @@ async fn each_kind_of_failure_is_reported_counted_and_contained(shared: &Bad) ->
         is_untouched(&namespace, name).await?;
     }
     namespace.until_complete("good").await?;
-    // No wait is shorter than the one before it was at least: 1, 2, 4 s.
+    // Each wait is at least as long as the minimum of the previous one: 1, 2, 4 s.
     let errors = async || {
         let metric = "trainyard_plugin_errors_total";
         controller.metric(metric, "kind=\"trap\"").await
@@ -264,7 +264,7 @@ async fn probes_are_answered_while_plugins_run_to_their_deadline(shared: &Bad) -
         answers += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // The first has burned 4 s by now; had the probes waited for it, they were answered once.
+    // The first call has taken 4 s by now; had the probes waited for it, only one would have been answered.
     ensure!(answers > 5, "answered {answers} times");
     clear(&namespace).await?;
     controller.kill().map(drop)

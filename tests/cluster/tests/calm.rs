@@ -4,12 +4,15 @@ mod changed_lookups_trigger_a_reconcile;
 mod common;
 mod events_report_the_same_errors_as_render;
 mod flux_train_jobs_run;
+mod foreign_objects_are_left_unchanged;
 mod mpi_train_jobs_run;
 mod plugins_are_loaded_from_a_folder;
 mod printed_roles_are_sufficient;
 mod released_clients_work;
 mod resource_claims_are_allocated;
-mod train_jobs_reach_their_end;
+mod train_jobs_are_suspended_and_resumed;
+mod train_jobs_run_to_their_end;
+mod train_jobs_that_cannot_start_say_why;
 mod train_jobs_wait_for_missing_objects;
 mod undecodable_objects_block_no_others;
 
@@ -20,8 +23,20 @@ use trainyard_cluster::Program;
 fn main() -> ExitCode {
     Program::default()
         .tests(
-            "train_jobs_reach_their_end",
-            train_jobs_reach_their_end::tests(),
+            "train_jobs_run_to_their_end",
+            train_jobs_run_to_their_end::tests(),
+        )
+        .tests(
+            "train_jobs_are_suspended_and_resumed",
+            train_jobs_are_suspended_and_resumed::tests(),
+        )
+        .tests(
+            "train_jobs_that_cannot_start_say_why",
+            train_jobs_that_cannot_start_say_why::tests(),
+        )
+        .tests(
+            "foreign_objects_are_left_unchanged",
+            foreign_objects_are_left_unchanged::tests(),
         )
         .tests(
             "plugins_are_loaded_from_a_folder",

@@ -1,39 +1,41 @@
-//! A TrainJob that has not started is made anew when what its plugins looked up comes, changes or goes: objects by name, lists, and
-//! kinds that are defined later. The controller may do no more than `trainyard rbac` says for its plugins.
+//! A TrainJob that has not started is rendered again when an object, list or kind that its plugins looked up appears, changes or
+//! disappears. The controller has only the roles that `trainyard rbac` prints for its plugins.
 //!
-//! The TrainJobs are suspended and were made: none is looked at again by itself.
+//! The TrainJobs are suspended and their JobSets exist, so that nothing else triggers a reconcile.
 #![allow(clippy::indexing_slicing)]
 
-use crate::common::flavors::{self, Place, WithFlavors, flavor};
+use crate::common::flavors::{self, FlavorNamespace, WithFlavors, flavor};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use trainyard_cluster::{Install, Resource, Test, Write, install};
 
 async fn changed_object_updates_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
-    let place = Place::new(&shared.plane).await?;
+    let namespace = FlavorNamespace::new(&shared.plane).await?;
     let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
-    place.create(&flavors, &flavor("a100")).await?;
-    place.job("queued", true, ("flavor", "default")).await?;
-    place.until_labeled("queued", "gpu", Some("a100")).await?;
+    namespace.create(&flavors, &flavor("a100")).await?;
+    namespace.job("queued", true, ("flavor", "default")).await?;
+    namespace
+        .until_labeled("queued", "gpu", Some("a100"))
+        .await?;
     for gpu in ["h100", "b200"] {
         let patch = json!({"spec": {"gpu": gpu}});
-        place
+        namespace
             .api(&flavors)
             .merge("default", &patch, &Write::strict())
             .await?
             .accepted()?;
-        place.until_labeled("queued", "gpu", Some(gpu)).await?;
+        namespace.until_labeled("queued", "gpu", Some(gpu)).await?;
     }
     Ok(())
 }
 
 async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
-    let place = Place::new(&shared.plane).await?;
+    let namespace = FlavorNamespace::new(&shared.plane).await?;
     let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
-    let there = place.api(&classes).items().await?.len();
-    place.job("counts", true, ("priorities", "all")).await?;
+    let there = namespace.api(&classes).items().await?.len();
+    namespace.job("counts", true, ("priorities", "all")).await?;
     let count = |more: usize| (there + more).to_string();
-    place
+    namespace
         .until_labeled("counts", "priorities", Some(&count(0)))
         .await?;
     let class = |description: &str| {
@@ -42,49 +44,51 @@ async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Res
             "value": 7, "description": description,
         })
     };
-    place.create(&classes, &class("first")).await?;
-    place
+    namespace.create(&classes, &class("first")).await?;
+    namespace
         .until_labeled("counts", "priorities", Some(&count(1)))
         .await?;
     // One that asks by name, where all may be watched.
-    place.job("reads", true, ("priority", "urgent")).await?;
-    place
+    namespace.job("reads", true, ("priority", "urgent")).await?;
+    namespace
         .until_labeled("reads", "priority", Some("first"))
         .await?;
     let patch = json!({"description": "second"});
-    place
+    namespace
         .api(&classes)
         .merge("urgent", &patch, &Write::strict())
         .await?
         .accepted()?;
-    place
+    namespace
         .until_labeled("reads", "priority", Some("second"))
         .await?;
-    place.api(&classes).delete("urgent").await?.accepted()?;
-    place
+    namespace.api(&classes).delete("urgent").await?.accepted()?;
+    namespace
         .until_labeled("counts", "priorities", Some(&count(0)))
         .await
 }
 
 /// A snapshot holds what was looked up: with snapshots among the answers it would double at every reconcile.
 async fn a_list_holds_no_snapshot(shared: &WithFlavors) -> Result<()> {
-    let place = Place::new(&shared.plane).await?;
+    let namespace = FlavorNamespace::new(&shared.plane).await?;
     let config_maps = Resource::namespaced("/api/v1", "configmaps");
-    let api = place.api(&config_maps);
+    let api = namespace.api(&config_maps);
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-the-user"}});
-    place.create(&config_maps, &map).await?;
-    let jobs = place.api(&place.jobs);
+    namespace.create(&config_maps, &map).await?;
+    let jobs = namespace.api(&namespace.jobs);
     let mut size = None;
     for name in ["first", "second"] {
-        place.job(name, true, ("config-maps", "all")).await?;
+        namespace.job(name, true, ("config-maps", "all")).await?;
         for round in 0..5 {
             let round = round.to_string();
             let patch = json!({"metadata": {"labels": {"example.com/round": round}}});
             jobs.merge(name, &patch, &Write::strict())
                 .await?
                 .accepted()?;
-            place.until_labeled(name, "round", Some(&round)).await?;
-            place.until_labeled(name, "config-maps", Some("1")).await?;
+            namespace.until_labeled(name, "round", Some(&round)).await?;
+            namespace
+                .until_labeled(name, "config-maps", Some("1"))
+                .await?;
             let snapshot = api.get(&format!("{name}-runtime-snapshot")).await?;
             let now = snapshot.accepted()?["data"]["lookups"].to_string().len();
             let first = *size.get_or_insert(now);
@@ -97,34 +101,47 @@ async fn a_list_holds_no_snapshot(shared: &WithFlavors) -> Result<()> {
 async fn installed_or_removed_kind_updates_suspended_train_jobs(
     shared: &WithFlavors,
 ) -> Result<()> {
-    let place = Place::new(&shared.plane).await?;
-    place.job("asks", true, ("zone", "any")).await?;
-    place.job("reads", true, ("zone", "main")).await?;
+    let namespace = FlavorNamespace::new(&shared.plane).await?;
+    namespace.job("asks", true, ("zone", "any")).await?;
+    namespace.job("reads", true, ("zone", "main")).await?;
     for name in ["asks", "reads"] {
-        place.until_labeled(name, "zoned", Some("false")).await?;
+        namespace
+            .until_labeled(name, "zoned", Some("false"))
+            .await?;
     }
     let zone = flavors::definition("late.example.com", "Zone", "zones");
     let zones = install(&shared.plane, &zone, Install::ServerSide).await?;
     let main = json!({
         "apiVersion": "late.example.com/v1", "kind": "Zone", "metadata": {"name": "main"}, "spec": {"name": "north"},
     });
-    place.create(&zones, &main).await?;
-    place.until_labeled("asks", "zoned", Some("true")).await?;
-    place.until_labeled("reads", "zone", Some("north")).await?;
+    namespace.create(&zones, &main).await?;
+    namespace
+        .until_labeled("asks", "zoned", Some("true"))
+        .await?;
+    namespace
+        .until_labeled("reads", "zone", Some("north"))
+        .await?;
     let patch = json!({"spec": {"name": "south"}});
-    place
+    namespace
         .api(&zones)
         .merge("main", &patch, &Write::strict())
         .await?
         .accepted()?;
-    place.until_labeled("reads", "zone", Some("south")).await?;
+    namespace
+        .until_labeled("reads", "zone", Some("south"))
+        .await?;
     let crds = Resource::crds();
-    let deleted = place.api(&crds).delete("zones.late.example.com").await?;
+    let deleted = namespace
+        .api(&crds)
+        .delete("zones.late.example.com")
+        .await?;
     deleted.accepted()?;
     for name in ["asks", "reads"] {
-        place.until_labeled(name, "zoned", Some("false")).await?;
+        namespace
+            .until_labeled(name, "zoned", Some("false"))
+            .await?;
     }
-    place.until_labeled("reads", "zone", None).await
+    namespace.until_labeled("reads", "zone", None).await
 }
 
 pub(crate) fn tests() -> Vec<Test<WithFlavors>> {

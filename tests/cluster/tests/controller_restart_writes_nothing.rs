@@ -1,7 +1,8 @@
-//! A controller that starts on TrainJobs which are where they should be writes nothing but its lease.
+//! A controller that starts when all TrainJobs are up to date writes nothing but its lease.
 //!
-//! There are 2,000, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended ones that have run, and
-//! queued ones that have not. For the queued ones it does not even read. JobSets end and run as the test says in their status; no Jobs are made of them, so that there may be many.
+//! There are 2,000 TrainJobs, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended after a run, and
+//! queued. For queued ones, the controller does not even read. The test writes the status of the JobSets, and no Jobs are created, so that
+//! there can be many.
 #![allow(clippy::indexing_slicing)]
 
 use std::time::Instant;

@@ -1,11 +1,11 @@
-//! Whatever the API server does for a while, and whoever else works on the same objects: in the end there are the objects that
-//! there would be anyhow, and none was made twice.
+//! After outages of the API server, and with other writers of the same objects, the objects are the same as without them, and none was
+//! created twice.
 //!
-//! It kills the API server, which is why these tests share no program with others.
+//! These tests kill the API server, and therefore share no program with others.
 
 use std::time::Duration;
 
-use crate::common::{Case, Disturbed, Place};
+use crate::common::{Case, Disturbed, Scenario};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -18,35 +18,35 @@ const AWAY: Duration = Duration::from_secs(30);
 /// How long every write is refused.
 const STORM: Duration = Duration::from_secs(15);
 
-/// What there is when nothing is shaken.
+/// The objects without a disturbance.
 static UNDISTURBED: OnceCell<Value> = OnceCell::const_new();
 
 async fn undisturbed(shared: &Disturbed) -> Result<&'static Value> {
     let objects = async || {
         let controller = shared.controller().await?;
-        let place = prepared(shared).await?;
-        happen(&place).await?;
-        let objects = place.settled(&Case::ALL).await?;
+        let scenario = prepared(shared).await?;
+        happen(&scenario).await?;
+        let objects = scenario.settled(&Case::ALL).await?;
         controller.kill()?;
         Ok(objects)
     };
     UNDISTURBED.get_or_try_init(objects).await
 }
 
-/// A place with one TrainJob of each case.
-async fn prepared(shared: &Disturbed) -> Result<Place<'_>> {
-    let place = Place::new(&shared.cluster, DEADLINE).await?;
+/// A scenario with one TrainJob of each case.
+async fn prepared(shared: &Disturbed) -> Result<Scenario<'_>> {
+    let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
     // The one with a deadline comes last: it has the least time.
     for case in Case::ALL.into_iter().filter(|case| *case != Case::Overdue) {
-        case.prepare(&place).await?;
+        case.prepare(&scenario).await?;
     }
-    Case::Overdue.prepare(&place).await?;
-    Ok(place)
+    Case::Overdue.prepare(&scenario).await?;
+    Ok(scenario)
 }
 
-async fn happen(place: &Place<'_>) -> Result<()> {
+async fn happen(scenario: &Scenario<'_>) -> Result<()> {
     for case in Case::ALL {
-        case.happen(place).await?;
+        case.happen(scenario).await?;
     }
     Ok(())
 }
@@ -54,38 +54,38 @@ async fn happen(place: &Place<'_>) -> Result<()> {
 /// Has every case happen by way of `shake`, and waits until all is as undisturbed.
 async fn waited_out(
     shared: &Disturbed,
-    shake: impl AsyncFnOnce(&Place<'_>) -> Result<()>,
+    shake: impl AsyncFnOnce(&Scenario<'_>) -> Result<()>,
 ) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let expected = undisturbed(shared).await?;
     let controller = shared.controller().await?;
     shared.proxy.forget().await;
-    let place = prepared(shared).await?;
-    shake(&place).await?;
-    place.until_it_is(expected).await?;
-    place.stays(expected, &controller).await?;
+    let scenario = prepared(shared).await?;
+    shake(&scenario).await?;
+    scenario.until_it_is(expected).await?;
+    scenario.stays(expected, &controller).await?;
     controller.process().still_runs()?;
     controller.kill()?;
     Ok(())
 }
 
 async fn api_server_restart_is_survived(shared: &Disturbed) -> Result<()> {
-    waited_out(shared, async |place| {
-        happen(place).await?;
+    waited_out(shared, async |scenario| {
+        happen(scenario).await?;
         shared.cluster.plane().kill_api_server()?;
         tokio::time::sleep(Duration::from_secs(5)).await;
         shared.cluster.plane().start_api_server().await?;
         // It is ready before it answers of every kind.
-        let served = async || Ok(place.objects().await.ok());
+        let served = async || Ok(scenario.objects().await.ok());
         eventually("all kinds are served", served).await.map(drop)
     })
     .await
 }
 
 async fn refused_connections_are_survived(shared: &Disturbed) -> Result<()> {
-    waited_out(shared, async |place| {
+    waited_out(shared, async |scenario| {
         shared.proxy.refuse().await;
-        happen(place).await?;
+        happen(scenario).await?;
         tokio::time::sleep(AWAY).await;
         shared.proxy.serve().await
     })
@@ -93,9 +93,9 @@ async fn refused_connections_are_survived(shared: &Disturbed) -> Result<()> {
 }
 
 async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
-    waited_out(shared, async |place| {
+    waited_out(shared, async |scenario| {
         shared.proxy.hang();
-        happen(place).await?;
+        happen(scenario).await?;
         tokio::time::sleep(AWAY).await;
         shared.proxy.serve().await
     })
@@ -104,9 +104,9 @@ async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
 
 /// Answers every write like this for a while.
 async fn storm(shared: &Disturbed, answer: fn() -> Act) -> Result<()> {
-    waited_out(shared, async |place| {
+    waited_out(shared, async |scenario| {
         shared.proxy.next_writes(usize::MAX, answer).await;
-        happen(place).await?;
+        happen(scenario).await?;
         tokio::time::sleep(STORM).await;
         let calls = shared.proxy.calls().await;
         let code = |answer: Act| match answer {
@@ -137,10 +137,10 @@ async fn many_too_many_requests_responses_are_survived(shared: &Disturbed) -> Re
 }
 
 async fn second_controller_is_survived(shared: &Disturbed) -> Result<()> {
-    waited_out(shared, async |place| {
+    waited_out(shared, async |scenario| {
         let second = shared.direct_controller().await?;
-        happen(place).await?;
-        place.settled(&Case::ALL).await?;
+        happen(scenario).await?;
+        scenario.settled(&Case::ALL).await?;
         second.process().still_runs()?;
         second.kill()?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Our definitions install by client-side and by server-side apply, and two managers of one list merge by its keys.
+//! Our CRDs install by client-side and server-side apply, and lists of two managers merge by their keys.
 
 use anyhow::{Context, Result, ensure};
 use http::StatusCode;
@@ -9,7 +9,7 @@ use trainyard_cluster::{
     ControlPlane, Definition, Definitions, Install, Resource, Test, Write, install,
 };
 
-/// A copy of a definition in another group, so that the tests of the others are left alone.
+/// A copy of a CRD in another group, so that it does not affect other tests.
 fn in_group(definition: &Definition, group: &str) -> Result<Value> {
     let mut crd = definition.crd.clone();
     *crd.pointer_mut("/spec/group").context("no group")? = json!(group);

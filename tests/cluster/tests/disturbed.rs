@@ -1,4 +1,4 @@
-//! The controller on clusters that do not work, and controllers that are killed, misled or too many.
+//! The controller on clusters that fail, and controllers that are killed, misled or run twice.
 
 mod bad_plugins_affect_only_their_own_train_jobs;
 mod common;
@@ -9,6 +9,7 @@ mod external_changes_are_repaired;
 mod hostile_train_jobs_block_no_others;
 mod keys_are_generated_once;
 mod killed_controllers_converge_after_restart;
+mod objects_beside_a_job_set_follow_their_mode;
 mod one_replica_leads_and_another_takes_over;
 mod printed_roles_match_api_calls;
 mod queued_job_sets_are_never_lost;
@@ -38,6 +39,10 @@ fn main() -> ExitCode {
         .tests(
             "controller_survives_api_server_outages",
             controller_survives_api_server_outages::tests(),
+        )
+        .tests(
+            "objects_beside_a_job_set_follow_their_mode",
+            objects_beside_a_job_set_follow_their_mode::tests(),
         )
         .tests(
             "running_job_sets_are_frozen",

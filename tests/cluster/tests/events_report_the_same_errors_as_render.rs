@@ -1,5 +1,5 @@
-//! What `render` says of bad input, the controller's Events say: each error of the cases in tests/cases with the same field in the same words,
-//! all of them at once, and nothing else. What an API server refuses of MPI and Flux, it refuses for that field.
+//! The controller's Events report the errors that `render` prints: every error of tests/cases with the same field and wording, all at once,
+//! and no others. If the API server refuses an input of MPI or Flux, it refuses the same field.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -162,7 +162,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
     documents.sort_by_key(|(object, _)| object["kind"] == "TrainJob");
     for (object, errors) in documents {
         let mut object = object.clone();
-        let (resource, place) = match object["kind"].as_str() {
+        let (resource, within) = match object["kind"].as_str() {
             Some(RUNTIME) => {
                 object["metadata"]["name"] = json!(own(&object["metadata"]["name"]));
                 (&runtimes, "")
@@ -175,10 +175,10 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
             Some("ResourceClaimTemplate") => (&claims, &*namespace.name),
             other => bail!("this test creates no {other:?}"),
         };
-        if !place.is_empty() {
-            object["metadata"]["namespace"] = json!(place);
+        if !within.is_empty() {
+            object["metadata"]["namespace"] = json!(within);
         }
-        let api = shared.cluster.api(resource, place);
+        let api = shared.cluster.api(resource, within);
         let answer = api.create(&object, &Write::strict()).await?;
         if !answer.status.is_success() {
             let said = said(&answer.refused()?);

@@ -1,6 +1,6 @@
-//! A TrainJob under Flux goes from its creation to its end: the API server and JobSet take what becomes of it, its pods have the
-//! scripts and a certificate with keys of its own, a failed run is a failed TrainJob, whether its runtime is the one of deploy/ or
-//! says nothing of failures, and its deletion leaves nothing.
+//! A Flux TrainJob runs from creation to its end: the API server and JobSet accept its objects, its pods get the scripts and a certificate
+//! with their own keys, a failed run fails the TrainJob with the runtime of deploy/ and with one without a failure policy, and deletion
+//! leaves nothing behind.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;

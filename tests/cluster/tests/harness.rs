@@ -1,4 +1,4 @@
-//! The tests of the harness itself: they are run when it changed, by `make test-harness`.
+//! Tests of the harness itself, which `make test-harness` runs when it changes.
 
 mod service_accounts_have_the_permissions_of_their_roles;
 mod test_cluster_runs_job_sets;

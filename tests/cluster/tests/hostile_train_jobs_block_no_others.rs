@@ -1,6 +1,5 @@
-//! TrainJobs that an API server without our limits accepts, and that cost much to read, convert, merge or render, keep no other
-//! TrainJob waiting, end no controller, and stay within the memory that deploy/ gives it; so it is after a restart, which meets all
-//! of them at once.
+//! TrainJobs that are expensive to read, convert, merge or render, and that an API server without our limits accepts, neither delay other
+//! TrainJobs nor end the controller nor exceed the memory limit of deploy/, even after a restart, which reads all of them at once.
 #![allow(clippy::indexing_slicing)]
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The keys of a TrainJob are made with its Secret, under the roles that `trainyard rbac` prints: they are the same after a restart,
-//! nothing shows them, and they go with the TrainJob. A Secret that is deleted while pods run is not replaced before there are new pods.
+//! The keys of a TrainJob are generated with its Secret, under the roles that `trainyard rbac` prints: they survive a restart, are never
+//! shown, and are deleted with the TrainJob. A Secret that is deleted while pods run is recreated only with new pods.
 #![allow(clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
@@ -20,10 +20,10 @@ use crate::common::{
     self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, roles, runtimes,
 };
 
-/// The runtimes of the built-in policies that have keys made: MPI with a launcher of its own, with one that is a node, and Flux.
+/// The runtimes of the built-in policies that request keys: MPI with a dedicated launcher, MPI with a launcher that runs as node, and Flux.
 const BUILT_IN: [&str; 3] = ["own-launcher", "launcher-node", "flux"];
 
-/// A cluster, and the plugin that has keys made.
+/// A cluster, and the plugin that requests keys.
 pub(crate) struct Keys {
     disturbed: Disturbed,
     plugins: PathBuf,
@@ -99,7 +99,7 @@ fn built_in(runtime: &str, suspend: bool) -> Value {
     json!({"suspend": suspend, "runtimeRef": {"name": runtime}, "trainer": trainer})
 }
 
-/// Everything that a controller leaves, except Secrets.
+/// All objects of the controller, except Secrets.
 async fn outputs(
     namespace: &Namespace<'_>,
     controllers: &[Arc<Trainyard>],
@@ -150,7 +150,7 @@ async fn keys_survive_a_restart_and_are_deleted_with_their_train_job(shared: &Ke
     let metrics = first.metrics().await?;
     first.stop().await?;
 
-    // What is queued is rendered anew, with its Secret there.
+    // A queued TrainJob is rendered again, with its Secret present.
     let second = shared.controller().await?;
     let mut resumed = spec(false);
     resumed["labels"] = json!({"example.com/new": "label"});
@@ -217,7 +217,7 @@ async fn keys_of_mpi_and_flux_survive_a_restart_and_are_deleted(shared: &Keys) -
     for name in running.iter().chain(&queued) {
         namespace.patch(name, &label).await?;
     }
-    // What is queued is rendered anew, and runs then.
+    // A queued TrainJob is rendered again, and then runs.
     for name in &queued {
         let follows = |job_set: &Value| job_set["metadata"]["labels"]["example.com/new"] == "label";
         job_sets.until(name, "it is rendered anew", follows).await?;
@@ -237,7 +237,7 @@ async fn keys_of_mpi_and_flux_survive_a_restart_and_are_deleted(shared: &Keys) -
     .await
 }
 
-/// Those that run have the old keys, which new pods would not know.
+/// Running pods have the old keys, which new pods would not know.
 async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
@@ -298,7 +298,7 @@ async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys)
     controller.process().still_runs()
 }
 
-/// A plugin's memory is a part of the process: its core dump can hold no more than that of the process.
+/// A plugin's memory is part of the process, and therefore of its core dump.
 async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
@@ -321,7 +321,7 @@ async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     let of_secrets = calls.iter().filter(|call| call.path.contains("/secrets"));
     ensure!(of_secrets.count() == 0, "{calls:#?}");
 
-    // The UID shows that what is there is found.
+    // The UID shows that the search finds what exists.
     let uid = job_set["metadata"]["uid"].as_str().unwrap_or_default();
     let keys = keys::private(&secret)?;
     let needles: Vec<_> = keys.iter().map(Vec::as_slice).collect();
@@ -336,7 +336,7 @@ async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     controller.process().still_runs()
 }
 
-/// What `render` prints is not a Secret that an API server takes: nobody runs with a placeholder for a key.
+/// The API server refuses a Secret that `render` prints, so that no pod runs with a placeholder for a key.
 async fn placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
     let namespace = shared.namespace().await?;
     let resource: Resource = keys::secrets();

@@ -1,12 +1,12 @@
-//! Killed before or after any API call of a reconcile, the controller's next start brings every TrainJob to where it would be had
-//! nothing happened: the same objects, none twice, and none left over.
+//! If the controller is killed before or after any API call of a reconcile, it converges after the next start: every TrainJob has the same
+//! objects as without the interruption, none twice and none left over.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{Case, Disturbed, Place};
+use crate::common::{Case, Disturbed, Scenario};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use trainyard_cluster::{Act, Call, Test, Trainyard, eventually};
@@ -27,7 +27,7 @@ struct Rounds<'a> {
     case: Case,
     controller: Arc<Trainyard>,
     /// Those of the rounds that are over, which are watched until the last one is.
-    over: Vec<Place<'a>>,
+    over: Vec<Scenario<'a>>,
 }
 
 /// What an undisturbed controller does, and what comes of it.
@@ -38,13 +38,13 @@ struct Undisturbed {
 
 impl<'a> Rounds<'a> {
     async fn undisturbed(&mut self) -> Result<Undisturbed> {
-        let place = self.prepared().await?;
+        let scenario = self.prepared().await?;
         self.shared.proxy.forget().await;
-        self.happen(&place).await?;
-        let objects = place.settled(&[self.case]).await?;
-        place.seen.made_once().await?;
+        self.happen(&scenario).await?;
+        let objects = scenario.settled(&[self.case]).await?;
+        scenario.creations.assert_created_once().await?;
         Ok(Undisturbed {
-            calls: self.calls(&place).await,
+            calls: self.calls(&scenario).await,
             objects,
         })
     }
@@ -52,67 +52,67 @@ impl<'a> Rounds<'a> {
     /// Kills the controller there, starts it again, and waits until all is as undisturbed. Says around which call it was; none
     /// where there was no call of that number this time.
     async fn killed(&mut self, kill: Kill, undisturbed: &Value) -> Result<Option<String>> {
-        let place = self.prepared().await?;
+        let scenario = self.prepared().await?;
         let killed = Arc::new(AtomicBool::new(false));
         self.shared.proxy.forget().await;
-        self.happen_with(&place, Some((kill, Arc::clone(&killed))))
+        self.happen_with(&scenario, Some((kill, Arc::clone(&killed))))
             .await?;
         let done = "the controller is killed, or at its end";
         eventually(done, async || {
-            let over = killed.load(Ordering::Relaxed) || place.is(undisturbed).await?;
+            let over = killed.load(Ordering::Relaxed) || scenario.is(undisturbed).await?;
             Ok(over.then_some(()))
         })
         .await?;
         let around = if killed.load(Ordering::Relaxed) {
-            let calls = self.calls(&place).await;
+            let calls = self.calls(&scenario).await;
             self.shared.proxy.forget().await;
             self.controller = self.shared.controller().await?;
             calls.last().cloned()
         } else {
             None
         };
-        place.until_it_is(undisturbed).await?;
-        self.over.push(place);
+        scenario.until_it_is(undisturbed).await?;
+        self.over.push(scenario);
         Ok(around)
     }
 
-    /// A place with a TrainJob to which nothing has happened yet.
-    async fn prepared(&self) -> Result<Place<'a>> {
-        let place = Place::new(&self.shared.cluster, DEADLINE).await?;
-        self.case.prepare(&place).await?;
+    /// A scenario with a TrainJob to which nothing has happened yet.
+    async fn prepared(&self) -> Result<Scenario<'a>> {
+        let scenario = Scenario::new(&self.shared.cluster, DEADLINE).await?;
+        self.case.prepare(&scenario).await?;
         // No call about what was before is to be counted.
-        place.unchanged_for(Duration::from_millis(700)).await?;
-        Ok(place)
+        scenario.unchanged_for(Duration::from_millis(700)).await?;
+        Ok(scenario)
     }
 
-    async fn happen(&mut self, place: &Place<'_>) -> Result<()> {
-        self.happen_with(place, None).await
+    async fn happen(&mut self, scenario: &Scenario<'_>) -> Result<()> {
+        self.happen_with(scenario, None).await
     }
 
     async fn happen_with(
         &mut self,
-        place: &Place<'_>,
+        scenario: &Scenario<'_>,
         kill: Option<(Kill, Arc<AtomicBool>)>,
     ) -> Result<()> {
         if self.case == Case::Overdue {
-            // The clock can't be stopped: its deadline passes while there is no controller.
+            // Its deadline passes while no controller runs.
             self.controller.kill()?;
-            tokio::time::sleep(place.deadline).await;
+            tokio::time::sleep(scenario.deadline).await;
             self.controller = self.shared.starting_controller()?;
         }
         if let Some((kill, killed)) = kill {
-            let rule = rule(kill, &place.name, &self.controller, killed);
+            let rule = rule(kill, &scenario.name, &self.controller, killed);
             self.shared.proxy.set_rule(rule).await;
         }
-        self.case.happen(place).await
+        self.case.happen(scenario).await
     }
 
-    /// The calls about this place, without what differs from run to run.
-    async fn calls(&self, place: &Place<'_>) -> Vec<String> {
+    /// The calls about this scenario, without what differs from run to run.
+    async fn calls(&self, scenario: &Scenario<'_>) -> Vec<String> {
         let calls = self.shared.proxy.calls().await;
-        let calls = calls.iter().filter(|call| is_in(call, &place.name));
+        let calls = calls.iter().filter(|call| is_in(call, &scenario.name));
         let text = |call: &Call| {
-            let path = call.path.replace(&place.name, "NAMESPACE");
+            let path = call.path.replace(&scenario.name, "NAMESPACE");
             format!("{} {path}", call.method)
         };
         calls.map(text).collect()
@@ -177,9 +177,9 @@ async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
         ensure!(all.is_subset(&around), "{case:?}: {around:#?} of {all:#?}");
     }
     rounds.controller.until_idle().await?;
-    for place in &rounds.over {
-        let stayed = place.has_stayed(&undisturbed.objects).await;
-        stayed.map_err(|error| error.context(format!("{case:?} in {}", place.name)))?;
+    for scenario in &rounds.over {
+        let stayed = scenario.has_stayed(&undisturbed.objects).await;
+        stayed.map_err(|error| error.context(format!("{case:?} in {}", scenario.name)))?;
     }
     rounds.controller.kill()?;
     Ok(())

@@ -1,5 +1,5 @@
-//! What kustomize makes of deploy/, of deploy/runtimes and of the README's overlay with plugins is accepted by an API server that
-//! knows every field of it, and is what the README says; in another namespace too.
+//! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the README's overlay with plugins, including every field,
+//! and the result is as the README describes, also in another namespace.
 #![allow(clippy::indexing_slicing)]
 
 mod secrets;
@@ -80,7 +80,7 @@ async fn may(plane: &ControlPlane, namespace: &str, what: &Value) -> Result<bool
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// What stands in that namespace works together, for the account that runs there.
+/// The objects in that namespace work together, for the account that runs there.
 async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
     let deployment = stored(plane, DEPLOYMENTS, namespace, NAME).await?;
     let pod = &deployment["spec"]["template"]["spec"];
@@ -140,7 +140,7 @@ fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     Ok(to.join("deploy"))
 }
 
-/// The block of YAML in deploy/README.md that begins so, as it stands in its file.
+/// The block of YAML in deploy/README.md that starts with this text.
 fn block_of_the_readme(beginning: &str) -> Result<String> {
     let readme = fs::read_to_string(root().join("deploy/README.md"))?;
     let (before, rest) = readme.split_once(beginning).context("no such block")?;

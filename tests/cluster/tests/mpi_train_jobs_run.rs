@@ -1,5 +1,5 @@
-//! TrainJobs of MPI go from their creation to Complete on a real cluster, with a launcher of its own, with one that is a node, and with
-//! one that is the only node; what is wrong with one is told in an Event. The keys are made once and go with their TrainJob.
+//! MPI TrainJobs run from creation to completion on a real cluster: with a dedicated launcher, with a launcher that runs as node, and with
+//! a launcher that is the only node. Mistakes are reported in an Event, and keys are generated once and deleted with their TrainJob.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ fn let_the_launcher_end(namespace: &Namespace<'_>) {
     });
 }
 
-/// Runs a TrainJob of so many nodes to its end, and tells its hostfile and the Jobs of `node` that it had.
+/// Runs a TrainJob with this many nodes to its end; returns its hostfile and the number of its Jobs of `node`.
 async fn run(namespace: &Namespace<'_>, runtime: &str, nodes: u32) -> Result<(String, Value)> {
     let name = format!("{runtime}-{nodes}");
     let spec = json!({"runtimeRef": {"name": runtime}, "trainer": {"numNodes": nodes}});

@@ -1,5 +1,5 @@
-//! Of several controllers one works. Where it is told to stop it gives the Lease back, where it dies another takes over, and where
-//! it loses the Lease it ends; TrainJobs go on.
+//! One of several controllers works. If it is stopped, it releases the Lease; if it dies, another takes over; if it loses the Lease, it
+//! exits. TrainJobs continue.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use trainyard_cluster::{
 use crate::common;
 use crate::common::Namespace;
 
-/// Shorter than by default, so that nobody waits long for a Lease that nobody gives back.
+/// Shorter than the default, so that an unreleased Lease expires soon.
 const CONFIGURATION: &str = "
 apiVersion: trainyard.dev/v1alpha1
 kind: ControllerConfiguration
@@ -68,7 +68,7 @@ impl Led {
         Ok(controller)
     }
 
-    /// Who holds the Lease; nobody where it was given back.
+    /// The holder of the Lease; `None` if it was released.
     async fn holder(&self) -> Result<Option<String>> {
         let leases = leases();
         let api = self.cluster.api(&leases, NAMESPACE);
@@ -116,7 +116,7 @@ async fn stopped_leader_exits_cleanly_and_releases_the_lease(shared: &Led) -> Re
     ensure!(status.code() == Some(0), "{status}\n{said}");
     let holder = shared.holder().await?;
     ensure!(holder.is_none(), "{holder:?}\n{said}");
-    // Whoever comes next has nothing to wait for, and goes on.
+    // The next leader does not have to wait, and continues.
     create(&namespace, "after").await?;
     let next = shared.leader().await?;
     namespace.until_complete("after").await?;
@@ -177,7 +177,7 @@ async fn leader_exits_when_it_loses_the_lease(shared: &Led) -> Result<()> {
     ensure!(status.code() == Some(1), "{status}\n{said}");
     ensure!(said.contains("the Lease is lost"), "{said}");
     ensure!(shared.holder().await?.as_deref() == Some("somebody"));
-    // Somebody is not heard of again: the next one takes over.
+    // The leader disappears, and the next one takes over.
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     create(&namespace, "after").await?;

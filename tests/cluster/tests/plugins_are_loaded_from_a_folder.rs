@@ -1,5 +1,5 @@
-//! The plugin of docs/write-a-plugin.md, from a folder, changes what TrainJobs become; where it can't, an Event says why; and a
-//! broken file beside it harms nobody.
+//! The plugin of docs/write-a-plugin.md, loaded from a folder, changes TrainJobs, or an Event says why it cannot. A broken file beside it
+//! affects nothing else.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! With the roles that `trainyard rbac` prints for its plugins, and no others, the controller does all that it does; without what
-//! they have beyond deploy/ an Event of the TrainJob says what is missing, and only that TrainJob waits.
+//! The roles that `trainyard rbac` prints for the loaded plugins are sufficient. Without the permissions beyond deploy/, an Event names
+//! what is missing, and only that TrainJob waits.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;

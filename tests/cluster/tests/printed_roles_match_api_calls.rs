@@ -1,5 +1,5 @@
-//! The roles that `trainyard rbac` prints are what the controller calls, nothing more and nothing less: every call that a proxy
-//! recorded is allowed by a rule, and every verb of every rule is used by a call.
+//! The roles that `trainyard rbac` prints match the controller's calls exactly: every call that a proxy records is allowed by a rule, and
+//! every verb of every rule is used.
 #![allow(clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use trainyard_cluster::{
     Call, ControlPlane, Install, Shared, Test, Write, build_plugin, eventually, install,
 };
 
-use crate::common::{self, Case, Disturbed, Namespace, Place, flavors, keys, roles};
+use crate::common::{self, Case, Disturbed, Namespace, Scenario, flavors, keys, roles};
 
 /// A verb on a resource, of objects of any name or of one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ struct Right {
 }
 
 impl Right {
-    /// Whether it is this right that lets somebody make use of the other one.
+    /// Whether this permission is needed to use the other one.
     fn covers(&self, used: &Self) -> bool {
         let is_same = |one: fn(&Self) -> &str| one(self) == one(used);
         is_same(|right| &right.verb)
@@ -154,30 +154,30 @@ impl Shared for Recorded {
     }
 }
 
-/// Brings TrainJobs to everything that the controller does: each case, a JobSet that somebody deletes while it runs, and an Event
+/// Makes the controller do everything it can: each case, a JobSet that a user deletes while it runs, and an Event
 /// that is repeated.
 async fn all_that_happens(shared: &Recorded) -> Result<()> {
     let cluster = &shared.disturbed.cluster;
-    let place = Place::new(cluster, Duration::from_secs(4)).await?;
+    let scenario = Scenario::new(cluster, Duration::from_secs(4)).await?;
     for case in Case::ALL {
-        case.prepare(&place).await?;
+        case.prepare(&scenario).await?;
     }
     for case in Case::ALL {
-        case.happen(&place).await?;
+        case.happen(&scenario).await?;
     }
-    place.settled(&Case::ALL).await?;
-    let (job_sets, name) = (place.api(&place.job_sets), Case::Created.name());
+    scenario.settled(&Case::ALL).await?;
+    let (job_sets, name) = (scenario.api(&scenario.job_sets), Case::Created.name());
     let before = job_sets.get(name).await?.accepted()?;
     job_sets.delete(name).await?.accepted()?;
     let another = |job_set: &Value| {
         job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
     };
     job_sets.until(name, "it is made again", another).await?;
-    is_placed_otherwise(&place).await?;
+    is_placed_otherwise(&scenario).await?;
     let missing = json!({"runtimeRef": {"name": "missing"}});
-    place.create("waits", &missing).await?;
-    place.event("waits", "missing").await?;
-    let events = place.api(&place.events);
+    scenario.create("waits", &missing).await?;
+    scenario.event("waits", "missing").await?;
+    let events = scenario.api(&scenario.events);
     let repeated = |all: &[Value]| {
         let about = |event: &&Value| event["involvedObject"]["name"] == "waits";
         all.iter().filter(about).any(|event| {
@@ -189,7 +189,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
 }
 
 /// A TrainJob that runs, is suspended and resumes without a label of its pods, which its Job would keep.
-async fn is_placed_otherwise(place: &Place<'_>) -> Result<()> {
+async fn is_placed_otherwise(scenario: &Scenario<'_>) -> Result<()> {
     let pods = json!({"metadata": {"labels": {"example.com/admission": "first"}}});
     let job = json!({"name": "node", "template": {"spec": {"template": pods}}});
     let patch = json!({
@@ -197,14 +197,17 @@ async fn is_placed_otherwise(place: &Place<'_>) -> Result<()> {
         "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
     });
     let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": [patch]});
-    place.create("moves", &spec).await?;
-    place.until_active("moves", 1).await?;
-    let (jobs, job_sets) = (place.api(&place.jobs), place.api(&place.job_sets));
-    place.patch("moves", &json!({"suspend": true})).await?;
+    scenario.create("moves", &spec).await?;
+    scenario.until_active("moves", 1).await?;
+    let (jobs, job_sets) = (
+        scenario.api(&scenario.jobs),
+        scenario.api(&scenario.job_sets),
+    );
+    scenario.patch("moves", &json!({"suspend": true})).await?;
     jobs.until("moves", "it is suspended", common::is_suspended)
         .await?;
     let resumed = json!({"suspend": false, "runtimePatches": []});
-    place.patch("moves", &resumed).await?;
+    scenario.patch("moves", &resumed).await?;
     let goes_on = |job_set: &Value| job_set["spec"]["suspend"] == false;
     job_sets.until("moves", "it goes on", goes_on).await?;
     Ok(())
@@ -282,7 +285,7 @@ async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result
     Ok(())
 }
 
-/// A TrainJob whose Secret is made, and one whose Secret somebody else has made: that one is asked whose it is.
+/// A TrainJob whose Secret is created, and one whose Secret already exists, whose owner is requested.
 async fn keys_are_made(namespace: &Namespace<'_>) -> Result<()> {
     let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-keys"}});
     let secrets = keys::secrets();

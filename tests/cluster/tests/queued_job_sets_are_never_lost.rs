@@ -1,10 +1,10 @@
-//! A JobSet that waits is changed only as it is now, gives way to another only where there can be one, and what belongs to
-//! somebody else stays as it is.
+//! A queued JobSet is changed only if it is unchanged since it was read, is replaced only if a replacement is possible, and objects of
+//! other owners are left unchanged.
 #![allow(clippy::indexing_slicing)]
 
 use std::time::Duration;
 
-use crate::common::{Disturbed, Place, is, is_running, is_suspended};
+use crate::common::{Disturbed, Scenario, is, is_running, is_suspended};
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(3600);
 const JOB: &str = "queued";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Patches that ask for this of the pods.
+/// Patches with this pod spec.
 fn patches(pods: &Value) -> Value {
     let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
     json!([{
@@ -23,7 +23,7 @@ fn patches(pods: &Value) -> Value {
     }])
 }
 
-/// What JobSet lets nobody change, even while a JobSet is suspended.
+/// A change that JobSet refuses even while a JobSet is suspended.
 fn affinity() -> Value {
     json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "zone"},
@@ -35,25 +35,25 @@ fn pods(job_set: &Value) -> &Value {
 }
 
 /// A suspended TrainJob, and its JobSet.
-async fn queued(place: &Place<'_>) -> Result<Value> {
+async fn queued(scenario: &Scenario<'_>) -> Result<Value> {
     let spec = json!({"runtimeRef": {"name": "torch"}, "suspend": true});
-    place.create(JOB, &spec).await?;
-    place
-        .api(&place.jobs)
+    scenario.create(JOB, &spec).await?;
+    scenario
+        .api(&scenario.jobs)
         .until(JOB, "it waits", is_suspended)
         .await?;
-    place.job_set(JOB).await
+    scenario.job_set(JOB).await
 }
 
 async fn immutable_job_set_is_replaced(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
-    let place = Place::new(&shared.cluster, DEADLINE).await?;
-    let before = queued(&place).await?;
+    let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
+    let before = queued(&scenario).await?;
     let spec = json!({"runtimePatches": patches(&affinity())});
-    place.patch(JOB, &spec).await?;
+    scenario.patch(JOB, &spec).await?;
     let changed = |job_set: &Value| pods(job_set)["affinity"] == affinity()["affinity"];
-    let job_sets = place.api(&place.job_sets);
+    let job_sets = scenario.api(&scenario.job_sets);
     let after = job_sets.until(JOB, "it is another", changed).await?;
     ensure!(after["metadata"]["uid"] != before["metadata"]["uid"]);
     ensure!(after["spec"]["suspend"] == true, "{after:#}");
@@ -62,19 +62,19 @@ async fn immutable_job_set_is_replaced(shared: &Disturbed) -> Result<()> {
     let is_its =
         |job: &Value| job["metadata"]["ownerReferences"][0]["uid"] == after["metadata"]["uid"];
     let all_are_its = |jobs: &[Value]| !jobs.is_empty() && jobs.iter().all(is_its);
-    place
+    scenario
         .api(&jobs)
         .until_all("its Jobs are there, and no others", all_are_its)
         .await?;
-    place.patch(JOB, &json!({"suspend": false})).await?;
-    place
-        .api(&place.jobs)
+    scenario.patch(JOB, &json!({"suspend": false})).await?;
+    scenario
+        .api(&scenario.jobs)
         .until(JOB, "it runs", is_running)
         .await?;
     controller.kill().map(drop)
 }
 
-/// A policy by which nobody may do this to JobSets of a namespace.
+/// An admission policy that denies this operation on JobSets of a namespace.
 struct Policy<'a> {
     shared: &'a Disturbed,
     name: String,
@@ -83,9 +83,9 @@ struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    async fn new(shared: &'a Disturbed, place: &Place<'_>, operation: &str) -> Result<Self> {
+    async fn new(shared: &'a Disturbed, scenario: &Scenario<'_>, operation: &str) -> Result<Self> {
         let policy = Self {
-            name: format!("no-{}-{}", operation.to_lowercase(), place.name),
+            name: format!("no-{}-{}", operation.to_lowercase(), scenario.name),
             policies: Resource::cluster_wide(ADMISSION, "validatingadmissionpolicies"),
             bindings: Resource::cluster_wide(ADMISSION, "validatingadmissionpolicybindings"),
             shared,
@@ -108,7 +108,7 @@ impl<'a> Policy<'a> {
             "spec": {
                 "policyName": policy.name, "validationActions": ["Deny"],
                 "matchResources": {"namespaceSelector": {
-                    "matchLabels": {"kubernetes.io/metadata.name": place.name},
+                    "matchLabels": {"kubernetes.io/metadata.name": scenario.name},
                 }},
             },
         });
@@ -136,9 +136,9 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// Waits until nobody may do this to the JobSet any more.
-async fn until_refused(place: &Place<'_>, operation: &str) -> Result<()> {
-    let job_sets = place.api(&place.job_sets);
+/// Waits until the operation on the JobSet is denied.
+async fn until_refused(scenario: &Scenario<'_>, operation: &str) -> Result<()> {
+    let job_sets = scenario.api(&scenario.job_sets);
     let mut count = 0;
     eventually("the policy holds", async || {
         count += 1;
@@ -166,21 +166,21 @@ async fn until_refused(place: &Place<'_>, operation: &str) -> Result<()> {
 async fn one_that_somebody_refuses_stays(shared: &Disturbed, operation: &str) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
-    let place = Place::new(&shared.cluster, DEADLINE).await?;
-    let before = queued(&place).await?;
-    let policy = Policy::new(shared, &place, operation).await?;
-    until_refused(&place, operation).await?;
+    let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
+    let before = queued(&scenario).await?;
+    let policy = Policy::new(shared, &scenario, operation).await?;
+    until_refused(&scenario, operation).await?;
     let spec = json!({"runtimePatches": patches(&affinity())});
-    place.patch(JOB, &spec).await?;
-    place.event(JOB, "not for now").await?;
-    let job_sets = place.api(&place.job_sets);
+    scenario.patch(JOB, &spec).await?;
+    scenario.event(JOB, "not for now").await?;
+    let job_sets = scenario.api(&scenario.job_sets);
     let now = job_sets.get(JOB).await?.accepted()?;
     ensure!(now["metadata"]["uid"] == before["metadata"]["uid"]);
     ensure!(
         now["metadata"].get("deletionTimestamp").is_none(),
         "{now:#}"
     );
-    // It is tried again.
+    // It is retried.
     policy.end().await?;
     let changed = |job_set: &Value| pods(job_set)["affinity"] == affinity()["affinity"];
     job_sets.until(JOB, "it is another", changed).await?;
@@ -190,14 +190,14 @@ async fn one_that_somebody_refuses_stays(shared: &Disturbed, operation: &str) ->
 async fn foreign_snapshot_is_left_unchanged(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
-    let place = Place::new(&shared.cluster, DEADLINE).await?;
+    let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
     let spec = json!({"runtimeRef": {"name": "torch"}});
-    place.create(JOB, &spec).await?;
-    place
-        .api(&place.jobs)
+    scenario.create(JOB, &spec).await?;
+    scenario
+        .api(&scenario.jobs)
         .until(JOB, "it runs", is_running)
         .await?;
-    let config_maps = place.api(&place.config_maps);
+    let config_maps = scenario.api(&scenario.config_maps);
     let name = format!("{JOB}-runtime-snapshot");
     config_maps.delete(&name).await?.accepted()?;
     let foreign = json!({
@@ -205,30 +205,30 @@ async fn foreign_snapshot_is_left_unchanged(shared: &Disturbed) -> Result<()> {
     });
     let foreign = config_maps.create(&foreign, &Write::strict()).await?;
     let foreign = foreign.accepted()?;
-    place.patch(JOB, &json!({"suspend": true})).await?;
+    scenario.patch(JOB, &json!({"suspend": true})).await?;
     let waits = |job: &Value| is(job, "Suspended", "True");
-    place
-        .api(&place.jobs)
+    scenario
+        .api(&scenario.jobs)
         .until(JOB, "it is suspended", waits)
         .await?;
     let suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
-    let job_sets = place.api(&place.job_sets);
+    let job_sets = scenario.api(&scenario.job_sets);
     job_sets.until(JOB, "it is suspended", suspended).await?;
     let told = format!("ConfigMap `{name}` is not this TrainJob's");
-    place.event(JOB, &told).await?;
+    scenario.event(JOB, &told).await?;
     let found = config_maps.get(&name).await?.accepted()?;
     ensure!(found == foreign, "{found:#}");
     controller.kill().map(drop)
 }
 
-/// The controller hears nothing of JobSets while somebody lets one go.
+/// The controller's watches of JobSets are blocked while a user unsuspends one.
 async fn externally_unsuspended_job_set_is_not_changed(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
-    let place = Place::new(&shared.cluster, DEADLINE).await?;
-    queued(&place).await?;
+    let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
+    queued(&scenario).await?;
     let mut cut = false;
-    let own = format!("/namespaces/{}/", place.name);
+    let own = format!("/namespaces/{}/", scenario.name);
     let rule = move |call: &Call| {
         if call.path.contains("/v1alpha2/jobsets?") {
             return Act::Hang;
@@ -241,11 +241,11 @@ async fn externally_unsuspended_job_set_is_not_changed(shared: &Disturbed) -> Re
     };
     shared.proxy.forget().await;
     shared.proxy.set_rule(rule).await;
-    // Its first call breaks off all watches, and that of JobSets does not come back.
+    // Its first call closes all watches, and the watch of JobSets is not reopened.
     let zone =
         |zone: &str| json!({"runtimePatches": patches(&json!({"nodeSelector": {"zone": zone}}))});
-    place.patch(JOB, &zone("a")).await?;
-    let job_sets = place.api(&place.job_sets);
+    scenario.patch(JOB, &zone("a")).await?;
+    let job_sets = scenario.api(&scenario.job_sets);
     let in_a = |job_set: &Value| pods(job_set)["nodeSelector"]["zone"] == "a";
     job_sets.until(JOB, "it has changed", in_a).await?;
     controller.until_idle().await?;
@@ -253,11 +253,11 @@ async fn externally_unsuspended_job_set_is_not_changed(shared: &Disturbed) -> Re
     let runs = job_sets.merge(JOB, &let_go, &Write::strict()).await?;
     let generation = runs.accepted()?["metadata"]["generation"].clone();
     let before = shared.proxy.calls().await.len();
-    place.patch(JOB, &zone("b")).await?;
+    scenario.patch(JOB, &zone("b")).await?;
     eventually("it is looked at, twice", async || {
         let calls = shared.proxy.calls().await;
         let mut calls = calls.iter().skip(before);
-        let path = format!("/namespaces/{}/jobsets/{JOB}", place.name);
+        let path = format!("/namespaces/{}/jobsets/{JOB}", scenario.name);
         let is_read = |call: &&Call| call.method == Method::GET && call.path.contains(&path);
         let reads = calls.by_ref().filter(is_read).count();
         Ok((reads >= 2).then_some(()))

@@ -1,5 +1,5 @@
-//! The reference's Go types store and read back all that they know, and whatever the definitions let in decodes in them and
-//! in the models of the Python client, with nothing lost that they know.
+//! The reference's Go types store and read back every field they know, and all objects that the CRDs accept decode in them and in the
+//! Python client's models, without losing fields that these know.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use trainyard_cluster::{
 };
 use trainyard_model::quantity::Quantity;
 
-/// The metadata that a server makes by itself.
+/// Metadata that the API server sets.
 const OF_THE_SERVER: [&str; 6] = [
     "creationTimestamp",
     "generation",
@@ -210,7 +210,7 @@ fn differences(one: &Value, other: &Value) -> String {
 
 type Leaf<'a> = &'a mut dyn FnMut(&str, &Value, Option<&Value>);
 
-/// Shows every value that holds no others, with its path and what stands there in the copy.
+/// Visits every leaf value, with its path and the value of the copy.
 fn walk(value: &Value, copy: Option<&Value>, path: &mut String, leaf: Leaf<'_>) {
     let length = path.len();
     match value {

@@ -1,5 +1,5 @@
-//! The released Python clients work with the controller, unmodified: the Kubeflow SDK, and NeMo Run, whose volumes, mounts,
-//! tolerations, labels and annotations reach the pods.
+//! Released Python clients work with the controller unmodified: the Kubeflow SDK, and NeMo Run, whose volumes, mounts, tolerations, labels
+//! and annotations reach the pods.
 #![allow(clippy::indexing_slicing)]
 
 mod nemo_run;
@@ -16,7 +16,7 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-/// A cluster with all that deploy/ has, and its users' clients.
+/// A cluster with everything in deploy/, and the clients of its users.
 pub(crate) struct Used {
     cluster: Cluster,
     controller: Trainyard,
@@ -90,15 +90,15 @@ async fn create(api: &Api<'_>, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A namespace, and who may do in it what the role for users in deploy/ says.
-struct Place<'a> {
+/// A namespace, and a user who has the user role of deploy/ in it.
+struct UserNamespace<'a> {
     shared: &'a Used,
     namespace: String,
     user: PathBuf,
     pods: Resource,
 }
 
-impl<'a> Place<'a> {
+impl<'a> UserNamespace<'a> {
     async fn new(shared: &'a Used) -> Result<Self> {
         let namespace = shared.cluster.new_namespace().await?;
         let plane = shared.plane();
@@ -218,9 +218,9 @@ fn holds(whole: &Value, part: &Value) -> bool {
 }
 
 async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Hold);
-    let mut runtimes = place.kubeflow(&["runtimes"]).await?;
+    let user_namespace = UserNamespace::new(shared).await?;
+    user_namespace.fate(Fate::Hold);
+    let mut runtimes = user_namespace.kubeflow(&["runtimes"]).await?;
     let listed =
         |name: &str| json!({"name": name, "framework": "torch", "image": shared.image, "nodes": 1});
     if let Some(runtimes) = runtimes.as_array_mut() {
@@ -231,16 +231,18 @@ async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
         "{runtimes:#}"
     );
 
-    let name = place.kubeflow(&["train", "torch-distributed", "2"]).await?;
+    let name = user_namespace
+        .kubeflow(&["train", "torch-distributed", "2"])
+        .await?;
     let name = text(&name)?;
-    let running = place.kubeflow(&["wait", name, "Running"]).await?;
+    let running = user_namespace.kubeflow(&["wait", name, "Running"]).await?;
     let step = |node: usize| json!({"name": format!("node-{node}"), "status": "Running", "device": "gpu", "devices": "4"});
     let expected = json!({
         "name": name, "status": "Running", "nodes": 2, "runtime": "torch-distributed",
         "steps": [step(0), step(1)],
     });
     ensure!(holds(&running, &expected), "{running:#}");
-    let pods = place.pods().await?;
+    let pods = user_namespace.pods().await?;
     ensure!(pods.len() == 2, "{pods:#?}");
     for pod in &pods {
         let container = &pod["spec"]["containers"][0];
@@ -259,60 +261,62 @@ async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
         ensure!(command.contains("train_model(**{'steps': 3})"), "{command}");
     }
 
-    place.fate(Fate::Succeed);
-    let complete = place.kubeflow(&["wait", name, "Complete"]).await?;
+    user_namespace.fate(Fate::Succeed);
+    let complete = user_namespace.kubeflow(&["wait", name, "Complete"]).await?;
     ensure!(complete["status"] == "Complete", "{complete:#}");
     for pod in &pods {
-        place.record_start(pod).await?;
+        user_namespace.record_start(pod).await?;
     }
-    let events = place.kubeflow(&["events", name]).await?;
+    let events = user_namespace.kubeflow(&["events", name]).await?;
     let started = |pod: &Value| {
         let name = &pod["metadata"]["name"];
         let event = json!({"kind": "Pod", "name": name, "reason": "Started"});
         holds(&events, &json!([event]))
     };
     ensure!(pods.iter().all(started), "{events:#}");
-    let jobs = place.kubeflow(&["list_jobs"]).await?;
+    let jobs = user_namespace.kubeflow(&["list_jobs"]).await?;
     let listed = json!([{"name": name, "status": "Complete"}]);
     ensure!(holds(&jobs, &listed), "{jobs:#}");
-    place.kubeflow(&["delete", name]).await?;
-    place.until_empty().await?;
-    let jobs = place.kubeflow(&["list_jobs"]).await?;
+    user_namespace.kubeflow(&["delete", name]).await?;
+    user_namespace.until_empty().await?;
+    let jobs = user_namespace.kubeflow(&["list_jobs"]).await?;
     ensure!(jobs == json!([]), "{jobs:#}");
     Ok(())
 }
 
 async fn kubeflow_sdk_shows_why_a_job_cannot_start(shared: &Used) -> Result<()> {
-    let place = Place::new(shared).await?;
+    let user_namespace = UserNamespace::new(shared).await?;
     // The runtime has no step that would fetch it.
     let arguments = ["train_on_dataset", "torch-distributed", "hf://owner/data"];
-    let name = place.kubeflow(&arguments).await?;
+    let name = user_namespace.kubeflow(&arguments).await?;
     let name = text(&name)?;
     let events = Resource::namespaced("/api/v1", "events");
     let there = |events: &[Value]| events.iter().any(|e| e["involvedObject"]["name"] == name);
-    let events = place.api(&events);
+    let events = user_namespace.api(&events);
     events.until_all("an Event of it", there).await?;
-    let events = place.kubeflow(&["events", name]).await?;
+    let events = user_namespace.kubeflow(&["events", name]).await?;
     let event = &events[0];
     let message = text(&event["message"])?;
     ensure!(
         event["kind"] == "TrainJob" && message.contains("spec.initializer.dataset"),
         "{events:#}"
     );
-    let job = place.kubeflow(&["get", name]).await?;
+    let job = user_namespace.kubeflow(&["get", name]).await?;
     ensure!(job["status"] == "Created", "{job:#}");
-    place.kubeflow(&["delete", name]).await?;
-    place.until_empty().await
+    user_namespace.kubeflow(&["delete", name]).await?;
+    user_namespace.until_empty().await
 }
 
 async fn both_clients_see_a_failed_job(shared: &Used) -> Result<()> {
-    let place = Place::new(shared).await?;
-    place.fate(Fate::Fail(1));
-    let name = place.kubeflow(&["train", "torch-once", "2"]).await?;
+    let user_namespace = UserNamespace::new(shared).await?;
+    user_namespace.fate(Fate::Fail(1));
+    let name = user_namespace
+        .kubeflow(&["train", "torch-once", "2"])
+        .await?;
     let name = text(&name)?;
-    let failed = place.kubeflow(&["wait", name, "Failed"]).await?;
+    let failed = user_namespace.kubeflow(&["wait", name, "Failed"]).await?;
     ensure!(failed["status"] == "Failed", "{failed:#}");
-    let status = place.nemo_run(&["status", name]).await?;
+    let status = user_namespace.nemo_run(&["status", name]).await?;
     ensure!(status == "Failed", "{status}");
     Ok(())
 }

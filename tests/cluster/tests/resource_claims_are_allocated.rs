@@ -1,5 +1,5 @@
-//! TrainJobs get devices by Dynamic Resource Allocation: the scheduler allocates what the claims of their pods ask for, a TrainJob that
-//! finds no device waits for one, and one that gives its devices back gets some again.
+//! TrainJobs get devices by Dynamic Resource Allocation: the scheduler allocates their pods' claims, a TrainJob without free devices waits,
+//! and released devices are allocated again.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! What resumes after a preemption is placed by its pinned runtime, today's patches and the plugins that it was made by: nothing of an
-//! earlier admission is left, in its JobSet, its Jobs or its pods, whatever plugins are loaded by then.
+//! A TrainJob that resumes after a preemption is placed by its pinned runtime, its current patches and the plugins of its plan. Nothing of
+//! an earlier admission remains in its JobSet, Jobs or pods, whatever plugins are loaded.
 #![allow(clippy::indexing_slicing)]
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Resource, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
 
-use crate::common::{Place, is, kind, runtime};
-use crate::running_job_sets_are_frozen::Editions;
+use crate::common::editions::Editions;
+use crate::common::{Scenario, is, kind, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 
@@ -52,7 +52,7 @@ fn admission(name: &str) -> Value {
     }])
 }
 
-/// How the pods are placed that this admission let go, made by that edition of the plugin.
+/// The placement of pods that this admission unsuspended, rendered by that edition of the plugin.
 fn admitted(name: &str, edition: &str) -> Value {
     let key = format!("example.com/{name}");
     json!({
@@ -64,14 +64,14 @@ fn admitted(name: &str, edition: &str) -> Value {
 }
 
 struct Admissions<'a> {
-    place: Place<'a>,
+    scenario: Scenario<'a>,
     job_sets: Resource,
     jobs: Resource,
 }
 
 impl<'a> Admissions<'a> {
     async fn new(shared: &'a Editions) -> Result<Self> {
-        let place = Place::new(&shared.cluster.cluster, DEADLINE).await?;
+        let scenario = Scenario::new(&shared.cluster.cluster, DEADLINE).await?;
         let mut own = runtime();
         own["kind"] = json!("TrainingRuntime");
         own["spec"]["plugins"] = json!([{"name": "beside"}]);
@@ -79,19 +79,19 @@ impl<'a> Admissions<'a> {
         pods["metadata"] = json!({"labels": {"example.com/runtime": "1"}});
         pods["spec"]["nodeSelector"] = json!({"example.com/runtime": "1"});
         let runtimes = kind(Kind::TrainingRuntime)?;
-        let runtimes = place.api(&runtimes);
+        let runtimes = scenario.api(&runtimes);
         runtimes.create(&own, &Write::strict()).await?.accepted()?;
         Ok(Self {
             job_sets: Resource::jobsets(),
             jobs: Resource::jobs(),
-            place,
+            scenario,
         })
     }
 
     async fn create(&self, name: &str, suspend: bool, patches: Value) -> Result<()> {
         let reference = json!({"kind": "TrainingRuntime", "name": "torch"});
         let spec = json!({"runtimeRef": reference, "suspend": suspend, "runtimePatches": patches});
-        self.place.create(name, &spec).await.map(drop)
+        self.scenario.create(name, &spec).await.map(drop)
     }
 
     /// Has a TrainJob run, and preempts it: it waits again, and keeps what the admission asked for, as no queue is bound to clear it.
@@ -100,24 +100,24 @@ impl<'a> Admissions<'a> {
         self.until_placed(name, &admitted("first", "first")).await?;
         let counted = |job: &Value| job["status"]["jobsStatus"][0]["active"] == 1;
         self.until(name, "it counts", counted).await?;
-        self.place.patch(name, &json!({"suspend": true})).await?;
+        self.scenario.patch(name, &json!({"suspend": true})).await?;
         let waits = |job: &Value| is(job, "Suspended", "True");
         self.until(name, "it waits", waits).await?;
         self.until_no_pods(name).await
     }
 
     async fn until(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<()> {
-        let jobs = self.place.api(&self.place.jobs);
+        let jobs = self.scenario.api(&self.scenario.jobs);
         jobs.until(name, what, holds).await.map(drop)
     }
 
     async fn admit(&self, name: &str, admission: Value) -> Result<()> {
         let spec = json!({"suspend": false, "runtimePatches": admission});
-        self.place.patch(name, &spec).await.map(drop)
+        self.scenario.patch(name, &spec).await.map(drop)
     }
 
     async fn pods(&self, name: &str) -> Result<Vec<Value>> {
-        let pods = self.place.api(&self.place.pods).items().await?;
+        let pods = self.scenario.api(&self.scenario.pods).items().await?;
         let of = |pod: &Value| pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == name;
         Ok(pods.into_iter().filter(of).collect())
     }
@@ -132,8 +132,13 @@ impl<'a> Admissions<'a> {
     /// Waits until the TrainJob's pods are there, and placed like this, as JobSet and Job say too.
     async fn until_placed(&self, name: &str, expected: &Value) -> Result<()> {
         let last = async || {
-            let job_set = self.place.api(&self.job_sets).get(name).await?.accepted()?;
-            let (jobs, job) = (self.place.api(&self.jobs), format!("{name}-node-0"));
+            let job_set = self
+                .scenario
+                .api(&self.job_sets)
+                .get(name)
+                .await?
+                .accepted()?;
+            let (jobs, job) = (self.scenario.api(&self.jobs), format!("{name}-node-0"));
             let job = jobs.get(&job).await?.accepted()?;
             let pods = self.pods(name).await?;
             let template = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
@@ -157,7 +162,12 @@ impl<'a> Admissions<'a> {
     }
 
     async fn job_set(&self, name: &str) -> Result<Value> {
-        Ok(self.place.api(&self.job_sets).get(name).await?.accepted()?)
+        Ok(self
+            .scenario
+            .api(&self.job_sets)
+            .get(name)
+            .await?
+            .accepted()?)
     }
 }
 
@@ -170,7 +180,7 @@ async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     admissions.create("runs", false, json!([])).await?;
     admissions.create("waits", true, admission("first")).await?;
     admissions.preempted("preempted").await?;
-    let before = admissions.place.job_set("runs").await?;
+    let before = admissions.scenario.job_set("runs").await?;
     let env = |job_set: &Value| {
         let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
         pods["spec"]["containers"][0]["env"].clone()
@@ -204,7 +214,7 @@ async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     }
     // Again, with no admission that asks for anything.
     admissions
-        .place
+        .scenario
         .patch("preempted", &json!({"suspend": true, "runtimePatches": []}))
         .await?;
     admissions.until_no_pods("preempted").await?;
@@ -227,8 +237,8 @@ async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     let admissions = Admissions::new(shared).await?;
     admissions.preempted("preempted").await?;
     controller.kill()?;
-    let place = &admissions.place;
-    let config_maps = place.api(&place.config_maps);
+    let scenario = &admissions.scenario;
+    let config_maps = scenario.api(&scenario.config_maps);
     let name = "preempted-runtime-snapshot";
     let mut snapshot = config_maps.get(name).await?.accepted()?;
     config_maps.delete(name).await?.accepted()?;
@@ -240,7 +250,7 @@ async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     let made = config_maps.create(&snapshot, &Write::strict()).await?;
     made.accepted()?;
     let unmarked = json!({"metadata": {"annotations": {"trainyard.dev/started": null}}});
-    let job_sets = place.api(&admissions.job_sets);
+    let job_sets = scenario.api(&admissions.job_sets);
     job_sets
         .merge("preempted", &unmarked, &Write::strict())
         .await?
@@ -253,15 +263,15 @@ async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     controller.kill().map(drop)
 }
 
-/// A snapshot that somebody broke is reported, and keeps nothing suspended.
+/// A broken snapshot is reported, and keeps no TrainJob suspended.
 async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
     let controller = cluster.controller_with(&shared.first).await?;
     let admissions = Admissions::new(shared).await?;
     admissions.preempted("preempted").await?;
-    let place = &admissions.place;
-    let config_maps = place.api(&place.config_maps);
+    let scenario = &admissions.scenario;
+    let config_maps = scenario.api(&scenario.config_maps);
     let name = "preempted-runtime-snapshot";
     let mut snapshot = config_maps.get(name).await?.accepted()?;
     config_maps.delete(name).await?.accepted()?;
@@ -275,7 +285,7 @@ async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Edition
     admissions.admit("preempted", admission("second")).await?;
     let expected = admitted("second", "first");
     admissions.until_placed("preempted", &expected).await?;
-    place
+    scenario
         .event("preempted", &format!("ConfigMap `{name}`, key `runtime`"))
         .await?;
     ensure!(config_maps.get(name).await?.accepted()? == broken);

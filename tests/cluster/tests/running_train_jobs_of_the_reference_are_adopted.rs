@@ -1,5 +1,5 @@
-//! TrainJobs of MPI and Flux that the reference runs are left alone when Trainyard takes over its cluster: their JobSets, pods, scripts and
-//! keys stay what they are, also through a suspension, until they are complete. So do those that the reference made and never started.
+//! MPI and Flux TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts and keys stay
+//! unchanged, even through a suspension, until they complete. The same holds for those that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Shared for HandedOver {
 /// TrainJobs that the reference made, in a namespace of their own.
 struct Adopted<'a> {
     namespace: Namespace<'a>,
-    /// All that there was when the reference had ended.
+    /// All objects when the reference had stopped.
     before: Objects,
     trainyard: Trainyard,
 }
@@ -240,7 +240,7 @@ fn same(before: &Objects, now: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the reference made what there is, with a Secret for each TrainJob.
+/// Fails unless the reference created the objects, with a Secret for each TrainJob.
 fn are_of_the_reference(objects: &Objects) -> Result<()> {
     for (name, suffix, held) in JOBS {
         let secret = objects.get(&format!("Secret {name}-{suffix}"));

@@ -1,5 +1,4 @@
-//! For every input of the table the schema step says what the API server says: the same verdict, the same fields, in the
-//! same words, and the same stored object.
+//! For every input of the table, the offline schema check agrees with the API server: the same verdict, fields, wording and stored object.
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,7 +48,7 @@ struct Verdict {
     stored: Option<Value>,
 }
 
-/// The metadata that a server makes by itself.
+/// Metadata that the API server sets.
 const OF_THE_SERVER: [&str; 6] = [
     "creationTimestamp",
     "generation",

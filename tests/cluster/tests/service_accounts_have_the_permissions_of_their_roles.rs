@@ -1,4 +1,4 @@
-//! A ServiceAccount's kubeconfig file makes a client that is this account, and may do what RBAC lets the account do.
+//! A client of a ServiceAccount's kubeconfig file authenticates as that account, and has the permissions that RBAC gives it.
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;

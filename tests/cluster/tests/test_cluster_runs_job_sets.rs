@@ -1,5 +1,5 @@
-//! The cluster is a real one: its JobSets are defaulted by webhooks, become Jobs and pods that are scheduled, end as their
-//! pods do, and leave nothing when they are deleted.
+//! The test cluster is a real one: webhooks default its JobSets, which become Jobs and scheduled pods, end as their pods do, and leave
+//! nothing behind when they are deleted.
 #![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context, Result, ensure};
@@ -31,8 +31,8 @@ fn jobset(name: &str, fate: &str, restart_policy: Option<&str>) -> Value {
     })
 }
 
-/// Where the objects of one test are.
-struct Place<'a> {
+/// The namespace of one test.
+struct TestNamespace<'a> {
     cluster: &'a Cluster,
     namespace: String,
     jobsets: Resource,
@@ -40,7 +40,7 @@ struct Place<'a> {
     pods: Resource,
 }
 
-impl<'a> Place<'a> {
+impl<'a> TestNamespace<'a> {
     async fn new(cluster: &'a Cluster) -> Result<Self> {
         Ok(Self {
             cluster,
@@ -77,13 +77,13 @@ impl<'a> Place<'a> {
 }
 
 async fn job_set_of_two_jobs_with_two_pods_completes(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
-    place.create(&jobset("done", "succeed", None)).await?;
-    place.until_state("done", "Completed").await?;
-    let jobs = place.api(&place.jobs).items().await?;
+    let test = TestNamespace::new(cluster).await?;
+    test.create(&jobset("done", "succeed", None)).await?;
+    test.until_state("done", "Completed").await?;
+    let jobs = test.api(&test.jobs).items().await?;
     let succeeded = jobs.iter().filter(|job| job["status"]["succeeded"] == 2);
     ensure!(jobs.len() == 2 && succeeded.count() == 2, "{jobs:#?}");
-    let pods = place.until_pods(4, "Succeeded").await?;
+    let pods = test.until_pods(4, "Succeeded").await?;
     let mut addresses: Vec<&Value> = pods.iter().map(|pod| &pod["status"]["podIP"]).collect();
     addresses.sort_unstable_by_key(|address| address.to_string());
     addresses.dedup();
@@ -98,8 +98,8 @@ async fn job_set_of_two_jobs_with_two_pods_completes(cluster: &Cluster) -> Resul
 }
 
 async fn webhooks_default_and_refuse(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
-    let created = place.create(&jobset("defaulted", "hold", None)).await?;
+    let test = TestNamespace::new(cluster).await?;
+    let created = test.create(&jobset("defaulted", "hold", None)).await?;
     let spec = &created["spec"];
     let job = &spec["replicatedJobs"][0]["template"]["spec"];
     ensure!(job["completionMode"] == "Indexed", "{created:#}");
@@ -111,7 +111,7 @@ async fn webhooks_default_and_refuse(cluster: &Cluster) -> Result<()> {
     ensure!(spec["network"]["enableDNSHostnames"] == true, "{created:#}");
     let mut bad = jobset("refused", "hold", None);
     bad["spec"]["successPolicy"] = json!({"operator": "All", "targetReplicatedJobs": ["nobody"]});
-    let api = place.api(&place.jobsets);
+    let api = test.api(&test.jobsets);
     let refusal = api.create(&bad, &Write::strict()).await?.refused()?;
     ensure!(
         refusal.message.contains("vjobset.kb.io") && refusal.message.contains("nobody"),
@@ -121,22 +121,19 @@ async fn webhooks_default_and_refuse(cluster: &Cluster) -> Result<()> {
 }
 
 async fn failed_pod_fails_the_job_set(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
+    let test = TestNamespace::new(cluster).await?;
     let index = "batch.kubernetes.io/job-completion-index";
-    cluster
-        .kubelet()
-        .decide(&place.namespace, move |pod: &Pod| {
-            let job = pod.labels().get("jobset.sigs.k8s.io/job-index");
-            let pod = pod.annotations().get(index);
-            match (job.map(String::as_str), pod.map(String::as_str)) {
-                (Some("1"), Some("0")) => Fate::Fail(3),
-                _ => Fate::Hold,
-            }
-        });
-    place
-        .create(&jobset("failed", "succeed", Some("Never")))
+    cluster.kubelet().decide(&test.namespace, move |pod: &Pod| {
+        let job = pod.labels().get("jobset.sigs.k8s.io/job-index");
+        let pod = pod.annotations().get(index);
+        match (job.map(String::as_str), pod.map(String::as_str)) {
+            (Some("1"), Some("0")) => Fate::Fail(3),
+            _ => Fate::Hold,
+        }
+    });
+    test.create(&jobset("failed", "succeed", Some("Never")))
         .await?;
-    let failed = place.until_state("failed", "Failed").await?;
+    let failed = test.until_state("failed", "Failed").await?;
     ensure!(
         failed["status"]["conditions"]
             .as_array()
@@ -145,7 +142,7 @@ async fn failed_pod_fails_the_job_set(cluster: &Cluster) -> Result<()> {
                 .any(|condition| condition["type"] == "Failed" && condition["status"] == "True")),
         "{failed:#}"
     );
-    let pods = place.api(&place.pods).items().await?;
+    let pods = test.api(&test.pods).items().await?;
     let code = |pod: &Value| {
         pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].clone()
     };
@@ -155,9 +152,9 @@ async fn failed_pod_fails_the_job_set(cluster: &Cluster) -> Result<()> {
 }
 
 async fn restarting_pod_stays_in_place_until_its_job_fails(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
-    place.create(&jobset("restarted", "fail:7", None)).await?;
-    let pods = place.api(&place.pods);
+    let test = TestNamespace::new(cluster).await?;
+    test.create(&jobset("restarted", "fail:7", None)).await?;
+    let pods = test.api(&test.pods);
     let restarted = |pods: &[Value]| {
         pods.iter().any(|pod| {
             let container = &pod["status"]["containerStatuses"][0];
@@ -166,8 +163,8 @@ async fn restarting_pod_stays_in_place_until_its_job_fails(cluster: &Cluster) ->
         })
     };
     pods.until_all("a container restarted", restarted).await?;
-    place.until_state("restarted", "Failed").await?;
-    let jobs = place.api(&place.jobs).items().await?;
+    test.until_state("restarted", "Failed").await?;
+    let jobs = test.api(&test.jobs).items().await?;
     let gave_up = |job: &Value| {
         let conditions = job["status"]["conditions"].as_array();
         conditions.is_some_and(|conditions| {
@@ -181,12 +178,12 @@ async fn restarting_pod_stays_in_place_until_its_job_fails(cluster: &Cluster) ->
 }
 
 async fn pods_are_held_until_told(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
-    place.create(&jobset("held", "hold", None)).await?;
-    let pods = place.until_pods(4, "Running").await?;
+    let test = TestNamespace::new(cluster).await?;
+    test.create(&jobset("held", "hold", None)).await?;
+    let pods = test.until_pods(4, "Running").await?;
     let annotations = json!({"metadata": {"annotations": {Fate::ANNOTATION: "succeed"}}});
     let first = pods[0]["metadata"]["name"].as_str().context("no name")?;
-    let api = place.api(&place.pods);
+    let api = test.api(&test.pods);
     api.merge(first, &annotations, &Write::default())
         .await?
         .accepted()?;
@@ -199,33 +196,33 @@ async fn pods_are_held_until_told(cluster: &Cluster) -> Result<()> {
     ensure!(running.count() == 3, "{others:#?}");
     cluster
         .kubelet()
-        .decide(&place.namespace, |_: &Pod| Fate::Succeed);
-    place.until_state("held", "Completed").await?;
+        .decide(&test.namespace, |_: &Pod| Fate::Succeed);
+    test.until_state("held", "Completed").await?;
     Ok(())
 }
 
 async fn deleting_a_job_set_leaves_no_job_and_no_pod(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
-    place.create(&jobset("deleted", "hold", None)).await?;
-    place.until_pods(4, "Running").await?;
-    let jobsets = place.api(&place.jobsets);
+    let test = TestNamespace::new(cluster).await?;
+    test.create(&jobset("deleted", "hold", None)).await?;
+    test.until_pods(4, "Running").await?;
+    let jobsets = test.api(&test.jobsets);
     jobsets.delete("deleted").await?.accepted()?;
     let none = |objects: &[Value]| objects.is_empty();
     jobsets.until_all("no JobSet", none).await?;
-    place.api(&place.jobs).until_all("no Job", none).await?;
-    place.api(&place.pods).until_all("no pod", none).await?;
+    test.api(&test.jobs).until_all("no Job", none).await?;
+    test.api(&test.pods).until_all("no pod", none).await?;
     Ok(())
 }
 
 async fn pod_with_unknown_fate_fails_with_a_message(cluster: &Cluster) -> Result<()> {
-    let place = Place::new(cluster).await?;
+    let test = TestNamespace::new(cluster).await?;
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "unknown", "annotations": {Fate::ANNOTATION: "perish"}},
         "spec": {"containers": [{"name": "node", "image": "example.com/trainer"}]},
     });
-    let api = place.api(&place.pods);
+    let api = test.api(&test.pods);
     api.create(&pod, &Write::strict()).await?.accepted()?;
     let has_failed = |pod: &Value| pod["status"]["phase"] == "Failed";
     let pod = api.until("unknown", "it failed", has_failed).await?;

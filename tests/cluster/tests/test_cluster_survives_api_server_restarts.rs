@@ -1,4 +1,4 @@
-//! kube-apiserver can be killed and started again: where it was, with what it knew, and with everything that works by it.
+//! kube-apiserver can be killed and restarted at the same address, with its data, and its clients continue.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;

@@ -1,4 +1,4 @@
-//! A test can do to a client's calls what networks, busy API servers and sudden deaths do to them, at the call of its choice.
+//! A test can make the call of its choice fail as networks, busy API servers and killed clients do.
 
 use anyhow::{Context, Result, bail, ensure};
 use futures_util::{Stream, StreamExt as _};
@@ -15,11 +15,11 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually};
 
-/// How long nothing must happen to count as nothing. A busy machine makes such a test pass, never fail.
+/// How long nothing may happen to count as nothing. A busy machine can make such a test pass, but never fail.
 const A_WHILE: Duration = Duration::from_millis(300);
 
 /// A proxy, and the ConfigMaps of a namespace on both sides of it.
-struct Place {
+struct ProxiedNamespace {
     proxy: Proxy,
     namespace: String,
     client: Client,
@@ -28,7 +28,7 @@ struct Place {
 
 type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Send>>;
 
-impl Place {
+impl ProxiedNamespace {
     async fn new(plane: &ControlPlane) -> Result<Self> {
         let proxy = Proxy::start(plane).await?;
         let namespace = plane.new_namespace().await?;
@@ -42,7 +42,7 @@ impl Place {
         })
     }
 
-    /// The ConfigMaps by way of the proxy.
+    /// The ConfigMaps, through the proxy.
     fn before(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
@@ -101,15 +101,15 @@ async fn next_name(events: &mut Events) -> Result<String> {
 }
 
 async fn calls_are_numbered_and_keep_their_credentials(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    create(&place.before(), "first").await?;
-    place.before().get("first").await?;
-    let mut stranger = kube::Config::new(place.proxy.url().parse()?);
+    let proxied = ProxiedNamespace::new(plane).await?;
+    create(&proxied.before(), "first").await?;
+    proxied.before().get("first").await?;
+    let mut stranger = kube::Config::new(proxied.proxy.url().parse()?);
     stranger.accept_invalid_certs = true;
-    let stranger: Api<ConfigMap> = Api::namespaced(Client::try_from(stranger)?, &place.namespace);
+    let stranger: Api<ConfigMap> = Api::namespaced(Client::try_from(stranger)?, &proxied.namespace);
     ensure!(code(stranger.get("first").await)? == 403);
-    create(&place.before(), "second").await?;
-    let calls = place.proxy.calls().await;
+    create(&proxied.before(), "second").await?;
+    let calls = proxied.proxy.calls().await;
     let seen: Vec<(usize, Option<usize>, &Method, u16)> = calls
         .iter()
         .map(|call| {
@@ -124,75 +124,75 @@ async fn calls_are_numbered_and_keep_their_credentials(plane: &ControlPlane) -> 
         (4, Some(2), &Method::POST, 201),
     ];
     ensure!(seen == wanted, "{calls:#?}");
-    let path = format!("/api/v1/namespaces/{}/configmaps/first", place.namespace);
+    let path = format!("/api/v1/namespaces/{}/configmaps/first", proxied.namespace);
     let second = calls.get(1).map(|call| call.path.as_str());
     ensure!(second == Some(&path), "{calls:#?}");
-    place.proxy.forget().await;
-    place.before().get("first").await?;
-    ensure!(place.proxy.calls().await.len() == 1);
+    proxied.proxy.forget().await;
+    proxied.before().get("first").await?;
+    ensure!(proxied.proxy.calls().await.len() == 1);
     Ok(())
 }
 
 async fn a_watch_streams(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    let mut events = place.watch().await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
+    let mut events = proxied.watch().await?;
     for name in ["one", "two", "three"] {
-        create(&place.behind, name).await?;
+        create(&proxied.behind, name).await?;
         while next_name(&mut events).await? != name {}
     }
     Ok(())
 }
 
 async fn write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "while :; do sleep 1; done"]);
     let victim = Arc::new(Process::start("victim", &command, plane.folder())?);
     let killed = Arc::clone(&victim);
     let kill = Act::cut_before(move || drop(killed.kill()));
-    place.proxy.at_write(2, kill).await;
-    create(&place.before(), "first").await?;
+    proxied.proxy.at_write(2, kill).await;
+    create(&proxied.before(), "first").await?;
     ensure!(victim.ended()?.is_none());
-    let cut = create(&place.before(), "second").await;
+    let cut = create(&proxied.before(), "second").await;
     ensure!(is_broken(&cut), "{cut:?}");
     ensure!(victim.ended()?.is_some());
-    ensure!(!place.names().await?.contains(&"second".to_owned()));
-    create(&place.before(), "second").await?;
+    ensure!(!proxied.names().await?.contains(&"second".to_owned()));
+    create(&proxied.before(), "second").await?;
     Ok(())
 }
 
 async fn answer_is_cut_before_it_is_forwarded(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
     let (sender, receiver) = mpsc::channel();
     let tell = Act::cut_after(move || {
         let _ = sender.send(());
     });
-    place.proxy.at_call(1, tell).await;
-    let cut = create(&place.before(), "first").await;
+    proxied.proxy.at_call(1, tell).await;
+    let cut = create(&proxied.before(), "first").await;
     ensure!(is_broken(&cut), "{cut:?}");
     receiver.try_recv()?;
-    ensure!(place.names().await?.contains(&"first".to_owned()));
-    ensure!(code(create(&place.before(), "first").await)? == 409);
+    ensure!(proxied.names().await?.contains(&"first".to_owned()));
+    ensure!(code(create(&proxied.before(), "first").await)? == 409);
     Ok(())
 }
 
 async fn nothing_passes_while_a_client_is_killed(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    let mut events = place.watch().await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
+    let mut events = proxied.watch().await?;
     let (killing, is_killing) = mpsc::channel();
     let (done, is_done) = mpsc::channel::<()>();
     let kill = Act::cut_before(move || {
         let _ = killing.send(());
         let _ = is_done.recv();
     });
-    place.proxy.at_write(1, kill).await;
+    proxied.proxy.at_write(1, kill).await;
     let first = tokio::spawn({
-        let api = place.before();
+        let api = proxied.before();
         async move { create(&api, "first").await }
     });
     eventually("it is killed", async || Ok(is_killing.try_recv().ok())).await?;
     let second = tokio::spawn({
-        let api = place.before();
+        let api = proxied.before();
         async move { create(&api, "second").await }
     });
     tokio::time::sleep(A_WHILE).await;
@@ -203,7 +203,7 @@ async fn nothing_passes_while_a_client_is_killed(plane: &ControlPlane) -> Result
         is_broken(&first) && is_broken(&second),
         "{first:?} {second:?}"
     );
-    let names = place.names().await?;
+    let names = proxied.names().await?;
     ensure!(!names.iter().any(|name| name == "first" || name == "second"));
     while let Some(event) = events.next().await {
         if event.is_err() {
@@ -214,11 +214,11 @@ async fn nothing_passes_while_a_client_is_killed(plane: &ControlPlane) -> Result
 }
 
 async fn refused_connections_are_accepted_again(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    let mut events = place.watch().await?;
-    place.proxy.refuse().await;
+    let proxied = ProxiedNamespace::new(plane).await?;
+    let mut events = proxied.watch().await?;
+    proxied.proxy.refuse().await;
     while let Some(Ok(_)) = events.next().await {}
-    let refused = create(&place.before(), "first").await;
+    let refused = create(&proxied.before(), "first").await;
     ensure!(is_broken(&refused), "{refused:?}");
     let text = refused
         .err()
@@ -227,32 +227,32 @@ async fn refused_connections_are_accepted_again(plane: &ControlPlane) -> Result<
         text.as_ref().is_some_and(|text| text.contains("refused")),
         "{text:?}"
     );
-    place.proxy.serve().await?;
-    create(&place.before(), "first").await?;
+    proxied.proxy.serve().await?;
+    create(&proxied.before(), "first").await?;
     Ok(())
 }
 
 async fn hanging_call_continues_where_it_was(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    let mut events = place.watch().await?;
-    create(&place.behind, "before").await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
+    let mut events = proxied.watch().await?;
+    create(&proxied.behind, "before").await?;
     while next_name(&mut events).await? != "before" {}
-    place.proxy.hang();
-    create(&place.behind, "behind").await?;
+    proxied.proxy.hang();
+    create(&proxied.behind, "behind").await?;
     let writing = tokio::spawn({
-        let api = place.before();
+        let api = proxied.before();
         async move { create(&api, "written").await }
     });
     eventually("the write came", async || {
-        let calls = place.proxy.calls().await;
+        let calls = proxied.proxy.calls().await;
         Ok(calls.iter().find_map(|call| call.write))
     })
     .await?;
     let hung = tokio::time::timeout(A_WHILE, events.next()).await;
     ensure!(hung.is_err(), "{hung:?}");
     ensure!(!writing.is_finished());
-    ensure!(!place.names().await?.contains(&"written".to_owned()));
-    place.proxy.serve().await?;
+    ensure!(!proxied.names().await?.contains(&"written".to_owned()));
+    proxied.proxy.serve().await?;
     writing.await??;
     ensure!(next_name(&mut events).await? == "behind");
     ensure!(next_name(&mut events).await? == "written");
@@ -260,37 +260,37 @@ async fn hanging_call_continues_where_it_was(plane: &ControlPlane) -> Result<()>
 }
 
 async fn one_call_hangs_and_others_pass(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    place.proxy.at_call(1, Act::Hang).await;
-    let api = place.before();
+    let proxied = ProxiedNamespace::new(plane).await?;
+    proxied.proxy.at_call(1, Act::Hang).await;
+    let api = proxied.before();
     let hung = tokio::time::timeout(A_WHILE, create(&api, "first")).await;
     ensure!(hung.is_err(), "{hung:?}");
     create(&api, "second").await?;
-    ensure!(!place.names().await?.contains(&"first".to_owned()));
+    ensure!(!proxied.names().await?.contains(&"first".to_owned()));
     Ok(())
 }
 
 async fn the_next_writes_conflict(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    create(&place.before(), "first").await?;
-    place.proxy.next_writes(2, Act::conflict).await;
-    ensure!(code(create(&place.before(), "second").await)? == 409);
-    place.before().get("first").await?;
-    ensure!(code(create(&place.before(), "second").await)? == 409);
-    create(&place.before(), "second").await?;
+    let proxied = ProxiedNamespace::new(plane).await?;
+    create(&proxied.before(), "first").await?;
+    proxied.proxy.next_writes(2, Act::conflict).await;
+    ensure!(code(create(&proxied.before(), "second").await)? == 409);
+    proxied.before().get("first").await?;
+    ensure!(code(create(&proxied.before(), "second").await)? == 409);
+    create(&proxied.before(), "second").await?;
     Ok(())
 }
 
 async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
-    let place = Place::new(plane).await?;
-    place
+    let proxied = ProxiedNamespace::new(plane).await?;
+    proxied
         .proxy
         .next_writes(1, || Act::too_many_requests(7))
         .await;
-    let path = format!("/api/v1/namespaces/{}/configmaps", place.namespace);
+    let path = format!("/api/v1/namespaces/{}/configmaps", proxied.namespace);
     let body = Body::from(serde_json::to_vec(&map("first"))?);
     let request = Request::post(path).header("content-type", "application/json");
-    let response = place.client.send(request.body(body)?).await?;
+    let response = proxied.client.send(request.body(body)?).await?;
     ensure!(response.status() == StatusCode::TOO_MANY_REQUESTS);
     let seconds = response.headers().get("retry-after");
     ensure!(seconds.is_some_and(|seconds| seconds == "7"));
@@ -298,8 +298,8 @@ async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
     let status: Value = serde_json::from_slice(&status)?;
     let seconds = status.pointer("/details/retryAfterSeconds");
     ensure!(seconds == Some(&Value::from(7)), "{status}");
-    ensure!(place.names().await?.iter().all(|name| name != "first"));
-    create(&place.before(), "first").await?;
+    ensure!(proxied.names().await?.iter().all(|name| name != "first"));
+    create(&proxied.before(), "first").await?;
     Ok(())
 }
 

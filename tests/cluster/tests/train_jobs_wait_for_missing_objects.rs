@@ -1,27 +1,27 @@
-//! A TrainJob that waits for a missing object goes on when it comes, and not when it is next tried: the test waits until that is
-//! further away than it looks.
+//! A TrainJob that waits for a missing object continues when it is created, and not only at the next retry: the test waits until the next
+//! retry is far away.
 
 use std::time::{Duration, Instant};
 
-use crate::common::flavors::{Place, WithFlavors, flavor, pod_label};
+use crate::common::flavors::{FlavorNamespace, WithFlavors, flavor, pod_label};
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use trainyard_cluster::{Resource, Test, Write, eventually};
 
-/// After so many failures the next attempt is at least 32 seconds away.
+/// After this many failures, the next retry is at least 32 seconds away.
 const FAILURES: f64 = 6.0;
 /// Less than that, and far more than a watch needs.
 const BEFORE_IT_IS_TRIED_AGAIN: Duration = Duration::from_secs(30);
 
 async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()> {
-    let place = Place::new(&shared.plane).await?;
+    let namespace = FlavorNamespace::new(&shared.plane).await?;
     let flavors = Resource::namespaced("/apis/example.com/v1", "flavors");
     let failed = async || {
         let name = "controller_runtime_reconcile_errors_total";
         shared.controller.metric(name, "").await
     };
     let before = failed().await?;
-    place.job("waits", false, ("flavor", "default")).await?;
+    namespace.job("waits", false, ("flavor", "default")).await?;
     eventually("it has waited for long", async || {
         Ok((failed().await? - before >= FAILURES).then_some(()))
     })
@@ -34,11 +34,11 @@ async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()
         .accepted()?;
     let other =
         json!({"apiVersion": "example.com/v1", "kind": "Flavor", "metadata": {"name": "other"}});
-    place.create(&flavors, &other).await?;
-    place.create(&flavors, &flavor("a100")).await?;
+    namespace.create(&flavors, &other).await?;
+    namespace.create(&flavors, &flavor("a100")).await?;
     let came = Instant::now();
     loop {
-        let found = place.api(&place.job_sets).items().await?;
+        let found = namespace.api(&namespace.job_sets).items().await?;
         if let [job_set] = found.as_slice() {
             ensure!(pod_label(job_set, "gpu") == Some("a100"), "{job_set:#}");
             return Ok(());

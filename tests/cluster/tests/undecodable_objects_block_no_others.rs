@@ -1,5 +1,5 @@
-//! A tenant's object that the API server accepts and the controller can't decode stops nothing but itself: not the other TrainJobs,
-//! not a controller that starts, not even its own suspension; and nothing of it reaches the log.
+//! A tenant's object that the API server accepts and the controller cannot decode affects only itself: other TrainJobs run, a controller
+//! starts, the object can be suspended, and none of its text reaches the log.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -141,7 +141,7 @@ async fn undecodable_train_job_can_be_suspended(shared: &Shared) -> Result<()> {
         .await?;
     let job_set = job_sets.get("grows").await?.accepted()?;
     ensure!(is_suspended(&job_set), "{job_set:#}");
-    // Once it is put right, it goes on.
+    // Once it is corrected, it continues.
     let right = r#"{"spec": {"podTemplateOverrides": null}}"#;
     write(shared, Method::PATCH, &job, right.to_owned()).await?;
     namespace.until_active("grows", 1).await?;

@@ -10,7 +10,7 @@ use crate::measured::{Contender, Measured};
 use crate::objects::{self, Fate, JOB_SET, api};
 use crate::{SETTLED, observe, summary};
 
-/// TrainJobs that are suspended, one after the other: so many while the crowd is seen to for the first time, and so many afterwards.
+/// TrainJobs that are suspended one after the other: this many while the crowd is first reconciled, and this many afterwards.
 const SUSPENDED: usize = 20;
 const LOOKED_AFTER: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -95,7 +95,7 @@ async fn suspended(
     Ok(times)
 }
 
-/// How soon a controller that starts is idle, with so many TrainJobs that wait and have their JobSets.
+/// How soon a starting controller is idle, with this many queued TrainJobs that have their JobSets.
 pub(crate) fn restart(contender: &Contender<'_>, count: usize) -> Result<()> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
@@ -122,7 +122,7 @@ pub(crate) fn restart(contender: &Contender<'_>, count: usize) -> Result<()> {
     })
 }
 
-/// Waits until each TrainJob was seen to, and nothing is left to do.
+/// Waits until each TrainJob was reconciled, and the queue is empty.
 async fn idle(controller: &Measured, count: usize) -> Result<()> {
     let started = Instant::now();
     while controller.reconciles().await? < count as f64 || !controller.is_idle().await? {

@@ -57,16 +57,16 @@ struct Arguments {
     /// Pairs of the controller and the bare client, each with an API server of its own. They take turns in going first.
     #[arg(long, default_value_t = 10)]
     pairs: usize,
-    /// One more run of so many TrainJobs, for the memory that each takes; 0 leaves it out.
+    /// Another run with this many TrainJobs, for the memory of each; 0 skips it.
     #[arg(long, default_value_t = 10_000)]
     many: usize,
     /// Measures the reference too, in as many pairs; builds it with Go, once.
     #[arg(long, default_value_t = 0)]
     reference_pairs: usize,
-    /// Measures how long a suspension takes beside so many failing TrainJobs of another namespace, and as many that wait in a third.
+    /// Measures how long a suspension takes beside this many failing TrainJobs of another namespace, and as many queued ones of a third.
     #[arg(long, default_value_t = 0)]
     crowd: usize,
-    /// Measures how soon a controller that starts has seen to so many TrainJobs that wait.
+    /// Measures how soon a starting controller has reconciled this many queued TrainJobs.
     #[arg(long, default_value_t = 0)]
     waiting: usize,
 }
@@ -106,7 +106,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Measures so many pairs, and prints a row for each and one for all of them.
+/// Measures this many pairs, and prints a row for each and one for all.
 fn pairs(name: &str, contender: &Contender<'_>, jobs: usize, count: usize) -> Result<()> {
     let mut measured = Vec::new();
     for number in 0..count {
@@ -146,7 +146,7 @@ fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
     })
 }
 
-/// The controller alone.
+/// Only the controller.
 fn alone(contender: &Contender<'_>, jobs: usize) -> Result<Figures> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
@@ -211,11 +211,11 @@ async fn bare_client(
     Ok(time)
 }
 
-/// Waits until there are so many JobSets; returns the time from the first to the last.
+/// Waits until this many JobSets exist; returns the time from the first to the last.
 async fn observe(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
     let (mut first, started) = (None, Instant::now());
     loop {
-        // Metadata alone, and at most one of it: the server counts the rest.
+        // Only metadata, and at most one object: the server counts the rest.
         let list = api.list_metadata(&ListParams::default().limit(1)).await?;
         let rest = list.metadata.remaining_item_count.unwrap_or(0);
         let found = list.items.len() + usize::try_from(rest)?;
@@ -233,7 +233,7 @@ async fn observe(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
     }
 }
 
-/// So many in that time, a second.
+/// The rate of this many in that time, per second.
 fn rate(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }

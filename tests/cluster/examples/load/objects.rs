@@ -82,7 +82,7 @@ pub(crate) async fn suspend(client: &Client, namespace: &str, name: &str) -> Res
     Ok(())
 }
 
-/// Makes so many TrainJobs.
+/// Creates this many TrainJobs.
 pub(crate) async fn create_jobs(
     client: &Client,
     namespace: &str,

@@ -2,7 +2,7 @@
 
 /// What a controller did, and what it took.
 pub(crate) struct Figures {
-    /// JobSets a second, from the first that was seen to the last.
+    /// JobSets per second, from the first that was observed to the last.
     pub(crate) rate: f64,
     /// Milliseconds of CPU for each TrainJob.
     pub(crate) milliseconds: f64,

@@ -1,4 +1,4 @@
-//! What becomes of a pod.
+//! How a pod ends.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;

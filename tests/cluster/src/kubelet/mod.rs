@@ -1,4 +1,4 @@
-//! A kubelet that runs no containers: it does what the API server sees of one.
+//! A kubelet that runs no containers, but updates the status of pods as if it did.
 
 mod fate;
 mod nodes;

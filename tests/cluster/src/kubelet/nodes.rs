@@ -1,4 +1,4 @@
-//! Nodes that are nothing but objects.
+//! Nodes that exist only as objects.
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

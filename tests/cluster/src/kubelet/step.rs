@@ -1,5 +1,4 @@
-//! What a kubelet does next about a pod. It follows from the pod and its fate alone, so that nothing is lost when a kubelet
-//! misses an event, or is told of one twice.
+//! The next step of a kubelet for a pod. It depends only on the pod and its fate, so that missed or repeated events do no harm.
 
 use super::fate::{Fate, UnknownFate};
 use k8s_openapi::api::core::v1::{

@@ -1,4 +1,4 @@
-//! The way of one call through a proxy.
+//! Forwards one call through the proxy.
 
 use super::rule::{Act, Call, writes};
 use super::{Flow, Shared};
@@ -19,7 +19,7 @@ use thiserror::Error;
 /// What goes back to a client.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Why a client is told nothing: its connection is closed.
+/// Why a client gets no answer: its connection is closed.
 #[derive(Debug, Error)]
 pub(super) enum Closed {
     #[error("cut by the rule of a test")]
@@ -40,7 +40,7 @@ pub(super) async fn handle(
         Act::Forward => forward(&shared, request).await?,
         Act::CutAfter(then) => {
             let answer = forward(&shared, request).await;
-            // Whatever it is, and however much of it is there: the client is not told.
+            // Whatever the answer is, and however much of it has arrived, the client does not get it.
             let mut state = shared.state.lock().await;
             shared.cut(&mut state, then).await;
             drop(answer);

@@ -1,5 +1,4 @@
-//! A proxy before an API server, for tests of what a client does when it is killed, or when its API server is busy, gone, or
-//! does not answer.
+//! A proxy before an API server, for tests of clients that are killed, or whose API server is busy, unavailable, or does not answer.
 
 mod forward;
 mod rule;
@@ -103,7 +102,7 @@ impl Proxy {
     /// Writes a copy of a [kubeconfig](ControlPlane::kubeconfig) file, by which the same client calls the proxy.
     ///
     /// # Errors
-    /// It is no kubeconfig file of the control plane, or the copy cannot be written.
+    /// The file is not a kubeconfig of the control plane, or the copy cannot be written.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
         let name = of.file_stem().context("a path without a name")?;
         let name = format!("{}-by-{}", name.to_string_lossy(), self.port.number());
@@ -137,7 +136,7 @@ impl Proxy {
         self.set_rule(rule).await;
     }
 
-    /// The rule that does this with the next writes, so many of them, and forwards every other call.
+    /// A rule that does this with the next `count` writes, and forwards every other call.
     pub async fn next_writes(&self, count: usize, act: impl Fn() -> Act + Send + 'static) {
         let mut left = count;
         let rule = move |call: &Call| {
@@ -155,7 +154,7 @@ impl Proxy {
         self.shared.state.lock().await.calls.clone()
     }
 
-    /// Forgets the calls that came, so that the next one is number 1, and forwards all that come.
+    /// Forgets the recorded calls, so that the next one is number 1, and forwards all later ones.
     pub async fn forget(&self) {
         let mut state = self.shared.state.lock().await;
         state.calls.clear();

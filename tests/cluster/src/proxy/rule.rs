@@ -1,4 +1,4 @@
-//! What a test says of the calls that come to a proxy.
+//! What the proxy does with each call.
 
 use http::{Method, StatusCode};
 use kube::core::response::{Status, StatusDetails};
@@ -15,7 +15,7 @@ pub struct Call {
     pub method: Method,
     /// The path with the query.
     pub path: String,
-    /// What the client was told; none while it waits, and for ever where it was told nothing.
+    /// The answer that the client got; `None` while it waits, or if it never got one.
     pub answer: Option<StatusCode>,
 }
 
@@ -48,7 +48,7 @@ impl Act {
         Self::CutAfter(Box::new(then))
     }
 
-    /// As if somebody else had written the object in the meantime.
+    /// As if another client had written the object in the meantime.
     pub fn conflict() -> Self {
         Self::Answer(
             Status::failure("the proxy lets nobody write this now", "Conflict")
@@ -57,7 +57,7 @@ impl Act {
         )
     }
 
-    /// As if the API server had too much to do, and asked to be left alone for so many seconds.
+    /// As if the API server were overloaded, and asked to retry after this many seconds.
     pub fn too_many_requests(retry_after: u32) -> Self {
         let details = StatusDetails {
             name: String::new(),

@@ -1,9 +1,9 @@
-//! What may happen to a TrainJob.
+//! The ways a TrainJob can go.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{Place, is, is_running, is_suspended};
+use super::{Scenario, is, is_running, is_suspended};
 
 /// A TrainJob, and what happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Case {
     Suspended,
     /// It ran, was suspended, and is resumed.
     Resumed,
-    /// It was created suspended; its patches are changed, and it is let go.
+    /// It is created suspended; its patches are changed, and it is unsuspended.
     Queued,
     /// It runs for longer than it may.
     Overdue,
@@ -44,28 +44,28 @@ impl Case {
     }
 
     /// Brings it to where something happens to it.
-    pub async fn prepare(self, place: &Place<'_>) -> Result<()> {
+    pub async fn prepare(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
             Self::Created => Ok(()),
-            Self::Suspended | Self::Overdue | Self::Completes => self.run(place).await,
+            Self::Suspended | Self::Overdue | Self::Completes => self.run(scenario).await,
             Self::Resumed => {
-                self.run(place).await?;
-                self.patch(place, &json!({"suspend": true})).await?;
-                place.until(self, "it is suspended", is_suspended).await
+                self.run(scenario).await?;
+                self.patch(scenario, &json!({"suspend": true})).await?;
+                scenario.until(self, "it is suspended", is_suspended).await
             }
             Self::Queued => {
-                self.create(place, &json!({"suspend": true})).await?;
-                place.until(self, "it is suspended", is_suspended).await
+                self.create(scenario, &json!({"suspend": true})).await?;
+                scenario.until(self, "it is suspended", is_suspended).await
             }
         }
     }
 
     /// What happens to it.
-    pub async fn happen(self, place: &Place<'_>) -> Result<()> {
+    pub async fn happen(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
-            Self::Created => self.create(place, &json!({})).await,
-            Self::Suspended => self.patch(place, &json!({"suspend": true})).await,
-            Self::Resumed => self.patch(place, &json!({"suspend": false})).await,
+            Self::Created => self.create(scenario, &json!({})).await,
+            Self::Suspended => self.patch(scenario, &json!({"suspend": true})).await,
+            Self::Resumed => self.patch(scenario, &json!({"suspend": false})).await,
             Self::Queued => {
                 let tolerations = json!({"tolerations": [{"operator": "Exists"}]});
                 let job = json!({"name": "node", "template": {"spec": {"template": {"spec": tolerations}}}});
@@ -74,12 +74,12 @@ impl Case {
                     "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
                 });
                 let spec = json!({"suspend": false, "runtimePatches": [patch]});
-                self.patch(place, &spec).await
+                self.patch(scenario, &spec).await
             }
-            // Time alone makes it happen.
+            // It happens without a change, after some time.
             Self::Overdue => Ok(()),
             Self::Completes => {
-                place.let_complete();
+                scenario.let_complete();
                 Ok(())
             }
         }
@@ -97,23 +97,23 @@ impl Case {
         }
     }
 
-    async fn run(self, place: &Place<'_>) -> Result<()> {
-        let deadline = place.deadline.as_secs();
+    async fn run(self, scenario: &Scenario<'_>) -> Result<()> {
+        let deadline = scenario.deadline.as_secs();
         let spec = match self {
             Self::Overdue => json!({"activeDeadlineSeconds": deadline}),
             _ => json!({}),
         };
-        self.create(place, &spec).await?;
-        place.until(self, "it runs", is_running).await
+        self.create(scenario, &spec).await?;
+        scenario.until(self, "it runs", is_running).await
     }
 
-    async fn create(self, place: &Place<'_>, spec: &Value) -> Result<()> {
+    async fn create(self, scenario: &Scenario<'_>, spec: &Value) -> Result<()> {
         let mut spec = spec.clone();
         spec["runtimeRef"] = json!({"name": "torch"});
-        place.create(self.name(), &spec).await.map(drop)
+        scenario.create(self.name(), &spec).await.map(drop)
     }
 
-    async fn patch(self, place: &Place<'_>, spec: &Value) -> Result<()> {
-        place.patch(self.name(), spec).await.map(drop)
+    async fn patch(self, scenario: &Scenario<'_>, spec: &Value) -> Result<()> {
+        scenario.patch(self.name(), spec).await.map(drop)
     }
 }

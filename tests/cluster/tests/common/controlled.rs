@@ -10,9 +10,9 @@ use trainyard_schema::documents::Kind;
 
 use super::kind;
 
-/// What a controller starts with.
+/// The runtimes and arguments of a controller.
 pub trait Setup: Send + Sync + 'static {
-    /// The ClusterTrainingRuntimes that there are.
+    /// The ClusterTrainingRuntimes of the cluster.
     fn runtimes() -> Vec<Value> {
         Vec::new()
     }

@@ -15,7 +15,7 @@ pub struct Disturbed {
     pub cluster: Cluster,
     pub proxy: Proxy,
     pub turn: Mutex<()>,
-    /// The kubeconfig file of the account that deploy/ gives the controller, and the same by way of the proxy.
+    /// The kubeconfig file of the controller's account in deploy/, and the same through the proxy.
     direct: PathBuf,
     by_proxy: PathBuf,
 }
@@ -45,7 +45,7 @@ impl Shared for Disturbed {
 }
 
 impl Disturbed {
-    /// A controller that calls by way of the proxy.
+    /// A controller that calls through the proxy.
     pub async fn controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         Ok(Arc::new(
@@ -84,12 +84,12 @@ impl Disturbed {
         Trainyard::start(self.plane(), &self.by_proxy, arguments).await
     }
 
-    /// One that calls the API server itself.
+    /// A controller that calls the API server directly.
     pub async fn direct_controller(&self) -> Result<Trainyard> {
         Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await
     }
 
-    /// The controller that calls by way of the proxy, before it is ready.
+    /// A controller that calls through the proxy, before it is ready.
     pub fn starting_controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         let started = Trainyard::start_unready(self.plane(), &self.by_proxy, arguments)?;

@@ -1,4 +1,4 @@
-//! The test plugin that looks things up, a controller that has it, and just the roles that `trainyard rbac` prints for it.
+//! The test plugin that looks objects up, with a controller that loads it and has only the roles that `trainyard rbac` prints for it.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -118,7 +118,7 @@ impl Shared for WithFlavors {
 }
 
 /// A namespace with a runtime that has the plugin.
-pub struct Place<'a> {
+pub struct FlavorNamespace<'a> {
     plane: &'a ControlPlane,
     namespace: String,
     pub jobs: Resource,
@@ -126,9 +126,9 @@ pub struct Place<'a> {
     pub job_sets: Resource,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FlavorNamespace<'a> {
     pub async fn new(plane: &'a ControlPlane) -> Result<Self> {
-        let place = Self {
+        let namespace = Self {
             plane,
             namespace: plane.new_namespace().await?,
             jobs: Resource::defined_by(&Kind::TrainJob.crd()?)?,
@@ -142,8 +142,8 @@ impl<'a> Place<'a> {
                 "template": {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "example.com/image"}]}}}},
             }]}}},
         });
-        place.create(&place.runtimes, &runtime).await?;
-        Ok(place)
+        namespace.create(&namespace.runtimes, &runtime).await?;
+        Ok(namespace)
     }
 
     pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {

@@ -1,4 +1,4 @@
-//! The test plugin that has keys made, and the keys in its Secrets.
+//! The test plugin that requests keys, and the keys in its Secrets.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};
@@ -42,11 +42,11 @@ pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
         token.into_bytes(),
         curve.as_bytes().to_vec(),
     ];
-    // The third is of the public key alone.
+    // The third is only of the public key.
     found.extend(lines.iter().take(2).map(|line| line.as_bytes().to_vec()));
     for key in ["ssh-privatekey", "token", "curve.cert"] {
         let encoded = secret["data"][key].as_str().unwrap_or_default();
-        // Of a certificate, what stands behind the public key.
+        // In a certificate, the part after the public key.
         let at = if key == "token" { 0 } else { 120 };
         found.extend(
             encoded

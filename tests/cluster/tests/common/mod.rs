@@ -1,4 +1,4 @@
-//! What tests of the controller on a cluster share.
+//! Helpers for the tests of the controller on a cluster.
 #![allow(
     dead_code,
     unused_imports,
@@ -9,17 +9,19 @@
 
 mod case;
 mod controlled;
+mod creations;
 mod disturbed;
+pub mod editions;
 pub mod flavors;
 pub mod keys;
 mod namespace;
 pub mod parts;
-mod place;
 pub mod roles;
 pub mod runtimes;
-mod seen;
+mod scenario;
+mod status;
+mod undisturbed;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -29,10 +31,15 @@ use trainyard_schema::documents::Kind;
 
 pub use case::Case;
 pub use controlled::{Controlled, Setup};
+pub use creations::Creations;
 pub use disturbed::Disturbed;
 pub use namespace::{Namespace, Objects};
-pub use place::Place;
-pub use seen::Seen;
+pub use scenario::Scenario;
+pub use status::{
+    OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
+    is_suspended, until_counted,
+};
+pub use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
 /// Makes these runtimes, and the account that deploy/ gives the controller; returns its kubeconfig file.
 pub fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
@@ -65,37 +72,4 @@ pub fn runtime() -> Value {
         "metadata": {"name": "torch"},
         "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": [job]}}},
     })
-}
-
-/// Type, status and reason of each condition.
-pub fn conditions(job: &Value) -> Vec<[String; 3]> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let conditions = job["status"]["conditions"].as_array();
-    let conditions = conditions.into_iter().flatten();
-    conditions
-        .map(|c| [text(&c["type"]), text(&c["status"]), text(&c["reason"])])
-        .collect()
-}
-
-pub fn is(job: &Value, kind: &str, status: &str) -> bool {
-    conditions(job)
-        .iter()
-        .any(|c| c[0] == kind && c[1] == status)
-}
-
-/// The counts of each replicated job, by name.
-pub fn counts(job: &Value) -> BTreeMap<String, &Value> {
-    let jobs = job["status"]["jobsStatus"].as_array();
-    let jobs = jobs.into_iter().flatten();
-    jobs.map(|job| (job["name"].to_string(), job)).collect()
-}
-
-pub fn is_running(job: &Value) -> bool {
-    counts(job).values().all(|job| job["ready"] == 1) && !counts(job).is_empty()
-}
-
-pub fn is_suspended(job: &Value) -> bool {
-    let suspended = |job: &&Value| job["suspended"] == 1 && job["active"] == 0;
-    let counts = counts(job);
-    is(job, "Suspended", "True") && counts.values().all(suspended) && !counts.is_empty()
 }

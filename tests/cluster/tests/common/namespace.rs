@@ -1,4 +1,4 @@
-//! What one test has to itself.
+//! A namespace of one test.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl<'a> Namespace<'a> {
             let items = self.api(resource).items().await?;
             all.extend(items.into_iter().map(|item| (kind, item)));
         }
-        // Kubernetes puts it into each namespace.
+        // Kubernetes creates it in each namespace.
         all.retain(|(_, object)| object["metadata"]["name"] != "kube-root-ca.crt");
         Ok(all)
     }
@@ -93,12 +93,12 @@ impl<'a> Namespace<'a> {
         self.cluster.api(resource, &self.name)
     }
 
-    /// What becomes of all pods of this test from now on.
+    /// Sets the fate of all pods of this test.
     pub fn fate(&self, fate: Fate) {
         self.decide_pods(move |_| fate);
     }
 
-    /// What becomes of each pod from now on.
+    /// Sets the fate of each pod of this test.
     pub fn decide_pods(&self, fate: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
         self.cluster.kubelet().decide(&self.name, fate);
     }
@@ -116,7 +116,7 @@ impl<'a> Namespace<'a> {
             .accepted()?)
     }
 
-    /// Changes what a TrainJob asks for.
+    /// Patches the spec of a TrainJob.
     pub async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
         let patch = json!({"spec": spec});
         Ok(self
@@ -147,7 +147,7 @@ impl<'a> Namespace<'a> {
         self.until(name, "it is complete", is_complete).await
     }
 
-    /// Waits until so many nodes of the job run.
+    /// Waits until this many nodes of the job run.
     pub async fn until_active(&self, name: &str, nodes: i64) -> Result<Value> {
         self.until(name, "it runs", |job| {
             job["status"]["jobsStatus"].as_array().is_some_and(|jobs| {
@@ -158,7 +158,7 @@ impl<'a> Namespace<'a> {
         .await
     }
 
-    /// Waits for an Event about the object of that name whose message has this part.
+    /// Waits for an Event about the named object whose message contains this text.
     pub async fn event(&self, name: &str, part: &str) -> Result<Value> {
         let about = |event: &&Value| {
             event["involvedObject"]["name"] == name

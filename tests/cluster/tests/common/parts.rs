@@ -1,4 +1,4 @@
-//! The parts of a Secret's keys, as they are and in base64, that no text holds by chance.
+//! Parts of a Secret's keys, plain and in base64, that are too long to occur in a text by chance.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ pub struct Parts(HashSet<Vec<u8>>);
 
 const PART: usize = 12;
 
-/// What stands around keys, and is no secret.
+/// The parts around keys, which are not secret.
 const FRAMES: [&str; 5] = [
     "-----BEGIN EC PRIVATE KEY-----\n",
     "-----BEGIN PRIVATE KEY-----\n",

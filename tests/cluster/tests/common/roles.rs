@@ -1,4 +1,4 @@
-//! The roles that `trainyard rbac` prints, on a cluster.
+//! Applies the roles that `trainyard rbac` prints.
 
 use std::ffi::OsString;
 use std::process::Command;

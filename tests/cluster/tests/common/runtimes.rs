@@ -1,4 +1,4 @@
-//! Runtimes of the built-in policies, and the pods that they lead to.
+//! Runtimes of the built-in policies, and their pods.
 
 use std::fs;
 use std::path::Path;

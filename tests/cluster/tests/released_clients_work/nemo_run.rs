@@ -1,6 +1,6 @@
 //! What a user of NeMo Run asks for reaches the pods; and what it does with a job.
 
-use super::{Place, Used, create, holds, kind, text};
+use super::{Used, UserNamespace, create, holds, kind, text};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource};
@@ -39,19 +39,19 @@ pub(super) fn options() -> Value {
 }
 
 /// The claim that those options name, and the volume that it is bound to.
-async fn make_claim(place: &Place<'_>) -> Result<()> {
-    let name = format!("data-{}", place.namespace);
+async fn make_claim(user_namespace: &UserNamespace<'_>) -> Result<()> {
+    let name = format!("data-{}", user_namespace.namespace);
     let volume = json!({
         "metadata": {"name": name},
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteMany"],
             "hostPath": {"path": "/data"},
-            "claimRef": {"namespace": place.namespace, "name": "data"},
+            "claimRef": {"namespace": user_namespace.namespace, "name": "data"},
         },
     });
     let volumes = Resource::cluster_wide("/api/v1", "persistentvolumes");
-    create(&place.api(&volumes), &volume).await?;
+    create(&user_namespace.api(&volumes), &volume).await?;
     let claim = json!({
         "metadata": {"name": "data"},
         "spec": {
@@ -62,7 +62,7 @@ async fn make_claim(place: &Place<'_>) -> Result<()> {
         },
     });
     let claims = Resource::namespaced("/api/v1", "persistentvolumeclaims");
-    create(&place.api(&claims), &claim).await
+    create(&user_namespace.api(&claims), &claim).await
 }
 
 /// What the options of [`options`] are to a pod of that job.
@@ -95,16 +95,16 @@ fn pod(options: &Value, image: &Value, name: &str) -> Value {
 }
 
 pub(super) async fn launches_follows_and_cancels(shared: &Used) -> Result<()> {
-    let place = Place::new(shared).await?;
-    make_claim(&place).await?;
-    place.fate(Fate::Hold);
+    let user_namespace = UserNamespace::new(shared).await?;
+    make_claim(&user_namespace).await?;
+    user_namespace.fate(Fate::Hold);
     let options = options();
-    let launched = place.nemo_run(&["launch", "Speech_1"]).await?;
+    let launched = user_namespace.nemo_run(&["launch", "Speech_1"]).await?;
     ensure!(launched["state"] == "Running", "{launched}");
     let name = text(&launched["name"])?;
     ensure!(name.starts_with("speech-1-"), "{name}");
 
-    let pods = place.pods().await?;
+    let pods = user_namespace.pods().await?;
     ensure!(pods.len() == 2, "{pods:#?}");
     let expected = pod(&options, &shared.image, name);
     for pod in &pods {
@@ -113,25 +113,27 @@ pub(super) async fn launches_follows_and_cancels(shared: &Used) -> Result<()> {
         ensure!(containers.is_some_and(|all| all.len() == 1), "{pod:#}");
     }
     let jobs = kind(Kind::TrainJob)?;
-    let job = place.api(&jobs).get(name).await?.accepted()?;
+    let job = user_namespace.api(&jobs).get(name).await?.accepted()?;
     let metadata = json!({"labels": options["labels"], "annotations": options["annotations"]});
     ensure!(holds(&job["metadata"], &metadata), "{job:#}");
 
-    let status = place.nemo_run(&["status", name]).await?;
+    let status = user_namespace.nemo_run(&["status", name]).await?;
     ensure!(status == "Running", "{status}");
-    let cancelled = place.nemo_run(&["cancel", name]).await?;
+    let cancelled = user_namespace.nemo_run(&["cancel", name]).await?;
     ensure!(cancelled == true, "{cancelled}");
-    place.until_empty().await?;
-    let status = place.nemo_run(&["status", name]).await?;
+    user_namespace.until_empty().await?;
+    let status = user_namespace.nemo_run(&["status", name]).await?;
     ensure!(status.is_null(), "{status}");
     Ok(())
 }
 
 pub(super) async fn launches_anew_what_is_there(shared: &Used) -> Result<()> {
-    let place = Place::new(shared).await?;
-    make_claim(&place).await?;
-    place.fate(Fate::Hold);
-    let launched = place.nemo_run_aloud(&["launch_twice", "again"]).await?;
+    let user_namespace = UserNamespace::new(shared).await?;
+    make_claim(&user_namespace).await?;
+    user_namespace.fate(Fate::Hold);
+    let launched = user_namespace
+        .nemo_run_aloud(&["launch_twice", "again"])
+        .await?;
     ensure!(launched.result["state"] == "Running", "{launched:?}");
     let stale = |text: &String| text.contains("deleting stale job");
     ensure!(
@@ -140,16 +142,16 @@ pub(super) async fn launches_anew_what_is_there(shared: &Used) -> Result<()> {
     );
     let name = text(&launched.result["name"])?;
     let jobs = kind(Kind::TrainJob)?;
-    let jobs = place.api(&jobs);
+    let jobs = user_namespace.api(&jobs);
     let second = jobs.get(name).await?.accepted()?;
     ensure!(second["metadata"]["generation"] == 1, "{second:#}");
     let job_sets = Resource::jobsets();
-    let job_set = place.api(&job_sets).get(name).await?.accepted()?;
+    let job_set = user_namespace.api(&job_sets).get(name).await?.accepted()?;
     ensure!(
         job_set["metadata"]["ownerReferences"][0]["uid"] == second["metadata"]["uid"],
         "{job_set:#}"
     );
-    place.fate(Fate::Succeed);
+    user_namespace.fate(Fate::Succeed);
     let complete = |job: &Value| {
         holds(
             job,
@@ -157,8 +159,8 @@ pub(super) async fn launches_anew_what_is_there(shared: &Used) -> Result<()> {
         )
     };
     jobs.until(name, "it is complete", complete).await?;
-    let status = place.nemo_run(&["status", name]).await?;
+    let status = user_namespace.nemo_run(&["status", name]).await?;
     ensure!(status == "Succeeded", "{status}");
-    place.nemo_run(&["cancel", name]).await?;
-    place.until_empty().await
+    user_namespace.nemo_run(&["cancel", name]).await?;
+    user_namespace.until_empty().await
 }

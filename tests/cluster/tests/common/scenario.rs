@@ -1,4 +1,4 @@
-//! All that there is of TrainJobs in the end.
+//! TrainJobs in a namespace, and the objects that they end up with.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,22 +12,22 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, Fate, Trainyard};
 
-use super::{Case, Namespace, Seen, conditions, counts};
+use super::{Case, Creations, Namespace, conditions, counts};
 
-/// How long objects stay as they are before they count as settled: far longer than changes of a JobSet are gathered.
+/// How long objects stay unchanged before they count as settled: far longer than changes of a JobSet are batched.
 const SETTLED: Duration = Duration::from_secs(3);
-/// How long they may take.
+/// The timeout.
 const WITHIN: Duration = Duration::from_secs(180);
 
-/// Where the TrainJobs of one round are, one of each case.
-pub struct Place<'a> {
+/// A fresh namespace, with at most one TrainJob of each case.
+pub struct Scenario<'a> {
     namespace: Namespace<'a>,
-    pub seen: Seen,
+    pub creations: Creations,
     pub deadline: Duration,
     completes: Arc<AtomicBool>,
 }
 
-impl<'a> Deref for Place<'a> {
+impl<'a> Deref for Scenario<'a> {
     type Target = Namespace<'a>;
 
     fn deref(&self) -> &Self::Target {
@@ -35,18 +35,18 @@ impl<'a> Deref for Place<'a> {
     }
 }
 
-impl<'a> Place<'a> {
-    /// A fresh one, in which a TrainJob with a deadline has so much time.
+impl<'a> Scenario<'a> {
+    /// Creates one, in which a TrainJob with a deadline has this much time.
     pub async fn new(cluster: &'a Cluster, deadline: Duration) -> Result<Self> {
         let namespace = Namespace::new(cluster).await?;
-        let place = Self {
-            seen: Seen::start(cluster.plane(), &namespace.name).await?,
+        let scenario = Self {
+            creations: Creations::start(cluster.plane(), &namespace.name).await?,
             completes: Arc::default(),
             namespace,
             deadline,
         };
-        place.decide();
-        Ok(place)
+        scenario.decide();
+        Ok(scenario)
     }
 
     fn decide(&self) {
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
         namespace.until(case.name(), what, holds).await.map(drop)
     }
 
-    /// Waits until all is over of these, and nothing changes any more: all that there is then.
+    /// Waits until these have ended and nothing changes any more; returns all objects.
     pub async fn settled(&self, cases: &[Case]) -> Result<Value> {
         for case in cases {
             let holds = |job: &Value| case.is_over(job);
@@ -87,7 +87,7 @@ impl<'a> Place<'a> {
         self.unchanged_for(SETTLED).await
     }
 
-    /// Waits until nothing has changed for so long: all that there is then.
+    /// Waits until nothing has changed for this long; returns all objects.
     pub async fn unchanged_for(&self, pause: Duration) -> Result<Value> {
         let mut last = (Instant::now(), self.objects().await?);
         loop {
@@ -101,12 +101,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether there is this and nothing else.
+    /// Whether exactly these objects exist.
     pub async fn is(&self, expected: &Value) -> Result<bool> {
         Ok(self.objects().await? == *expected)
     }
 
-    /// Waits until there is this and nothing else.
+    /// Waits until exactly these objects exist.
     pub async fn until_it_is(&self, expected: &Value) -> Result<()> {
         let deadline = Instant::now() + WITHIN;
         loop {
@@ -121,14 +121,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Waits until the controller has nothing left to do, and fails unless there is still this and nothing else, of which nothing was
-    /// ever made more than once: what comes late is seen.
+    /// Waits until the controller is idle, and fails unless exactly these objects still exist, and none of them was
+    /// ever created more than once, which includes late changes.
     pub async fn stays(&self, expected: &Value, controller: &Trainyard) -> Result<()> {
         controller.until_idle().await?;
         self.has_stayed(expected).await
     }
 
-    /// Fails unless there is this and nothing else, of which nothing was ever made more than once.
+    /// Fails unless exactly these objects exist, and none of them was ever created more than once.
     pub async fn has_stayed(&self, expected: &Value) -> Result<()> {
         let found = self.objects().await?;
         ensure!(
@@ -136,10 +136,10 @@ impl<'a> Place<'a> {
             "it did not stay: {}",
             differences(expected, &found)
         );
-        self.seen.made_once().await
+        self.creations.assert_created_once().await
     }
 
-    /// All objects of all kinds that a TrainJob leads to, without what differs from run to run.
+    /// All objects that a TrainJob leads to, without what differs from run to run.
     pub async fn objects(&self) -> Result<Value> {
         let all = self.everything().await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -152,7 +152,7 @@ impl<'a> Place<'a> {
         let mut found = BTreeMap::<_, Vec<Value>>::new();
         for (kind, object) in &all {
             let name = match *kind {
-                // Its own name ends by chance.
+                // Its own name has a random suffix.
                 "Pod" => label(object, "batch.kubernetes.io/job-name"),
                 _ => name(object),
             };
@@ -166,7 +166,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What counts of an object, with its owners by name in place of UIDs.
+/// The compared part of an object, with the names of its owners instead of UIDs.
 fn seen_of(kind: &str, object: &Value, uids: &BTreeMap<String, (&str, String)>) -> Value {
     let metadata = &object["metadata"];
     let owners = metadata["ownerReferences"].as_array();
@@ -194,7 +194,7 @@ fn seen_of(kind: &str, object: &Value, uids: &BTreeMap<String, (&str, String)>) 
     json!({"owners": owners, "content": content, "deleting": deleting})
 }
 
-/// What is there on one side only, or is not the same on both.
+/// Objects that only one side has, or that differ.
 fn differences(expected: &Value, found: &Value) -> String {
     let keys = |value: &Value| -> Vec<String> {
         let fields = value.as_object();

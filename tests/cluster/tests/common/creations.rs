@@ -1,4 +1,4 @@
-//! What was ever made, however short it lived.
+//! Records every object that was ever created, even if it was deleted soon after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,15 +17,15 @@ use trainyard_cluster::{ControlPlane, client_of, eventually};
 
 type Uids = BTreeMap<String, BTreeSet<String>>;
 
-/// The UIDs of all JobSets and ConfigMaps that a namespace ever had, by kind and name.
-pub struct Seen {
+/// The UIDs of all JobSets and ConfigMaps that ever existed in a namespace, by kind and name.
+pub struct Creations {
     uids: Arc<Mutex<Uids>>,
     watches: Vec<JoinHandle<()>>,
     client: Client,
     namespace: String,
 }
 
-/// A kind that is watched.
+/// The watched kinds.
 const KINDS: [(&str, &str, &str); 2] = [
     ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
     ("", "v1", "ConfigMap"),
@@ -35,7 +35,7 @@ fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
-/// An object of which no controller makes anything.
+/// An object that no controller acts on.
 fn marker(resource: &ApiResource) -> Result<DynamicObject> {
     let container = json!({"name": "none", "image": "example.com/none"});
     let job = json!({"name": "none", "template": {"spec": {"template": {"spec": {"containers": [container]}}}}});
@@ -54,8 +54,8 @@ fn marker(resource: &ApiResource) -> Result<DynamicObject> {
     Ok(serde_json::from_value(object)?)
 }
 
-impl Seen {
-    /// Begins to watch.
+impl Creations {
+    /// Starts to watch.
     pub async fn start(plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let client = client_of(plane.kubeconfig()).await?;
         let uids = Arc::new(Mutex::new(Uids::new()));
@@ -66,7 +66,7 @@ impl Seen {
             let uids = Arc::clone(&uids);
             let events = watcher(api, Config::default()).default_backoff();
             tokio::spawn(events.for_each(move |event| {
-                // A watch that broke off starts again.
+                // A closed watch is reopened.
                 if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
                     let mut uids = uids.lock().unwrap_or_else(PoisonError::into_inner);
                     let name = format!("{kind} {}", object.name_any());
@@ -83,10 +83,10 @@ impl Seen {
         })
     }
 
-    /// Fails if something of one name was made more than once up to now.
+    /// Fails if an object was created more than once under one name so far.
     ///
-    /// Watches lag behind. So markers are made, which they see after all that was made before.
-    pub async fn made_once(&self) -> Result<()> {
+    /// Watches lag. Markers are created, which the watches report after everything that was created before.
+    pub async fn assert_created_once(&self) -> Result<()> {
         for kind in KINDS {
             let resource = resource(kind);
             let api: Api<DynamicObject> =
@@ -111,7 +111,7 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for Creations {
     fn drop(&mut self) {
         self.watches.iter().for_each(JoinHandle::abort);
     }

@@ -1,0 +1,83 @@
+//! The program of `tests/reference/oracle`: it answers, by the reference's own code, what TrainJobs become.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::go;
+
+const MODULE: &str = "github.com/kubeflow/trainer/v2";
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/oracle");
+
+/// The program, built.
+#[derive(Debug)]
+pub struct Oracle {
+    program: PathBuf,
+    crds: PathBuf,
+}
+
+impl Oracle {
+    /// Builds the program into a folder; Go links it again only if it is out of date.
+    ///
+    /// # Errors
+    /// Go is missing, or the build failed.
+    pub fn build(folder: &Path) -> Result<Self> {
+        let module = Path::new(FOLDER);
+        let program = folder.join("oracle");
+        go::build(module, &["."], &program)?;
+        let crds = go::source(module, MODULE)?.join("manifests/base/crds");
+        Ok(Self { program, crds })
+    }
+
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(&self) -> Result<RunningOracle> {
+        let mut process = Command::new(&self.program)
+            .arg(&self.crds)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.program.display()))?;
+        Ok(RunningOracle {
+            questions: process.stdin.take().context("no standard input")?,
+            answers: BufReader::new(process.stdout.take().context("no standard output")?),
+            process,
+        })
+    }
+}
+
+/// The program, running until this value is dropped.
+#[derive(Debug)]
+pub struct RunningOracle {
+    process: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl RunningOracle {
+    /// Asks one question, as `tests/reference/oracle/server.go` describes it.
+    ///
+    /// # Errors
+    /// The program ended.
+    pub fn ask(&mut self, question: &Value) -> Result<Value> {
+        writeln!(self.questions, "{question}")?;
+        self.questions.flush()?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        ensure!(!line.is_empty(), "the reference ended at {question}");
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+impl Drop for RunningOracle {
+    fn drop(&mut self) {
+        // It waits for the next question.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads the status of a TrainJob.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::Namespace;
+
+/// Type, status and reason of each condition.
+pub fn conditions(job: &Value) -> Vec<[String; 3]> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = job["status"]["conditions"].as_array();
+    let conditions = conditions.into_iter().flatten();
+    conditions
+        .map(|c| [text(&c["type"]), text(&c["status"]), text(&c["reason"])])
+        .collect()
+}
+
+pub fn is(job: &Value, kind: &str, status: &str) -> bool {
+    conditions(job)
+        .iter()
+        .any(|c| c[0] == kind && c[1] == status)
+}
+
+/// The counts of each replicated job, by name.
+pub fn counts(job: &Value) -> BTreeMap<String, &Value> {
+    let jobs = job["status"]["jobsStatus"].as_array();
+    let jobs = jobs.into_iter().flatten();
+    jobs.map(|job| (job["name"].to_string(), job)).collect()
+}
+
+pub fn is_running(job: &Value) -> bool {
+    counts(job).values().all(|job| job["ready"] == 1) && !counts(job).is_empty()
+}
+
+pub fn is_suspended(job: &Value) -> bool {
+    let suspended = |job: &&Value| job["suspended"] == 1 && job["active"] == 0;
+    let counts = counts(job);
+    is(job, "Suspended", "True") && counts.values().all(suspended) && !counts.is_empty()
+}
+
+/// Type, status, reason and message of each condition.
+pub fn described_conditions(job: &Value) -> Vec<[String; 4]> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = job["status"]["conditions"].as_array();
+    let fields = ["type", "status", "reason", "message"];
+    let all = conditions.into_iter().flatten();
+    all.map(|one| fields.map(|field| text(&one[field])))
+        .collect()
+}
+
+/// The conditions that the reference gives a TrainJob.
+pub const SUSPENDED: [&str; 4] = ["Suspended", "True", "Suspended", "TrainJob is suspended"];
+pub const RESUMED: [&str; 4] = ["Suspended", "False", "Resumed", "TrainJob is resumed"];
+pub const OVERDUE: [&str; 4] = [
+    "Failed",
+    "True",
+    "DeadlineExceeded",
+    "TrainJob exceeded its active deadline",
+];
+
+/// The status of a replicated job of one Job, with a one where that Job counts.
+fn counts_of_node(counted: &[&str]) -> Value {
+    let mut node = json!({"name": "node"});
+    for count in ["active", "failed", "ready", "succeeded", "suspended"] {
+        node[count] = json!(u8::from(counted.contains(&count)));
+    }
+    node
+}
+
+/// Waits until the TrainJob's one replicated job counts in these fields of its status, and in no others.
+pub async fn until_counted(
+    namespace: &Namespace<'_>,
+    name: &str,
+    counted: &[&str],
+) -> Result<Value> {
+    let expected = json!([counts_of_node(counted)]);
+    let counts = |job: &Value| {
+        let mut found = job["status"]["jobsStatus"].clone();
+        for one in found.as_array_mut().into_iter().flatten() {
+            for (count, value) in one.as_object_mut().into_iter().flatten() {
+                if count != "name" && value.is_null() {
+                    *value = json!(0);
+                }
+            }
+        }
+        found == expected
+    };
+    let what = format!("it counts {counted:?}");
+    namespace.until(name, &what, counts).await
+}
