@@ -3,20 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use serde_json::Value;
 
-const PREFIX: &str = "trainyard-";
+use crate::common::root;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+const PREFIX: &str = "trainyard-";
 
 fn map() -> String {
     fs::read_to_string(root().join("docs/architecture.md")).unwrap()
@@ -30,7 +23,7 @@ fn pictures(map: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The crates of the program, of its parts and of the built-in plugins, each with what it is built from.
+/// The crates of the program and of the built-in plugins, each with its dependencies.
 fn crates() -> BTreeSet<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--frozen", "--no-deps", "--format-version", "1"])

@@ -3,16 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::OnceLock,
-};
+use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::bundle::{cases, changed, files, recorded, replay, said, trainyard};
+use crate::common::{
+    bundle::{changed, files, recorded, replay},
+    cases, root, runtime, stderr, stdout, test_plugin, trainyard,
+};
 
 /// Every case that renders: old forms, patches, overrides, several TrainJobs.
 #[test]
@@ -31,53 +29,25 @@ fn every_case_replays() {
             continue;
         }
         let (folder, bundle) = recorded(&name);
-        let output = replay(folder.path(), &[]);
-        assert!(output.status.success(), "{name}: {}", said(&output));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = stdout(&replay(folder.path(), &[]));
         assert!(
             text.starts_with("bundle.tar: the same, byte for byte: "),
-            "{text}"
+            "{name}: {text}"
         );
-        // The index says where the others are, and nothing who wrote them, when and where.
+        // A bundle depends on nothing but its input: not on the user, the time or the machine.
         assert_eq!(recorded(&name).1, bundle, "{name}");
         replayed += 1;
     }
     assert!(replayed > 50, "{replayed}");
 }
 
-/// The component of a test plugin.
-fn component(name: &'static str) -> String {
-    static BUILT: OnceLock<BTreeMap<&'static str, String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let build = |name: &'static str| {
-            let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-            let component = target.join(format!("replayed-{name}.wasm"));
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../tests/plugins")
-                .join(name);
-            trainyard_cluster::build_plugin(&folder, &component, &[]).unwrap();
-            (name, component.to_str().unwrap().to_owned())
-        };
-        ["site", "flavors", "keys"].map(build).into()
-    });
-    built[name].clone()
+/// A TrainJob of these plugins, a Secret, and what the plugins look up.
+fn input(plugins: &str) -> String {
+    let spec = format!("mlPolicy: {{numNodes: 2, torch: {{}}}}, plugins: [{plugins}],");
+    runtime("name: runtime", &spec, "") + OBJECTS
 }
 
-const INPUT: &str = r#"
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: runtime}
-spec:
-  mlPolicy: {numNodes: 2, torch: {}}
-  plugins: [{name: site}, {name: flavors}]
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: registry.example.com/torch:1}]}}}
----
+const OBJECTS: &str = r#"---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: job, labels: {example.com/flavor: "yes", example.com/priorities: "yes"}}
@@ -101,25 +71,22 @@ plugins:
 - {name: flavors, grants: ['lookups[example.com/v1/Flavor/default]', 'lookups[scheduling.k8s.io/v1/PriorityClass/*]', 'lookups[v1/ConfigMap/*]', 'lookups[late.example.com/v1/Zone/*]'], limits: {fuel: 20000000}}
 "#;
 
-/// Keys are made in a cluster alone: what is printed, recorded, explained and planned names them.
+/// Keys are generated only in a cluster: everything that is printed, recorded, explained and planned has placeholders.
 #[test]
 fn bundle_has_a_placeholder_for_each_key() {
     let folder = tempfile::tempdir().unwrap();
-    let input = INPUT.replace("[{name: site}, {name: flavors}]", "[{name: keys}]");
-    fs::write(folder.path().join("input.yaml"), input).unwrap();
-    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/plugins/keys/policy.yaml");
-    let (policy, keys) = (policy.to_str().unwrap(), component("keys"));
+    fs::write(folder.path().join("input.yaml"), input("{name: keys}")).unwrap();
+    let policy = root().join("tests/plugins/keys/policy.yaml");
+    let (policy, keys) = (policy.to_str().unwrap(), test_plugin("keys"));
     let plugins = ["--policy", policy, "--plugin", &keys, "-f", "input.yaml"];
     let run = |command: &[&str]| {
-        let output = trainyard(folder.path(), &[command, &plugins].concat());
-        assert!(output.status.success(), "{}", said(&output));
-        String::from_utf8(output.stdout).unwrap()
+        let arguments = [command, &plugins].concat();
+        stdout(&trainyard(folder.path(), &arguments))
     };
     let rendered = run(&["render", "--record", "bundle.tar"]);
     assert_eq!(run(&["render"]), rendered);
     let bundle = fs::read(folder.path().join("bundle.tar")).unwrap();
-    let replayed = replay(folder.path(), &[]);
-    assert!(replayed.status.success(), "{}", said(&replayed));
+    stdout(&replay(folder.path(), &[]));
     let private = "<placeholder for the private key of key pair ssh (ecdsa-p521, sec1-pem)>";
     let token = "<placeholder for random text token (32 bytes, base64)>";
     let output = files(&bundle);
@@ -140,13 +107,14 @@ fn bundle_has_a_placeholder_for_each_key() {
     assert!(plan.contains("objects[v1/Secret/-keys]"), "{plan}");
 }
 
-/// Plugins, grants, configuration, order, facts of the cluster, namespace and lookups come from the bundle alone.
+/// Plugins, grants, configuration, order, facts of the cluster, namespace and lookups come only from the bundle.
 #[test]
 fn replay_needs_only_the_bundle() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("input.yaml"), INPUT).unwrap();
+    let plugins = "{name: site}, {name: flavors}";
+    fs::write(folder.path().join("input.yaml"), input(plugins)).unwrap();
     fs::write(folder.path().join("policy.yaml"), POLICY).unwrap();
-    let (site, flavors) = (component("site"), component("flavors"));
+    let (site, flavors) = (test_plugin("site"), test_plugin("flavors"));
     let arguments = [
         "render",
         "-f",
@@ -162,9 +130,7 @@ fn replay_needs_only_the_bundle() {
         "--record",
         "bundle.tar",
     ];
-    let rendered = trainyard(folder.path(), &arguments);
-    assert!(rendered.status.success(), "{}", said(&rendered));
-    let text = String::from_utf8(rendered.stdout).unwrap();
+    let text = stdout(&trainyard(folder.path(), &arguments));
     for part in [
         "h100",
         "k8s.example.com",
@@ -175,7 +141,7 @@ fn replay_needs_only_the_bundle() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let bundle = fs::read(folder.path().join("bundle.tar")).unwrap();
-    // What no plugin read is not in it, and a Secret never is.
+    // A bundle contains only what plugins read, and never a Secret.
     let of_use = String::from_utf8_lossy(&bundle);
     for part in ["hunter2", "of-no-use"] {
         assert!(!of_use.contains(part), "{part}");
@@ -183,20 +149,19 @@ fn replay_needs_only_the_bundle() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(elsewhere.path().join("bundle.tar"), &bundle).unwrap();
     let output = replay(elsewhere.path(), &["-o", "json"]);
-    assert!(output.status.success(), "{}", said(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(
         (&report["same"], &report["trainJobs"]),
         (&json!(true), &json!(1))
     );
-    // Without what it was granted, it is refused as by any policy file.
+    // Without its grants, it is refused as with any policy file.
     let without = changed(&bundle, "bundle.json", |index| {
         let plugins = index["plugins"].as_array_mut().unwrap();
         let site = plugins.iter_mut().find(|plugin| plugin["name"] == "site");
         site.unwrap()["grants"] = json!([]);
     });
     fs::write(elsewhere.path().join("bundle.tar"), without).unwrap();
-    let error = said(&replay(elsewhere.path(), &[]));
+    let error = stderr(&replay(elsewhere.path(), &[]));
     assert!(
         error.contains("`plugins/site.wasm`: plugin site") && error.contains("is not granted"),
         "{error}"
@@ -222,7 +187,7 @@ fn first_difference_is_named() {
         "{text}"
     );
     assert!(
-        said(&table).starts_with("error: bundle.tar: the result differs from the recorded one")
+        stderr(&table).starts_with("error: bundle.tar: the result differs from the recorded one")
     );
     let json: Value =
         serde_json::from_slice(&replay(folder.path(), &["-o", "json"]).stdout).unwrap();
@@ -254,7 +219,7 @@ fn other_builds_are_compared_only_on_request() {
         fs::write(folder.path().join("bundle.tar"), other).unwrap();
         let output = replay(folder.path(), &[]);
         assert_eq!(output.status.code(), Some(1));
-        let error = said(&output);
+        let error = stderr(&output);
         assert!(
             output.stdout.is_empty() && error.contains(value) && error.contains("--any-version"),
             "{error}"
@@ -262,7 +227,7 @@ fn other_builds_are_compared_only_on_request() {
         let output = replay(folder.path(), &["--any-version"]);
         assert!(
             output.status.success()
-                && said(&output).starts_with("warning: bundle.tar: was recorded by trainyard ")
+                && stderr(&output).starts_with("warning: bundle.tar: was recorded by trainyard ")
         );
     }
 }
@@ -297,9 +262,9 @@ fn refused_input_writes_no_bundle() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         output.stdout.is_empty()
-            && said(&output).starts_with("error: no/such/bundle.tar: can't be written: "),
+            && stderr(&output).starts_with("error: no/such/bundle.tar: can't be written: "),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -317,11 +282,11 @@ fn only_render_records_files() {
     let output = trainyard(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    assert!(said(&output).contains("record files with `trainyard render --record`"));
+    assert!(stderr(&output).contains("record files with `trainyard render --record`"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A name that was typed wrong costs no file.
+/// A mistyped name does not overwrite another file.
 #[test]
 fn only_bundles_are_overwritten() {
     let (folder, bundle) = recorded("torch-two-jobs");
@@ -334,7 +299,7 @@ fn only_bundles_are_overwritten() {
     std::os::unix::fs::symlink("bundle.tar", folder.path().join("link")).unwrap();
     for there in ["input.yaml", "/dev/null", "link", "."] {
         let output = record(there);
-        let error = said(&output);
+        let error = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{there}: {error}");
         assert!(output.stdout.is_empty());
         assert!(

@@ -10,12 +10,13 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
-    let mut cases: Vec<_> = fs::read_dir(folder)
+use crate::common::{cases, trainyard};
+
+/// The folders of all cases, by name.
+fn folders() -> Vec<PathBuf> {
+    let mut cases: Vec<_> = fs::read_dir(cases())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -23,14 +24,9 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// What a case makes: its files by name.
+/// Renders a case; returns its expected files by name.
 fn render(case: &Path) -> BTreeMap<&'static str, String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-f", "input.yaml"])
-        .current_dir(case)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+    let output = trainyard(case, &["render", "-f", "input.yaml"]);
     let (out, err) = (
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
@@ -57,7 +53,7 @@ fn render(case: &Path) -> BTreeMap<&'static str, String> {
     files
 }
 
-/// The digest of a built-in plugin changes with each build of it, and is no part of what a case proves.
+/// The digest of a built-in plugin changes with each build, and is not part of what a case proves.
 fn without_digests(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -75,7 +71,7 @@ const EXPECTED: [&str; 3] = ["expected.txt", "expected.yaml", "warnings.txt"];
 fn every_case_renders_as_expected() {
     let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let mut wrong = Vec::new();
-    for case in cases() {
+    for case in folders() {
         let made = render(&case);
         for file in EXPECTED {
             let path = case.join(file);
@@ -109,7 +105,7 @@ fn every_case_renders_as_expected() {
 #[test]
 fn every_case_has_a_distinct_result() {
     let mut seen = BTreeMap::new();
-    for case in cases() {
+    for case in folders() {
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
         let first = input.lines().next().unwrap();
         let proves = first

@@ -1,5 +1,5 @@
-//! Components that were built for each version of the contract load, and give the bytes that they gave when they were built.
-//! tests/contract/README.md says what may change there.
+//! Components built for each version of the contract load, and give the same bytes as when they were built. tests/contract/README.md says
+//! what may change there.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -18,8 +18,10 @@ use trainyard_model::{
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen_here};
 
+use crate::common::root;
+
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/contract")
+    root().join("tests/contract")
 }
 
 fn folders_of(path: &Path) -> Vec<PathBuf> {

@@ -1,5 +1,5 @@
-//! A controller that is told to stop ends well, also while it still loads its plugins: as the first process of a container it is not
-//! ended by a signal that it does not listen to, and a plugin may take a minute to compile.
+//! A controller exits cleanly on SIGTERM, even while it loads plugins. As the first process of a container it would ignore a signal without
+//! a handler, and a plugin may take a minute to compile.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -13,7 +13,7 @@ fn sigterm_is_handled_while_plugins_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-told");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    // Nobody answers there: what comes after the plugins is no more than tried.
+    // No server listens there: what follows the plugins fails.
     let kubeconfig = folder.join("kubeconfig");
     let cluster = "{name: c, cluster: {server: 'http://127.0.0.1:9'}}";
     let text = format!(

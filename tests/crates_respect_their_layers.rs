@@ -1,9 +1,11 @@
-//! Each crate depends on what its layer allows, and on nothing else: the record and its rules, the API, its schemas and rendering
-//! know neither a Kubernetes client nor WebAssembly, the sandbox knows no Kubernetes, the controller no WebAssembly.
+//! Each crate depends only on what its layer allows: the record, the API, the schemas and rendering know neither a Kubernetes client nor
+//! WebAssembly, the sandbox does not know Kubernetes, and the controller does not know WebAssembly.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, process::Command};
+
+use crate::common::root;
 
 /// The names of all crates that a crate is built from, itself included; tests and examples do not count.
 fn built_from(package: &str) -> BTreeSet<String> {
@@ -20,7 +22,7 @@ fn built_from(package: &str) -> BTreeSet<String> {
             "--package",
             package,
         ])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .current_dir(root())
         .output()
         .unwrap();
     assert!(

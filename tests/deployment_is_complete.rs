@@ -1,6 +1,6 @@
-//! What stands in `deploy/` fits together and fits this program: every file is listed, what one object names is there, the roles
-//! are those that `trainyard rbac` prints, and the program starts with the Deployment's own arguments and environment.
-//! `UPDATE_EXPECTED=1` writes the roles anew.
+//! The files of `deploy/` fit together and fit this program: every file is listed, references between objects resolve, the roles are those
+//! that `trainyard rbac` prints, and the program starts with the Deployment's arguments and environment. `UPDATE_EXPECTED=1` writes the
+//! roles again.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -8,16 +8,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
 };
 
 use serde_json::{Value, json};
 use trainyard_api::yaml;
 
+use crate::common::{command, root, stderr, stdout};
+
 const NAME: &str = "kubeflow-trainer-controller-manager";
 
 fn deploy() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
+    root().join("deploy")
 }
 
 fn documents(file: &Path) -> Vec<Value> {
@@ -110,17 +112,10 @@ fn container() -> Value {
     at(&pod(), "/containers/0").clone()
 }
 
+/// Runs the command with its own cache folder.
 fn trainyard(args: &[&str], cache: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(args)
-        .env("TRAINYARD_CACHE_DIR", cache)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    let mut command = command(args);
+    command.env("TRAINYARD_CACHE_DIR", cache).output().unwrap()
 }
 
 #[test]
@@ -135,8 +130,7 @@ fn roles_match_the_rbac_command() {
     let file = deploy().join("rbac/controller.yaml");
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac"], cache.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed = stdout(&output);
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         fs::write(&file, &printed).unwrap();
     }
@@ -250,9 +244,9 @@ fn no_roles_are_printed_if_plugins_fail_to_load() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     assert!(
-        said(&output).contains("broken.wasm") && !said(&output).contains("notes.txt"),
+        stderr(&output).contains("broken.wasm") && !stderr(&output).contains("notes.txt"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -262,13 +256,9 @@ fn runtimes_and_crds_are_accepted_by_the_schema() {
         if file.ends_with("kustomization.yaml") {
             continue;
         }
-        let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-            .args(["validate", "-f"])
-            .arg(&file)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", said(&output));
-        assert!(output.stderr.is_empty(), "{}", said(&output));
+        let output = command(&["validate", "-f"]).arg(&file).output().unwrap();
+        stdout(&output);
+        assert!(output.stderr.is_empty(), "{}", stderr(&output));
     }
     let runtime = object("ClusterTrainingRuntime", "torch-distributed");
     let label = at(&runtime, "/metadata/labels/trainer.kubeflow.org~1framework");
@@ -277,14 +267,12 @@ fn runtimes_and_crds_are_accepted_by_the_schema() {
 
 /// What `render` makes of the files.
 fn rendered(files: &[&Path]) -> Vec<Value> {
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-o", "json"])
+    let output = command(&["render", "-o", "json"])
         .args(files.iter().flat_map(|file| [Path::new("-f"), file]))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(output.stderr.is_empty(), "{}", said(&output));
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+    let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
     trainyard_api::list::unpack(printed).unwrap_or_else(|one| vec![one])
 }
 
@@ -388,7 +376,7 @@ fn ports_match_the_configuration() {
     );
 }
 
-/// Pod Security's level `restricted`, and a file system that nobody writes to.
+/// The pod satisfies the Pod Security level `restricted`, with a read-only file system.
 #[test]
 fn pod_satisfies_the_restricted_pod_security_standard() {
     let (pod, container) = (pod(), container());
@@ -430,7 +418,7 @@ fn program_starts_with_the_deployments_arguments() {
     };
     let container = container();
     let kubeconfig = folder.path().join("none.yaml");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    let mut command = command(&[]);
     command.env_clear().env("HOME", "/proc/none");
     for variable in at(&container, "/env").as_array().unwrap() {
         let text = |field: &str| at(variable, field).as_str().unwrap();
@@ -443,14 +431,11 @@ fn program_starts_with_the_deployments_arguments() {
         .arg(&kubeconfig)
         .output()
         .unwrap();
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("none.yaml"), "{said}");
-    assert!(!said.contains("no compiled cache"), "{said}");
+    let log = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    assert!(log.contains("none.yaml"), "{log}");
+    assert!(!log.contains("no compiled cache"), "{log}");
     let written = |folder: &str| fs::read_dir(scratch.join(folder)).map(Iterator::count);
-    assert!(written("cache").unwrap() > 0, "{said}");
-    assert!(
-        scratch.join("state/trainyard/cache.key").is_file(),
-        "{said}"
-    );
+    assert!(written("cache").unwrap() > 0, "{log}");
+    assert!(scratch.join("state/trainyard/cache.key").is_file(), "{log}");
 }

@@ -1,9 +1,8 @@
-//! What a TrainJob becomes differs from what the reference makes of it where `tests/reference/divergences.md` says so, and nowhere
-//! else; each row of its table is shown by each case that it names.
+//! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each row of its table is shown
+//! by each case that it names.
 //!
-//! The reference's answers for the cases are checked in, so that no Go is needed. `make test-reference` asks the reference itself,
-//! for the cases and for generated inputs (`TRAINYARD_ORACLE_INPUTS` sets another number of these); `make expected-reference`
-//! writes the answers that are checked in.
+//! The reference's answers for the cases are checked in, so that Go is not needed. `make test-reference` asks the reference itself, for the
+//! cases and for generated inputs (`TRAINYARD_ORACLE_INPUTS` sets another number of these); `make expected-reference` writes the answers.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -19,9 +18,7 @@ mod trainyard;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-    thread,
+    fs, thread,
 };
 
 use self::{
@@ -31,12 +28,9 @@ use self::{
     rows::ROWS,
     seen::Documents,
 };
+use crate::common::cases;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases")
-}
-
-/// Cases whose names start so are of policies that the reference does not have.
+/// Prefixes of cases for policies that the reference does not have.
 const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "flux-error-resource-claim"];
 
 /// The inputs of the cases by their names.
@@ -46,8 +40,9 @@ fn inputs() -> BTreeMap<String, String> {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read_to_string(path.join("input.yaml")).unwrap())
     };
-    let cases = fs::read_dir(folder()).unwrap().map(case);
-    cases
+    let folders = fs::read_dir(cases()).unwrap();
+    folders
+        .map(case)
         .filter(|(name, _)| {
             !WITHOUT_COUNTERPART
                 .iter()
@@ -72,7 +67,7 @@ fn sort(
         }
         shown.extend(rows.map(|row| row.id));
     }
-    // Each side refuses the input before it comes to what the other one refuses: it is enough that the rows list the reasons of one.
+    // Each side stops at its own errors, before it gets to those of the other: it suffices that rows list the errors of one side.
     let unlisted_by = |by: Side| {
         unlisted
             .iter()
@@ -116,7 +111,7 @@ fn every_case_differs_as_listed() {
         found.add(
             name,
             input,
-            &trainyard::of_case(&folder().join(name)),
+            &trainyard::of_case(&cases().join(name)),
             &answers[name],
         );
     }
@@ -192,7 +187,7 @@ fn generated_mpi_inputs_differ_as_listed() {
     compare(Framework::Mpi, 1000);
 }
 
-/// Compares the answers to so many generated inputs, or to as many as the environment says.
+/// Compares the answers for this many generated inputs, or for the number in the environment.
 fn compare(framework: Framework, count: usize) {
     let count =
         std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(count, |count| count.parse().unwrap());
@@ -248,12 +243,12 @@ fn compare(framework: Framework, count: usize) {
     );
 }
 
-/// What was found in many inputs.
+/// The differences found in many inputs.
 #[derive(Default)]
 struct Found {
     /// The inputs that show each row.
     shown: BTreeMap<&'static str, BTreeSet<String>>,
-    /// How many have no difference at all.
+    /// The number of inputs without any difference.
     same: usize,
     /// The differences that no row lists, each with the shortest input that has it, which is the easiest to read.
     unlisted: BTreeMap<String, (String, String)>,

@@ -1,30 +1,24 @@
-//! An error about a runtime names the field in which its author wrote what is wrong.
+//! An error about a runtime names the field in which its author made the mistake.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{fs, process::Command};
+use std::fs;
 
-/// What `render` says of a TrainJob of a runtime with those fields, which it must refuse.
+use crate::common::{runtime, trainyard};
+
+/// Renders a TrainJob of a runtime with these fields, which is refused; returns the errors.
 fn refused(annotations: &str, of_spec: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let input = format!(
-        "apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {{name: r, annotations: {annotations}}}
-spec: {{{of_spec} template: {{spec: {{replicatedJobs: [{{name: node, template: {{metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}, spec: {{template: {{spec: {{containers: [{{name: node, image: x}}]}}}}}}}}}}]}}}}}}
----
+    let metadata = format!("name: r, annotations: {annotations}");
+    let job = "---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
-metadata: {{name: bert}}
-spec: {{runtimeRef: {{name: r}}}}
-"
-    );
+metadata: {name: bert}
+spec: {runtimeRef: {name: r}}
+";
+    let input = runtime(&metadata, of_spec, "") + job;
     fs::write(folder.path().join("input.yaml"), input).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-f", "input.yaml"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let output = trainyard(folder.path(), &["render", "-f", "input.yaml"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     String::from_utf8(output.stderr).unwrap()

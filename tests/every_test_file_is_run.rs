@@ -1,18 +1,17 @@
-//! Every file in a folder of tests is a module of one of that folder's programs: a file that is not would never run.
+//! Every file in a test folder is a module of one of the folder's programs; otherwise it would never run.
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
+
+use crate::common::root;
 
 /// The programs of the folder with the tests that need a cluster.
 const OF_THE_CLUSTER: &[&str] = &["api_server", "calm", "disturbed", "harness"];
 
 /// The folders of tests, with the programs in each.
 fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let crates = ["host", "plugins"]
         .into_iter()
         .flat_map(|rooms| fs::read_dir(root.join(rooms)).unwrap())

@@ -1,18 +1,16 @@
-//! The commands that `--help`, the README and the documents show run as they are printed.
+//! The commands in `--help`, the README and the documentation run as printed.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output},
 };
 
 use trainyard_cluster::with_manifest;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::common::root;
 
 /// A folder with the files that the examples name.
 fn folder() -> tempfile::TempDir {
@@ -33,14 +31,14 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A plugin that no runtime of the examples switches on.
+/// A plugin that no runtime of the examples activates.
 fn plugin() -> Vec<u8> {
     let manifest = r#"{"name": "new", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"]}"#;
     let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
     with_manifest(&torch, manifest).unwrap()
 }
 
-/// Runs a line as a shell does, where there is no cluster.
+/// Runs a line in a shell, without a cluster.
 fn run(folder: &Path, line: &str) -> Output {
     let binary = Path::new(env!("CARGO_BIN_EXE_trainyard"));
     let search = std::env::var("PATH").unwrap();
@@ -58,17 +56,17 @@ fn run(folder: &Path, line: &str) -> Output {
         .unwrap()
 }
 
-/// The commands of a text, without what stands around them.
+/// The commands in a text.
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     let commands = lines.filter(|line| line.starts_with("trainyard "));
-    // What builds a plugin is tried by `plugin_guide_works`.
+    // `plugin_guide_works` tests the commands that build a plugin.
     commands
         .filter(|line| !line.starts_with("trainyard plugin build"))
         .collect()
 }
 
-/// Runs each command: one for a cluster has to be understood, and every other one has to end well.
+/// Runs each command: one that needs a cluster must parse, and every other one must succeed.
 fn all_run(text: &str, at_least: usize) {
     let folder = folder();
     let commands = commands(text);

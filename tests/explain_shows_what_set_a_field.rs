@@ -1,43 +1,24 @@
-//! `explain` names who set a field, from what and why: any field of the JobSet, in its spelling or in the record's.
+//! `explain` shows what set a field, from which value and why, for any field of the JobSet, by its JobSet path or its record path.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::process::Output;
 
 use serde_json::Value;
+
+use crate::common::{root, stdout, trainyard};
 
 fn explain(args: &[&str]) -> Output {
     explain_in("examples/torch-llama", args)
 }
 
 fn explain_in(folder: &str, args: &[&str]) -> Output {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .join(folder);
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["explain", "-f"])
-        .arg(example)
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-fn text(output: Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+    trainyard(&root(), &[&["explain", "-f", folder], args].concat())
 }
 
 /// The table of `explain`.
 fn table(fields: &[&str]) -> String {
-    text(explain(&[fields, &["-o", "wide"]].concat()))
+    stdout(&explain(&[fields, &["-o", "wide"]].concat()))
 }
 
 /// The fields that a table lists, with the words of one line each.
@@ -67,7 +48,7 @@ fn field_of_a_train_job_has_the_runtime_value_and_its_path() {
 #[test]
 fn mpi_processes_name_the_claim_whose_devices_they_use() {
     let explained = |field: &str| {
-        text(explain_in(
+        stdout(&explain_in(
             "tests/cases/dra-mpi-launcher-as-node/input.yaml",
             &[field],
         ))
@@ -96,16 +77,16 @@ fn job_set_paths_find_the_same_field() {
     let by_record = table(&["pod-sets[node].containers[node].env"]);
     assert_eq!(by_job_set, by_record);
     assert_eq!(rows(&by_record).len(), 6, "{by_record}");
-    let count = text(explain(&[
+    let count = stdout(&explain(&[
         "spec.replicatedJobs[0].template.spec.parallelism",
     ]));
-    assert_eq!(text(explain(&["pod-sets[node].count"])), count);
+    assert_eq!(stdout(&explain(&["pod-sets[node].count"])), count);
     assert!(count.contains("template.spec.parallelism: 4"), "{count}");
 }
 
 #[test]
 fn json_has_the_plugins_version_and_digest() {
-    let text = text(explain(&[
+    let text = stdout(&explain(&[
         "pod-sets[node].containers[node].ports",
         "-o",
         "json",
@@ -239,7 +220,7 @@ fn fields_outside_the_record_are_explained() {
 /// All of the smallest example, as a person reads it at any width.
 #[test]
 fn fields_are_grouped_by_container_and_never_truncated() {
-    let said = text(explain(&[]));
+    let said = stdout(&explain(&[]));
     let wanted = "\
 TrainJob research/llama-sft
 
@@ -282,10 +263,10 @@ spec.replicatedJobs[node].template.spec.template.spec.containers[node]
     assert_eq!(said, wanted);
 }
 
-/// A command that two have set, a container that a plugin added, and what stands beside containers.
+/// A command that two sources set, a container that a plugin added, and fields outside containers.
 #[test]
 fn changes_are_listed_newest_first() {
-    let said = text(explain_in("examples/flux-lammps", &[]));
+    let said = stdout(&explain_in("examples/flux-lammps", &[]));
     let command = r#"
   command: ["/bin/bash","/etc/flux-config/entrypoint.sh"]
     set by flux 0.1.0: Flux runs the command on 2 nodes, with 4 tasks on each: the number that the TrainJob or the runtime gives
@@ -308,7 +289,7 @@ spec.replicatedJobs[node].template.spec.template
 #[test]
 fn absent_fields_are_distinguished() {
     let case = "tests/cases/dra-per-node/input.yaml";
-    let said = text(explain_in(case, &["pod-sets[node].devices"]));
+    let said = stdout(&explain_in(case, &["pod-sets[node].devices"]));
     let wanted = "
 Known to plugins, not part of the JobSet
   pod-sets[node].devices[resource-claim/";
@@ -318,7 +299,7 @@ Known to plugins, not part of the JobSet
 /// Of a container that has an env var by a plugin, and of one that the runtime wrote.
 #[test]
 fn env_vars_are_found_by_bare_name() {
-    let said = text(explain(&["PET_NNODES", "NCCL_DEBUG"]));
+    let said = stdout(&explain(&["PET_NNODES", "NCCL_DEBUG"]));
     let wanted = format!(
         "\
 TrainJob research/llama-sft
@@ -332,7 +313,7 @@ TrainJob research/llama-sft
     );
     assert_eq!(said, wanted);
     // In each container that has it.
-    let said = text(explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
+    let said = stdout(&explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
     assert_eq!(
         said.matches("  env[OMP_NUM_THREADS]: 2\n").count(),
         2,
@@ -342,7 +323,7 @@ TrainJob research/llama-sft
 
 #[test]
 fn several_fields_are_explained_once_each() {
-    let both = text(explain(&["spec.suspend", "spec", "metadata.name"]));
+    let both = stdout(&explain(&["spec.suspend", "spec", "metadata.name"]));
     assert_eq!(both.matches("spec.suspend: ").count(), 1, "{both}");
     assert_eq!(both.matches("metadata.name: ").count(), 1, "{both}");
     let output = explain(&["spec.suspend", "PET_NODES"]);
@@ -393,7 +374,7 @@ fn train_job_without_the_field_is_skipped_with_a_warning() {
     let field = format!("{POD}.containers[0].resources");
     let output = explain_in("tests/cases/torch-two-jobs", &[&field]);
     let warned = String::from_utf8(output.stderr.clone()).unwrap();
-    let text = text(output);
+    let text = stdout(&output);
     assert!(
         text.contains("lab/alpha") && !text.contains("ml/zeta"),
         "{text}"
@@ -428,7 +409,7 @@ fn invalid_path_is_an_error_with_an_example() {
 #[test]
 fn values_set_by_an_old_field_name_that_field() {
     let why = |folder: &str| -> Vec<String> {
-        let explained = text(explain_in(folder, &["-o", "json"]));
+        let explained = stdout(&explain_in(folder, &["-o", "json"]));
         let explained: Value = serde_json::from_str(&explained).unwrap();
         let fields = explained.pointer("/0/fields").and_then(Value::as_array);
         let steps = fields

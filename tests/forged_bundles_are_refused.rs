@@ -1,4 +1,4 @@
-//! A bundle that was damaged or made up is refused with what is wrong, and none of its files is written.
+//! A corrupt or forged bundle is refused with the reason, and none of its files is written.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tar::{EntryType, Header};
 
-use crate::bundle::{archive, changed, files, plain, recorded, replay, said};
+use crate::common::{
+    bundle::{archive, changed, files, plain, recorded, replay},
+    stderr,
+};
 
 /// Refuses a bundle, with nothing on standard output and nothing written.
 fn refused(bundle: &[u8]) -> String {
@@ -17,7 +20,7 @@ fn refused(bundle: &[u8]) -> String {
     fs::create_dir_all(&inner).unwrap();
     fs::write(inner.join("bundle.tar"), bundle).unwrap();
     let output = replay(&inner, &[]);
-    let error = said(&output);
+    let error = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(
         output.stdout.is_empty() && error.starts_with("error: bundle.tar: "),
@@ -268,7 +271,7 @@ fn components_are_screened_as_usual() {
     }
 }
 
-/// What ran as a built-in plugin has no grants of its own, so that another component in its place would have all that it claims.
+/// A built-in plugin has no explicit grants, so that another component in its place would get all its claims.
 #[test]
 fn built_in_plugins_must_match_this_build() {
     let (_folder, bundle) = recorded("torch-two-jobs");

@@ -1,16 +1,14 @@
-//! No control, bidi or zero-width character of a file, a file's name or a policy file reaches a terminal: whatever command prints
-//! the text shows an escape in its place, and what `render` prints reads back as the same value.
+//! No control, bidi or zero-width character of a file, a file name or a policy file reaches a terminal: every command prints an escape
+//! instead, and the output of `render` reads back as the same value.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::fs;
 
 use serde_json::Value;
 use trainyard_api::yaml;
+
+use crate::common::trainyard;
 
 /// One or more of each kind: C0, DEL, C1, separators, bidi, zero-width, invisible operators, annotation, tags.
 const HIDDEN: &[char] = &[
@@ -66,7 +64,7 @@ const HIDDEN: &[char] = &[
     '\u{e0100}',
 ];
 
-/// What stands before each character, so that a place which is not printed at all is noticed.
+/// A marker before each character, so that a text that is not printed at all is noticed.
 const SEEN: &str = "seen";
 
 /// All hidden characters, as text.
@@ -88,15 +86,6 @@ fn printable() -> String {
         |c: &&char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     let chars = HIDDEN.iter().filter(may_stand);
     chars.map(|c| format!("{SEEN}{c}")).collect()
-}
-
-fn trainyard(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(args)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
 }
 
 /// The characters that a terminal would have got, and whether the place was printed.
@@ -261,7 +250,7 @@ fn holds(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// What the errors name by its kind or its place, and an object of another API, which nobody reads.
+/// Objects that errors name by kind or location, and an object of another API, which is not read.
 const NOT_NAMED: [&str; 4] = [
     "a value of a wrong type",
     "a version",

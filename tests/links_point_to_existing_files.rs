@@ -1,14 +1,13 @@
-//! What the documents link to inside of the repository is there.
+//! Links in the documentation point to existing files.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::PathBuf};
+
+use crate::common::root;
 
 fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let docs = fs::read_dir(root.join("docs")).unwrap();
     let docs = docs.map(|entry| entry.unwrap().path());
     let mut documents: Vec<_> = docs
@@ -26,7 +25,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// The targets of a document's links that are no addresses: a file or folder, without the heading in it.
+/// The relative targets of a document's links: files or folders, without the heading.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1);
     let targets = links.filter_map(|rest| Some(rest.split_once(')')?.0));

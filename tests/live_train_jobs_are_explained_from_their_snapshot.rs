@@ -1,5 +1,5 @@
-//! `trainyard explain trainjob/NAME` asks a cluster each question once, and renders by what the snapshot says of the cluster, not by
-//! the local policy file. The API server is a few lines; tests/cluster has a real one.
+//! `trainyard explain trainjob/NAME` asks a cluster each question once, and renders with the facts of the snapshot, and not with those of
+//! the local policy file. The API server is a stub; tests/cluster has a real one.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,14 +13,16 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Command, Output},
+    process::Output,
     sync::mpsc,
     thread,
 };
 
 use serde_json::{Value, json};
 
-/// Answers each call by its path and its number, and tells of it; returns its URL.
+use crate::common::{bundle::replay, runtime, stderr, stdout, trainyard};
+
+/// Serves each call by its path and number, and sends its path to the receiver; returns the URL.
 fn serve(
     answer: impl Fn(&str, usize) -> (u16, Value) + Send + 'static,
 ) -> (String, mpsc::Receiver<String>) {
@@ -32,7 +34,7 @@ fn serve(
             let stream = stream.unwrap();
             let path = path_of(&stream);
             let (code, body) = answer(&path, number);
-            // Nobody listens once the test is over.
+            // The receiver is gone once the test is over.
             let _ = tell.send(path);
             respond(stream, code, &body);
         }
@@ -43,7 +45,7 @@ fn serve(
 fn path_of(stream: &TcpStream) -> String {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().unwrap().unwrap();
-    // Up to the empty line: there is no body.
+    // Up to the empty line, since there is no body.
     while !lines.next().unwrap().unwrap().is_empty() {}
     first.split(' ').nth(1).unwrap().to_owned()
 }
@@ -78,25 +80,9 @@ fn explain(url: &str, arguments: &[&str], policy: &str, folder: &Path) -> Output
     fs::write(folder.join("kubeconfig"), kubeconfig.to_string()).unwrap();
     let policy = format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n{policy}");
     fs::write(folder.join("policy.yaml"), policy).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["explain", "trainjob/job"])
-        .args(arguments)
-        .args([
-            "--kubeconfig",
-            "kubeconfig",
-            "--policy",
-            "policy.yaml",
-            "--output",
-            "json",
-        ])
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    let files = ["--kubeconfig", "kubeconfig", "--policy", "policy.yaml"];
+    let command = ["explain", "trainjob/job", "--output", "json"];
+    trainyard(folder, &[&command[..], arguments, &files].concat())
 }
 
 #[test]
@@ -109,34 +95,13 @@ fn busy_server_is_asked_once() {
     let output = explain(&url, &[], "", folder.path());
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("the server says ServiceUnavailable"),
+        stderr(&output).contains("the server says ServiceUnavailable"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
     let job = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/job";
     assert_eq!(calls.try_iter().collect::<Vec<_>>(), [job]);
 }
-
-const RUNTIME: &str = "
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: torch}
-spec:
-  mlPolicy: {torch: {}}
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec:
-            template:
-              spec:
-                containers:
-                - name: node
-                  image: base
-                  resources: {limits: {example.com/npu: 4, cpu: 3}}
-";
 
 /// A TrainJob, or its snapshot with these facts.
 fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
@@ -152,7 +117,9 @@ fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
         "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": "of-the-job",
         "controller": true,
     });
-    let mut data = json!({"runtime": RUNTIME});
+    let resources = ", resources: {limits: {example.com/npu: 4, cpu: 3}}";
+    let runtime = runtime("name: torch", "mlPolicy: {torch: {}},", resources);
+    let mut data = json!({"runtime": runtime});
     if let Some(config) = config {
         data["config"] = json!(config.to_string());
     }
@@ -163,18 +130,17 @@ fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
     (200, map)
 }
 
-/// How many processes torchrun starts, as explained, with the local policy file.
+/// The explained number of processes of torchrun, with the local policy file.
 fn processes(config: Option<Value>, policy: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(move |path, _| cluster(path, config.clone()));
     let field = "pod-sets[node].containers[node].env[PET_NPROC_PER_NODE]";
     let output = explain(&url, &[field], policy, folder.path());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let explained: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let explained: Value = serde_json::from_str(&stdout(&output)).unwrap();
     explained[0]["fields"][0]["steps"][0]["to"].clone()
 }
 
-/// Torch counts processors only where the pod has no accelerator, and which resources are some is a fact of the cluster.
+/// Torch counts CPUs only if the pod has no accelerator, and which resources are accelerators is a fact of the cluster.
 #[test]
 fn facts_come_from_the_snapshot() {
     let facts = |accelerator: &str| json!({"clusterDomain": "cluster.local", "accelerators": [accelerator]});
@@ -182,7 +148,7 @@ fn facts_come_from_the_snapshot() {
     let local = |name: &str| format!("accelerators: [{name}]\n");
     assert_eq!(processes(Some(facts(npu)), &local(gpu)), "auto");
     assert_eq!(processes(Some(facts(gpu)), &local(npu)), "3");
-    // A snapshot that does not say leaves the local ones.
+    // A snapshot without facts leaves the local ones.
     assert_eq!(processes(None, &local(npu)), "auto");
     assert_eq!(processes(None, &local(gpu)), "3");
 }
@@ -194,11 +160,8 @@ fn with_plan(path: &str) -> (u16, Value) {
         Some(json!({"clusterDomain": "k8s.example.com", "accelerators": []})),
     );
     if object["kind"] == "ConfigMap" {
-        let plan = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-            .args(["plan", "-o", "json"])
-            .output()
-            .unwrap();
-        let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+        let plan = trainyard(Path::new("."), &["plan", "-o", "json"]);
+        let plan: Value = serde_json::from_str(&stdout(&plan)).unwrap();
         let mut plugins = plan[0]["plugins"].as_array().unwrap().iter();
         let torch = plugins.find(|plugin| plugin["name"] == "torch").unwrap();
         let planned = json!({"name": "torch", "version": torch["version"], "digest": torch["digest"], "config": {}});
@@ -219,14 +182,9 @@ fn bundle_is_recorded_from_the_snapshot_and_replays() {
         "clusterDomain: other.example.com\n",
         folder.path(),
     );
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let replayed = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["replay", "bundle.tar", "-o", "json"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert!(replayed.status.success(), "{}", said(&replayed));
-    let report: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let replayed = replay(folder.path(), &["-o", "json"]);
+    let report: Value = serde_json::from_str(&stdout(&replayed)).unwrap();
     assert_eq!(
         (&report["same"], &report["objects"]),
         (&json!(true), &json!(1))
@@ -236,14 +194,14 @@ fn bundle_is_recorded_from_the_snapshot_and_replays() {
     assert!(text.contains("k8s.example.com") && !text.contains("other.example.com"));
 }
 
-/// Other plugins than those of the snapshot would make a bundle of what never happened.
+/// With plugins other than those of the snapshot, the bundle would record something that never happened.
 #[test]
 fn bundle_is_refused_if_the_plan_differs() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(|path, _| cluster(path, None));
     let output = explain(&url, &["--record", "bundle.tar"], "", folder.path());
     assert_eq!(output.status.code(), Some(1));
-    let error = said(&output);
+    let error = stderr(&output);
     assert!(
         error.contains("was rendered by another plan") && error.contains("what never happened"),
         "{error}"

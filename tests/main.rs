@@ -1,9 +1,9 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
 mod architecture_page_matches_the_tree;
-mod bundle;
 mod bundles_replay_byte_for_byte;
 mod cases_render_as_expected;
+mod common;
 mod components_of_every_contract_version_run;
 mod controller_stops_on_sigterm;
 mod crates_respect_their_layers;

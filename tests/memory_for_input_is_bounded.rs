@@ -1,5 +1,5 @@
-//! A small file, or one that a cluster would store, does not fill memory: it is refused at a count, in a process with little
-//! memory. What is not a file is not waited for.
+//! Input that a cluster would store, or that is small, does not exhaust memory: it is refused at a limit, in a process with little memory.
+//! Special files do not block.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -10,9 +10,11 @@ use std::{
     process::{Command, Output},
 };
 
+use crate::common::{runtime, trainyard};
+
 /// The most memory that a command may use here, in KiB.
 const MEMORY: usize = 400 * 1024;
-/// After how many seconds a command that hangs is killed. Nothing here is measured by it.
+/// The seconds after which a hanging command is killed. No test measures it.
 const HANGS: &str = "300";
 
 /// Runs a command in a folder, in a process with [`MEMORY`].
@@ -32,7 +34,7 @@ fn limited(folder: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What `validate` says of a file that it refuses, line by line.
+/// The lines that `validate` prints for a file that it refuses.
 fn refused(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), text).unwrap();
@@ -138,7 +140,7 @@ fn memory_of_plain_values_is_limited() {
     }
 }
 
-/// Nothing behind the value that is too much is read: one error, and not one for each file.
+/// Nothing after the value that exceeds the limit is read: one error, and not one for each file.
 #[test]
 fn memory_of_a_folder_is_limited() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,16 +162,14 @@ fn memory_of_a_folder_is_limited() {
 
 /// A runtime whose replicated job `node` has that container, and TrainJobs of it.
 fn runtime_and_jobs(container: &str, jobs: usize) -> String {
-    let mut text = format!(
-        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {{name: x}}\nspec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{metadata: {{labels: {{trainer.kubeflow.org/trainjob-ancestor-step: trainer}}}}, spec: {{template: {{spec: {{containers: [{{name: node, image: a{container}}}]}}}}}}}}}}]}}}}}}\n"
-    );
+    let mut text = runtime("name: x", "", container);
     for at in 0..jobs {
         write!(text, "---\napiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: j{at}}}\nspec: {{runtimeRef: {{name: x}}}}\n").unwrap();
     }
     text
 }
 
-/// What a command prints of a file, in a process with [`MEMORY`].
+/// The output of a command for a file, in a process with [`MEMORY`].
 fn printed(text: &str, args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), text).unwrap();
@@ -179,7 +179,7 @@ fn printed(text: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Each TrainJob becomes 6 MB, of which a few are in memory at once.
+/// Each TrainJob becomes 6 MB, of which only a few are in memory at once.
 #[test]
 fn rendered_objects_are_not_kept_in_memory() {
     const JOBS: usize = 30;
@@ -321,15 +321,10 @@ fn special_files_do_not_block() {
 #[test]
 fn quantity_out_of_range_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {name: x}\nspec: {template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: a}]}}}}}]}}}\n";
+    let runtime = runtime("name: x", "", "");
     let job = "---\napiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a}\nspec:\n  runtimeRef: {name: x}\n  trainer: {resourcesPerNode: {limits: {cpu: 1e-2147483648, memory: \"1e-2147483648\"}}}\n";
     fs::write(folder.path().join("a.yaml"), format!("{runtime}{job}")).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-f", "a.yaml"])
-        .current_dir(folder.path())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+    let output = trainyard(folder.path(), &["render", "-f", "a.yaml"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     let wanted = "spec.trainer.resourcesPerNode.limits[memory]: the string \"1e-2147483648\" is not a quantity of 0 or more, or is out of range; ";

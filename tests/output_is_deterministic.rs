@@ -1,70 +1,49 @@
-//! What `render` prints is the same byte for byte from run to run, in both formats, from files, folders and standard input.
+//! `render` prints the same bytes in every run, in both formats, from files, folders and standard input.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-};
+use std::{fs, path::Path};
 
-fn case(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/cases")
-        .join(name)
-}
+use crate::common::{cases, root, stdout, trainyard, trainyard_with_input};
 
-fn trainyard(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-    command.args(args).env("NO_COLOR", "1");
-    command
-}
-
-fn run(args: &[&str], folder: &Path) -> Output {
-    let output = trainyard(args).current_dir(folder).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
+/// The standard output of a run in a case's folder.
+fn run(args: &[&str], case: &str) -> String {
+    stdout(&trainyard(&cases().join(case), args))
 }
 
 #[test]
 fn repeated_runs_print_the_same() {
-    let folder = case("torch-two-jobs");
-    let first = run(&["render", "-f", "input.yaml"], &folder).stdout;
+    let first = run(&["render", "-f", "input.yaml"], "torch-two-jobs");
     for _ in 0..5 {
-        assert_eq!(run(&["render", "-f", "input.yaml"], &folder).stdout, first);
+        assert_eq!(
+            run(&["render", "-f", "input.yaml"], "torch-two-jobs"),
+            first
+        );
     }
 }
 
 #[test]
 fn standard_input_renders_as_a_file() {
-    let folder = case("torch-two-jobs");
-    let text = std::fs::read(folder.join("input.yaml")).unwrap();
-    let mut child = trainyard(&["render", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(&text).unwrap();
+    let input = fs::read_to_string(cases().join("torch-two-jobs/input.yaml")).unwrap();
+    let output = trainyard_with_input(&input, &["render", "-f", "-"]);
     assert_eq!(
-        child.wait_with_output().unwrap().stdout,
-        run(&["render", "-f", "input.yaml"], &folder).stdout
+        stdout(&output),
+        run(&["render", "-f", "input.yaml"], "torch-two-jobs")
     );
 }
 
 #[test]
 fn json_output_is_one_list_of_the_same_objects() {
-    let folder = case("torch-two-jobs");
-    let json = run(&["render", "-f", "input.yaml", "-o", "json"], &folder).stdout;
-    let list: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let json = run(
+        &["render", "-f", "input.yaml", "-o", "json"],
+        "torch-two-jobs",
+    );
+    let list: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (list["apiVersion"].as_str(), list["kind"].as_str()),
         (Some("v1"), Some("List"))
     );
-    let yaml = String::from_utf8(run(&["render", "-f", "input.yaml"], &folder).stdout).unwrap();
+    let yaml = run(&["render", "-f", "input.yaml"], "torch-two-jobs");
     let documents: Vec<_> = trainyard_api::yaml::read(&yaml)
         .into_iter()
         .map(|d| d.unwrap().value)
@@ -74,8 +53,7 @@ fn json_output_is_one_list_of_the_same_objects() {
 
 #[test]
 fn printed_objects_round_trip() {
-    let folder = case("nemo-tcpxo");
-    let yaml = String::from_utf8(run(&["render", "-f", "input.yaml"], &folder).stdout).unwrap();
+    let yaml = run(&["render", "-f", "input.yaml"], "nemo-tcpxo");
     let inputs = trainyard_api::Inputs::read_text("out", &yaml);
     assert!(inputs.errors.is_empty());
     assert_eq!(inputs.objects.len(), 1);
@@ -83,10 +61,10 @@ fn printed_objects_round_trip() {
 
 #[test]
 fn printed_crds_match_the_deployment() {
-    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+    let deployed = root().join("deploy/crds");
     let files = ["clustertrainingruntimes", "trainingruntimes", "trainjobs"];
     let files =
-        files.map(|name| std::fs::read_to_string(deployed.join(format!("{name}.yaml"))).unwrap());
-    let printed = run(&["crds"], Path::new(".")).stdout;
-    assert_eq!(String::from_utf8(printed).unwrap(), files.join("---\n"));
+        files.map(|name| fs::read_to_string(deployed.join(format!("{name}.yaml"))).unwrap());
+    let printed = stdout(&trainyard(Path::new("."), &["crds"]));
+    assert_eq!(printed, files.join("---\n"));
 }

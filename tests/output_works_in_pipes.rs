@@ -1,21 +1,15 @@
-//! Standard output holds the result and nothing else: nothing where something is refused, no color where it is no terminal, and
-//! each command has its own.
+//! Standard output contains only the result: nothing if the input is refused, and no color if it is not a terminal.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::process::{Command, Output};
 
-/// What a command says of a case, with nothing in the environment that switches colors off.
+use crate::common::{cases, command, stdout};
+
+/// Runs a command in a case's folder, in an environment that allows colors.
 fn trainyard(case: &str, args: &[&str]) -> Output {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/cases")
-        .join(case);
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(args)
-        .current_dir(folder)
+    command(args)
+        .current_dir(cases().join(case))
         .env_remove("NO_COLOR")
         .env("TERM", "xterm-256color")
         .output()
@@ -124,24 +118,23 @@ fn usage_errors_have_their_own_exit_code() {
     assert!(output.stdout.is_empty());
 }
 
-/// Compiled plugins are kept where `--cache-dir` says, also where the user has no home.
+/// Compiled plugins are cached in `--cache-dir`, even if the user has no home.
 #[test]
 fn cache_folder_works_without_a_home() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["plan", "--cache-dir"])
+    let output = command(&["plan", "--cache-dir"])
         .arg(folder.path())
         .env_remove("HOME")
         .env_remove("XDG_CACHE_HOME")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", text(output.stderr));
+    stdout(&output);
     let compiled = std::fs::read_dir(folder.path().join("compiled")).unwrap();
     assert!(compiled.count() > 0);
     assert!(folder.path().join("cache.key").is_file());
 }
 
-/// A cache that can't be used is said as every other warning is, and nothing else changes.
+/// An unusable cache leads to a regular warning, and changes nothing else.
 #[test]
 fn unusable_cache_folder_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +163,7 @@ fn terminal_without_a_width_gets_full_columns() {
     );
     let output = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/torch-two-jobs"))
+        .current_dir(cases().join("torch-two-jobs"))
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
@@ -183,7 +176,7 @@ fn terminal_without_a_width_gets_full_columns() {
     );
 }
 
-/// What calls used is for people: the objects on standard output are the same.
+/// The statistics are for users: the objects on standard output are the same.
 #[test]
 fn stats_are_printed_to_standard_error_only() {
     let args = ["render", "-f", "input.yaml"];

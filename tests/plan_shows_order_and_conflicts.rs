@@ -1,18 +1,16 @@
-//! A plan can be looked at, as a flowchart or a page that needs nothing but itself, and a further plugin can be judged before it is
-//! loaded. Whatever a manifest holds is text there.
+//! `plan` prints the order of plugins as a flowchart or a self-contained page, and checks another plugin before it is loaded. Text of a
+//! manifest is escaped.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 use trainyard_cluster::with_manifest;
 
-/// Writes a plugin with those claims; its code is Torch's, which does nothing of what they say.
+use crate::common::{cases, stderr, stdout, trainyard};
+
+/// Writes a plugin with these claims; its code is Torch's, which does not use them.
 fn plugin(folder: &Path, name: &str, more: Value) {
     let mut manifest = json!({
         "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
@@ -36,23 +34,7 @@ fn policy(folder: &Path, plugins: &str) {
 }
 
 fn plan(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .arg("plan")
-        .args(arguments)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn printed(output: &Output) -> String {
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(output.status.success(), "{}", said(output));
-    text
+    trainyard(folder, &[&["plan"], arguments].concat())
 }
 
 /// A folder with plugins that depend on each other, and one that may clash.
@@ -73,7 +55,7 @@ fn several() -> tempfile::TempDir {
 #[test]
 fn plan_is_printed_as_a_flowchart() {
     let folder = several();
-    let chart = printed(&plan(
+    let chart = stdout(&plan(
         folder.path(),
         &["--plugin-dir", ".", "-o", "mermaid"],
     ));
@@ -95,7 +77,7 @@ fn plan_is_printed_as_a_self_contained_page() {
         "[{name: reader, disabled: true}, {name: labels, excludes: [devices]}]",
     );
     let arguments = ["--plugin-dir", ".", "-o", "html", "--policy", "policy.yaml"];
-    let page = printed(&plan(folder.path(), &arguments));
+    let page = stdout(&plan(folder.path(), &arguments));
     for part in [
         "default-src 'none'",
         "<svg",
@@ -119,21 +101,21 @@ fn plan_is_printed_as_a_self_contained_page() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(page.ends_with("</html>\n"));
-    assert_eq!(page, printed(&plan(folder.path(), &arguments)));
+    assert_eq!(page, stdout(&plan(folder.path(), &arguments)));
 }
 
 #[test]
 fn plan_is_printed_for_each_train_job() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/torch-two-jobs");
-    let page = printed(&plan(&folder, &["-f", "input.yaml", "-o", "html"]));
+    let folder = cases().join("torch-two-jobs");
+    let page = stdout(&plan(&folder, &["-f", "input.yaml", "-o", "html"]));
     assert_eq!(page.matches("<section>").count(), 2);
     assert_eq!(page.matches("<!doctype html>").count(), 1);
-    let chart = printed(&plan(&folder, &["-f", "input.yaml", "-o", "mermaid"]));
+    let chart = stdout(&plan(&folder, &["-f", "input.yaml", "-o", "mermaid"]));
     assert_eq!(chart.matches("subgraph ").count(), 2);
     assert_eq!(chart.matches("flowchart TB").count(), 1);
 }
 
-/// Claims and keys may hold any text.
+/// Claims and keys may contain any text.
 #[test]
 fn manifest_text_is_escaped() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +128,7 @@ fn manifest_text_is_escaped() {
     plugin(folder.path(), "one", claims(&[], &hostile));
     plugin(folder.path(), "two", claims(&hostile, &[]));
     for form in ["html", "mermaid", "table", "json"] {
-        let text = printed(&plan(
+        let text = stdout(&plan(
             folder.path(),
             &["--plugin-dir", ".", "--claims", "-o", form],
         ));
@@ -197,7 +179,7 @@ fn against(folder: &Path, file: &str, policy: &str) -> (Option<i32>, Value, Stri
         json.status.success(),
         report["accepted"] == true,
         "{}",
-        said(&json)
+        stderr(&json)
     );
     (json.status.code(), report, table)
 }
@@ -245,7 +227,7 @@ fn additional_plugin_is_checked_against_the_loaded_ones() {
 #[test]
 fn refused_plugin_is_reported_with_every_reason() {
     let folder = folder_with_loaded();
-    // A conflict, a cycle, and two claims that nobody granted.
+    // A conflict, a cycle, and two claims that are not granted.
     let writes = [
         "labels[a]",
         "labels[b]",
@@ -344,9 +326,9 @@ fn file_that_is_not_a_plugin_is_an_error() {
     let output = plan(folder.path(), &["--against", "text.wasm"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        output.stdout.is_empty() && said(&output).starts_with("error: text.wasm: "),
+        output.stdout.is_empty() && stderr(&output).starts_with("error: text.wasm: "),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
@@ -354,13 +336,13 @@ fn file_that_is_not_a_plugin_is_an_error() {
 fn digest_is_printed_and_independent_of_load_order() {
     let folder = several();
     let digest = |arguments: &[&str]| {
-        let table = printed(&plan(folder.path(), arguments));
+        let table = stdout(&plan(folder.path(), arguments));
         let line = table
             .lines()
             .find_map(|line| line.strip_prefix("digest: "))
             .unwrap()
             .to_owned();
-        let json = printed(&plan(folder.path(), &[arguments, &["-o", "json"]].concat()));
+        let json = stdout(&plan(folder.path(), &[arguments, &["-o", "json"]].concat()));
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json[0]["digest"], *line);
         line
@@ -392,7 +374,7 @@ fn suggested_policy_lines_resolve_the_conflict() {
         "policy.yaml",
     ];
     policy(folder.path(), "[]");
-    let error = said(&plan(folder.path(), &args));
+    let error = stderr(&plan(folder.path(), &args));
     assert!(
         error.contains("both write `labels[a]` and `labels[b]`"),
         "{error}"
@@ -402,7 +384,7 @@ fn suggested_policy_lines_resolve_the_conflict() {
     for entry in entries {
         policy(folder.path(), &format!("\n{entry}"));
         let output = plan(folder.path(), &args);
-        assert!(output.status.success(), "{entry}: {}", said(&output));
+        assert!(output.status.success(), "{entry}: {}", stderr(&output));
     }
     plugin(
         folder.path(),
@@ -411,13 +393,13 @@ fn suggested_policy_lines_resolve_the_conflict() {
     );
     let args = ["--plugin", "scheduled.wasm", "--policy", "policy.yaml"];
     policy(folder.path(), "[]");
-    let error = said(&plan(folder.path(), &args));
+    let error = stderr(&plan(folder.path(), &args));
     let [grants] = quoted(&error, "grants: ")[..] else {
         unreachable!("{error}")
     };
     policy(folder.path(), &format!("[{{name: scheduled, {grants}}}]"));
     let output = plan(folder.path(), &args);
-    assert!(output.status.success(), "{grants}: {}", said(&output));
+    assert!(output.status.success(), "{grants}: {}", stderr(&output));
 }
 
 #[test]
@@ -426,7 +408,7 @@ fn misspelled_name_in_a_manifest_order_is_reported() {
     let order = json!({"after": ["flux", "torhc"], "before": ["another-vendors"]});
     plugin(folder.path(), "last", order);
     let output = plan(folder.path(), &["--plugin", "last.wasm"]);
-    let warnings = said(&output);
+    let warnings = stderr(&output);
     assert!(output.status.success(), "{warnings}");
     assert_eq!(warnings.lines().count(), 1, "{warnings}");
     let problem =

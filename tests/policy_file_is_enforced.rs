@@ -1,68 +1,47 @@
-//! What a policy file says takes effect: grants, limits, configuration, order, the cluster's domain, a digest. It holds for
-//! built-in plugins too, and what is wrong with it is reported beside everything else.
+//! The settings of a policy file take effect, for built-in plugins too: grants, limits, configuration, order, the cluster's domain,
+//! digests. Its errors are reported with all others.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-    sync::OnceLock,
-};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::Value;
 
-/// The component of tests/plugins/site, which shows in the pods what it gets.
-fn site() -> &'static str {
-    static SITE: OnceLock<String> = OnceLock::new();
-    SITE.get_or_init(|| {
-        let component = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("site.wasm");
-        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/plugins/site");
-        trainyard_cluster::build_plugin(&crate_folder, &component, &[]).unwrap();
-        component.to_str().unwrap().to_owned()
-    })
+use crate::common::{runtime, stdout, test_plugin, trainyard};
+
+/// A TrainJob that Torch and the plugin `site` of tests/plugins, which shows in the pods what it gets, act on.
+fn site_job() -> String {
+    job("mlPolicy: {numNodes: 2, torch: {}}, plugins: [{name: site}],")
 }
 
-/// A TrainJob that Torch and the plugin of the site act on.
-const SITE_JOB: &str = r#"
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: runtime}
-spec:
-  mlPolicy: {numNodes: 2, torch: {}}
-  plugins: [{name: site}]
-  template:
-    spec:
-      replicatedJobs:
-      - name: node
-        template:
-          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
-          spec: {template: {spec: {containers: [{name: node, image: registry.example.com/torch:1}]}}}
----
+/// A TrainJob of a runtime with these fields.
+fn job(runtime_spec: &str) -> String {
+    let job = "---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: job}
 spec: {runtimeRef: {name: runtime}}
-"#;
+";
+    runtime("name: runtime", runtime_spec, "") + job
+}
 
-/// A policy file with these settings of the plugin of the site, and of the file itself.
+/// A policy file with these settings of the plugin `site`, and of the file itself.
 fn site_policy(of_site: &str, of_file: &str) -> String {
     format!(
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: site, {of_site}}}]\n{of_file}"
     )
 }
 
-/// The grant without which the plugin of the site is not loaded, and the order without which it is in conflict.
+/// The grant that the plugin `site` needs to load, and the order that resolves its conflict.
 const SITE_NEEDS: &str =
     "grants: ['pod-sets[@trainer].node-selector[example.com/pool]'], after: [torch]";
 
-/// The pod spec that `render` makes under a policy file, and its env vars by name.
+/// The rendered pod spec under a policy file, and its env vars by name.
 fn site_pod(policy: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
-    let arguments = ["render", "-o", "json", "--plugin", site()];
-    let output = run(&arguments, policy, SITE_JOB);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let objects: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let site = test_plugin("site");
+    let arguments = ["render", "-o", "json", "--plugin", &site];
+    let output = run(&arguments, policy, &site_job());
+    let objects: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let job_set = objects.pointer("/items/0").unwrap_or(&objects);
     let pod = job_set.pointer("/spec/replicatedJobs/0/template/spec/template/spec");
     let pod = pod.unwrap().clone();
@@ -76,20 +55,16 @@ fn site_pod(policy: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
 }
 
 fn site_refused(policy: &str) -> String {
-    refused_with(&["render", "--plugin", site()], policy, SITE_JOB)
+    let site = test_plugin("site");
+    refused_with(&["render", "--plugin", &site], policy, &site_job())
 }
 
 fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("input.yaml"), input).unwrap();
     fs::write(folder.path().join("policy.yaml"), policy).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(arguments)
-        .args(["-f", "input.yaml", "--policy", "policy.yaml"])
-        .current_dir(folder.path())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
+    let files = ["-f", "input.yaml", "--policy", "policy.yaml"];
+    trainyard(folder.path(), &[arguments, &files].concat())
 }
 
 #[test]
@@ -111,11 +86,9 @@ fn claim_beyond_the_defaults_needs_a_grant() {
 #[test]
 fn inspect_prints_the_policy_file_a_plugin_needs() {
     let inspect = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-        let command = command.args(["plugin", "inspect", site()]).args(more);
-        let output = command.env("NO_COLOR", "1").output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        let site = test_plugin("site");
+        let arguments = [&["plugin", "inspect", &site], more].concat();
+        stdout(&trainyard(Path::new("."), &arguments))
     };
     let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
     let shown = inspect(&[]);
@@ -176,17 +149,16 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
             && !error.contains("both write"),
         "{error}"
     );
-    let alone = SITE_JOB.replace(", torch: {}", "");
-    let output = run(&["render", "--plugin", site()], &policy, &alone);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let alone = job("mlPolicy: {numNodes: 2}, plugins: [{name: site}],");
+    let site = test_plugin("site");
+    stdout(&run(&["render", "--plugin", &site], &policy, &alone));
 }
 
 #[test]
 fn disabled_plugin_fails_only_train_jobs_that_name_it() {
     let without_torch = policy("disabled: true");
     let beside = without_torch.replace("}]", &format!("}}, {{name: site, {SITE_NEEDS}}}]"));
-    let error = refused_with(&["render", "--plugin", site()], &beside, SITE_JOB);
+    let error = site_refused(&beside);
     assert!(
         error.contains("spec.mlPolicy.torch: no loaded plugin handles this policy: the plugin `torch` is disabled in the policy file"),
         "{error}"
@@ -198,21 +170,15 @@ fn disabled_plugin_fails_only_train_jobs_that_name_it() {
         ),
         "{error}"
     );
-    let neither = SITE_JOB
-        .replace(", torch: {}", "")
-        .replace("  plugins: [{name: site}]\n", "");
-    let output = run(&["plan"], &without_torch, &neither);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    // Without a TrainJob it says so.
+    let neither = job("mlPolicy: {numNodes: 2},");
+    stdout(&run(&["plan"], &without_torch, &neither));
+    // Without a TrainJob, `plan` reports it.
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("policy.yaml"), without_torch).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["plan", "--policy", "policy.yaml"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
+    let table = stdout(&trainyard(
+        folder.path(),
+        &["plan", "--policy", "policy.yaml"],
+    ));
     assert!(
         table.contains("\ndisabled: torch (policy file)\n"),
         "{table}"
@@ -243,7 +209,7 @@ fn limit_ends_only_the_calls_of_its_plugin() {
     );
 }
 
-/// What a command says on standard error, which must refuse.
+/// The standard error of a command, which must refuse its input.
 fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
     refused_with(&[command], policy, input)
 }
@@ -287,7 +253,7 @@ fn errors_of_plugins_and_input_are_reported_in_one_run() {
     }
 }
 
-/// The errors that a policy file gets.
+/// The errors of a policy file.
 fn errors(policy: impl AsRef<[u8]>) -> Vec<String> {
     let said = refused("plan", policy, NO_JOB);
     let errors = said
@@ -361,7 +327,7 @@ fn errors_in_the_policy_file_name_their_field() {
     }
 }
 
-/// Settings under a mistyped name would leave the plugin that was meant without its limits, its digest and its order.
+/// Settings under a misspelled name would leave the intended plugin without its limits, digest and order.
 #[test]
 fn unloaded_plugin_is_an_error_with_a_suggestion() {
     let named = |names: &str| {
@@ -384,21 +350,17 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
         ),
     ] {
         assert_eq!(errors(&file), wanted);
-        // A controller does not start by it either: it says so before it looks for a cluster.
+        // A controller does not start either, and reports it before it connects to a cluster.
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("policy.yaml"), &file).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-            .args([
-                "controller",
-                "--policy",
-                "policy.yaml",
-                "--kubeconfig",
-                "none",
-            ])
-            .current_dir(folder.path())
-            .env("NO_COLOR", "1")
-            .output()
-            .unwrap();
+        let arguments = [
+            "controller",
+            "--policy",
+            "policy.yaml",
+            "--kubeconfig",
+            "none",
+        ];
+        let output = trainyard(folder.path(), &arguments);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         for wanted in wanted {
@@ -413,7 +375,7 @@ fn refused_plugin_is_not_reported_as_unknown() {
     let names_nccl =
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: nccl}]";
     assert!(refused("plan", names_nccl, NO_JOB).contains(unknown));
-    // It may be the plugin that the policy file names.
+    // The refused file may be the plugin that the policy file names.
     let said = refused_with(&["plan", "--plugin", "nccl.wasm"], names_nccl, NO_JOB);
     assert!(
         said.contains("error: nccl.wasm: ") && !said.contains(unknown),
@@ -451,13 +413,13 @@ fn plugin_file_can_be_given_only_once() {
             1,
             "{said}"
         );
-        // What is wrong with the input, and with the file itself, is said once.
+        // Errors of the input, and of the file itself, are reported once.
         let errors = said.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.count(), 3, "{said}");
     }
 }
 
-/// No fault hides another: those of the schema, of paths and limits, of names, and doubles come in one run.
+/// No error hides another: those of the schema, of paths and limits, of names, and duplicates are reported in one run.
 #[test]
 fn errors_of_every_kind_are_reported_in_one_run() {
     let long = "a".repeat(64);

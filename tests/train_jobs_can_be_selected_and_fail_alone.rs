@@ -1,19 +1,12 @@
-//! `--train-job` picks TrainJobs of the input, and with `--keep-going` one that is refused takes nothing from the others.
+//! `--train-job` selects TrainJobs of the input, and with `--keep-going` a refused TrainJob does not affect the others.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
-const RUNTIME: &str = "
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: x}
-spec:
-  mlPolicy: {torch: {}}
-  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
-";
+use crate::common::{runtime, trainyard};
 
 fn job(namespace: &str, name: &str, trainer: &str) -> String {
     format!(
@@ -34,18 +27,12 @@ fn input() -> String {
         job("ml", "c", "env: [{name: PET_NNODES, value: '1'}]"),
         job("lab", "b", "numNodes: 2"),
     ];
-    RUNTIME.to_owned() + &jobs.concat()
+    runtime("name: x", "mlPolicy: {torch: {}},", "") + &jobs.concat()
 }
 
-/// The exit code, standard output and standard error of a command.
-fn said(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(args)
-        .args(["-f", "input.yaml"])
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+/// Runs a command; returns its exit code, standard output and standard error.
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = trainyard(folder, &[args, &["-f", "input.yaml"]].concat());
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (
         output.status.code(),
@@ -90,11 +77,11 @@ const COMMANDS: [&str; 3] = ["render", "explain", "plan"];
 fn refused_train_job_does_not_affect_the_others() {
     let folder = folder();
     for command in COMMANDS {
-        let (code, out, error) = said(folder.path(), &[command]);
+        let (code, out, error) = run(folder.path(), &[command]);
         assert_eq!((code, &*out), (Some(1), ""), "{command}");
 
         let (code, out, all_the_same) =
-            said(folder.path(), &[command, "--keep-going", "-o", "json"]);
+            run(folder.path(), &[command, "--keep-going", "-o", "json"]);
         assert_eq!(code, Some(1), "{command}");
         assert_eq!(all_the_same, error, "{command}");
         assert!(error.contains("TrainJob ml/b: unknown field"), "{error}");
@@ -120,19 +107,19 @@ fn unselected_train_jobs_are_not_reported() {
         ] {
             let picks = picks.iter().flat_map(|pick| ["--train-job", *pick]);
             let args: Vec<_> = [command, "-o", "json"].into_iter().chain(picks).collect();
-            let (code, out, error) = said(folder.path(), &args);
+            let (code, out, error) = run(folder.path(), &args);
             assert_eq!((code, &*error), (Some(0), ""), "{args:?}");
             assert_eq!(names(command, &out), wanted, "{args:?}");
         }
     }
     // In both namespaces, one of which is refused.
-    let (code, _, error) = said(folder.path(), &["validate", "--train-job", "b"]);
+    let (code, _, error) = run(folder.path(), &["validate", "--train-job", "b"]);
     assert_eq!(code, Some(1));
     assert!(
         error.contains("ml/b: unknown") && !error.contains("ml/c"),
         "{error}"
     );
-    let (code, out, error) = said(folder.path(), &["validate", "--train-job", "lab/b"]);
+    let (code, out, error) = run(folder.path(), &["validate", "--train-job", "lab/b"]);
     let valid = "valid: 1 TrainJob and 1 runtime\n";
     assert_eq!((code, &*out, &*error), (Some(0), valid, ""));
 }
@@ -140,7 +127,7 @@ fn unselected_train_jobs_are_not_reported() {
 #[test]
 fn unknown_train_job_name_is_an_error() {
     let folder = folder();
-    let (code, out, error) = said(
+    let (code, out, error) = run(
         folder.path(),
         &["render", "--train-job", "a", "--train-job", "lab/a"],
     );

@@ -1,21 +1,22 @@
-//! `trainyard validate --no-plugins` says of each input of the table in `tests/cluster/inputs` what an API server says: the same verdict,
-//! the same fields, in the same words.
+//! `trainyard validate --no-plugins` agrees with an API server on each input of the table in `tests/cluster/inputs`: the same verdict and
+//! fields, with the same wording.
 //!
-//! What the server says stands in the table, and `tests/cluster/tests/schema_agrees_with_the_api_server.rs` asks a real one.
-//! That test also proves that the schema step has the server's words, so those are compared here.
+//! The table has the server's answers, and `tests/cluster/tests/schema_agrees_with_the_api_server.rs` compares it with a real one. That
+//! test also proves that the schema check has the server's wording, so the two are compared here.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    process::Command,
 };
 
 use serde_json::Value;
 use trainyard_cluster::Input;
 use trainyard_schema::documents::Kind;
 use trainyard_structural::{Options, Outcome, Schema, Violation};
+
+use crate::common::trainyard;
 
 /// The sentences of each file, each with its field in front, as the command says them in one run; none where it is accepted.
 fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
@@ -24,11 +25,7 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
         let file = folder.path().join(format!("{}.json", input.name));
         fs::write(file, created(input).to_string()).unwrap();
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["validate", "--no-plugins", "-f", "."])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let output = trainyard(folder.path(), &["validate", "--no-plugins", "-f", "."]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -119,7 +116,7 @@ fn every_input_of_the_table_has_the_recorded_verdict() {
         .collect();
     let inputs = Input::read_all().unwrap();
     assert!(inputs.len() >= 80, "{} inputs", inputs.len());
-    // One run prints so many errors and no more.
+    // One run prints at most this many errors.
     let runs = inputs.chunks(50).flat_map(validated);
     let said: BTreeMap<_, _> = runs.collect();
     let mut wrong = Vec::new();

@@ -1,32 +1,11 @@
-//! `validate` refuses what an API server would and what `render` would, with its field paths, all at once, in the same words; what
-//! it finds valid, `render` renders.
+//! `validate` refuses what an API server or `render` would refuse, with the same field paths and wording, all at once; `render` renders
+//! what it accepts.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    fs,
-    io::Write,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::fs;
 
-fn trainyard(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(args)
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    child.wait_with_output().unwrap()
-}
+use crate::common::{cases, runtime, trainyard_with_input};
 
 #[test]
 fn every_error_is_reported_at_once_with_the_users_path() {
@@ -45,11 +24,11 @@ spec:
   runtimeRef: {name: x}
   podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: {disk: 5}, hostname: a}]
 "#;
-    let output = trainyard(&["validate", "-f", "-"], input);
+    let output = trainyard_with_input(input, &["validate", "-f", "-"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let text = String::from_utf8(output.stderr).unwrap();
-    // The lines are those of the fields; of what is not there, of the field above it.
+    // Errors have the line of their field, or of its parent if the field is absent.
     let bert = |line: usize| format!("error: standard input:{line}: TrainJob default/bert: ");
     let old = |line: usize| format!("error: standard input:{line}: TrainJob default/old: ");
     let (ref_of_bert, trainer, overrides) = (bert(6), bert(7), old(14));
@@ -72,18 +51,15 @@ spec:
     }
 }
 
-/// What is wrong with the runtime is not found out only once the TrainJob is in order.
+/// Errors of the runtime are reported even if the TrainJob has errors.
 #[test]
 fn train_job_runtime_ref_and_runtime_are_checked_in_one_run() {
-    let input = r#"
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: x}
-spec:
-  mlPolicy: {jax: {}}
-  plugins: [{name: gone}]
-  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
----
+    let runtime = runtime(
+        "name: x",
+        "mlPolicy: {jax: {}}, plugins: [{name: gone}],",
+        "",
+    );
+    let jobs = r#"---
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {name: bert}
@@ -94,8 +70,9 @@ kind: TrainJob
 metadata: {name: gpt}
 spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
 "#;
+    let input = &format!("{runtime}{jobs}");
     for (command, missing) in [("render", true), ("plan", true), ("validate", false)] {
-        let output = trainyard(&[command, "-f", "-"], input);
+        let output = trainyard_with_input(input, &[command, "-f", "-"]);
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();
         let said = |part: &str| text.contains(part);
@@ -114,9 +91,8 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
 
 #[test]
 fn renderable_input_is_valid() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
     let mut count = 0;
-    for case in fs::read_dir(cases)
+    for case in fs::read_dir(cases())
         .unwrap()
         .map(|entry| entry.unwrap().path())
     {
@@ -124,7 +100,7 @@ fn renderable_input_is_valid() {
             continue;
         }
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let output = trainyard(&["validate", "-f", "-"], &input);
+        let output = trainyard_with_input(&input, &["validate", "-f", "-"]);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {error}", case.display());
         assert!(output.stdout.starts_with(b"valid: "));
@@ -133,12 +109,11 @@ fn renderable_input_is_valid() {
     assert!(count > 40, "only {count} cases were found");
 }
 
-/// `validate` takes a TrainJob whose runtime is elsewhere; all else that `render` refuses it refuses, in the same lines.
+/// `validate` accepts a TrainJob whose runtime is missing; it refuses everything else that `render` refuses, with the same lines.
 #[test]
 fn errors_match_those_of_render() {
-    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
     let mut of_plugins = 0;
-    for case in fs::read_dir(cases)
+    for case in fs::read_dir(cases())
         .unwrap()
         .map(|entry| entry.unwrap().path())
     {
@@ -147,7 +122,7 @@ fn errors_match_those_of_render() {
         }
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
         let said = |command: &str| {
-            let output = trainyard(&[command, "-f", "-"], &input);
+            let output = trainyard_with_input(&input, &[command, "-f", "-"]);
             let lines = String::from_utf8(output.stderr).unwrap();
             let is_of_both = |line: &&str| !line.contains("; give its file with -f");
             let lines = lines.lines().filter(is_of_both).map(str::to_owned);
@@ -168,18 +143,11 @@ fn errors_match_those_of_render() {
 
 #[test]
 fn skipped_checks_are_reported() {
-    const RUNTIME: &str = "---
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: ClusterTrainingRuntime
-metadata: {name: x}
-spec:
-  mlPolicy: {torch: {}}
-  template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}
-";
+    let runtime = runtime("name: x", "mlPolicy: {torch: {}},", "");
     let other = JOB
         .replace("bert", "gpt")
         .replace("name: x", "name: elsewhere");
-    let both = format!("{JOB}{RUNTIME}");
+    let both = format!("{JOB}---\n{runtime}");
     let one_missing = format!(
         "{both}---\n{other}---\n{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n"
     );
@@ -189,7 +157,7 @@ spec:
             JOB,
             "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob: give the runtime, too",
         ),
-        (&[], RUNTIME, "valid for the API server: 1 runtime"),
+        (&[], &runtime, "valid for the API server: 1 runtime"),
         (&[], &both, "valid: 1 TrainJob and 1 runtime"),
         (
             &["--no-plugins"],
@@ -202,7 +170,7 @@ spec:
             "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob: give the runtime, too; 1 other object not checked",
         ),
     ] {
-        let output = trainyard(&[&["validate", "-f", "-"], args].concat(), input);
+        let output = trainyard_with_input(input, &[&["validate", "-f", "-"], args].concat());
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(said.trim_end(), expected, "{args:?}");
     }
@@ -214,9 +182,9 @@ metadata: {name: bert}
 spec: {runtimeRef: {name: x}}
 ";
 
-/// What is said of an input that is refused.
+/// The errors of a refused input.
 fn refused(input: &str) -> Vec<String> {
-    let output = trainyard(&["validate", "-f", "-"], input);
+    let output = trainyard_with_input(input, &["validate", "-f", "-"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{input}\n{error}");
     assert!(output.stdout.is_empty());

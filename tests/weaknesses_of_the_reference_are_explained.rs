@@ -1,4 +1,4 @@
-//! Each weakness of the reference that code, cases or documents name by its number is explained in divergences.md.
+//! Every weakness of the reference that code, cases or documentation mention by number is explained in divergences.md.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,6 +7,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+use crate::common::root;
 
 /// The numbers of weaknesses that a text names: `W` and one or two digits, as a word.
 fn weaknesses(text: &str) -> BTreeSet<String> {
@@ -38,7 +40,7 @@ fn texts(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_named_weakness_is_explained() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let table = fs::read_to_string(root.join("tests/reference/divergences.md")).unwrap();
     let explained: BTreeSet<_> = table
         .lines()

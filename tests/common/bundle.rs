@@ -1,4 +1,4 @@
-//! Bundles, for the tests of them.
+//! Records bundles, and takes them apart.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,38 +7,19 @@
     unreachable_pub
 )]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-pub fn trainyard(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-pub fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use super::{cases, stdout, trainyard};
 
 pub fn replay(folder: &Path, arguments: &[&str]) -> Output {
     trainyard(folder, &[&["replay", "bundle.tar"], arguments].concat())
 }
 
-pub fn cases() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases")
-}
-
-/// The bundle of a case.
+/// Records a case; returns the folder of the bundle, and its bytes.
 pub fn recorded(case: &str) -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let input = cases().join(case).join("input.yaml");
@@ -49,8 +30,7 @@ pub fn recorded(case: &str) -> (tempfile::TempDir, Vec<u8>) {
         "--record",
         "bundle.tar",
     ];
-    let output = trainyard(folder.path(), &arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    stdout(&trainyard(folder.path(), &arguments));
     let bundle = fs::read(folder.path().join("bundle.tar")).unwrap();
     (folder, bundle)
 }
@@ -83,6 +63,7 @@ pub fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
+/// An archive of those files.
 pub fn plain(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let entries = files.iter();
     let entries: Vec<_> = entries
@@ -91,7 +72,7 @@ pub fn plain(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     archive(&entries)
 }
 
-/// The bundle with a file of JSON changed, and the digests that go with it.
+/// The bundle with a JSON file changed, and its digest in the index with it.
 pub fn changed(bundle: &[u8], name: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut files = files(bundle);
     let file = files.iter_mut().find(|(file, _)| file == name).unwrap();

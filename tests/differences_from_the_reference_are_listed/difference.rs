@@ -1,4 +1,4 @@
-//! Where Trainyard and the reference differ on one input.
+//! The differences between Trainyard and the reference for one input.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,7 @@ pub(super) struct Refusal {
     /// The path of the field; empty if it is the object as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) field: String,
-    /// What is said of it.
+    /// What is wrong with it.
     pub(super) error: String,
 }
 
@@ -31,10 +31,10 @@ pub(super) struct Answer {
     /// The fields that the reference's CRDs do not have, each behind its object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) dropped: Vec<String>,
-    /// Why the input is refused; there are no objects then.
+    /// Why the input is refused, in which case there are no objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) refused: Vec<Refusal>,
-    /// What the user is told beside it.
+    /// Warnings to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
     /// What is applied.
@@ -72,7 +72,7 @@ pub(super) enum Side {
 }
 
 impl Difference {
-    /// Who alone refuses the input for it, if that is the difference.
+    /// The side that refuses the input, if the other one does not.
     pub(super) fn refused_by(&self) -> Option<Side> {
         match self {
             Self::RefusedByTrainyard(_) => Some(Side::Trainyard),
@@ -222,14 +222,14 @@ fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
         "panic" => false,
         // No field is named there.
         "yaml" | "types" | "build" => true,
-        // What is wrong in the runtime, or missing there, is said of the reference to it.
+        // Errors in the runtime, or about a missing one, are reported at the reference to it.
         "webhook" if b == "spec.runtimeref" && is_of_runtime(ours) => true,
         _ if a.is_empty() || b.is_empty() => a == b,
         _ => a.starts_with(&b) || b.starts_with(&a),
     }
 }
 
-/// The path without what stands in brackets.
+/// The path without its brackets.
 fn without_indices(path: &str) -> String {
     let mut depth = 0;
     let outside = |c: &char| {

@@ -1,5 +1,5 @@
-//! What Flux's scripts and configuration do, in place of their texts: which hosts find each other where, what Flux takes a node
-//! for, and what it runs on it.
+//! The effect of Flux's scripts and configuration, which is compared instead of their text: the hosts and their addresses, the resources of
+//! a node, and the command.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn facts(data: &Value) -> Value {
     }
 }
 
-/// What stands between two texts, the first time that they do.
+/// The text between the first occurrences of two texts.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
@@ -112,7 +112,7 @@ fn theirs(entrypoint: &str, init: &str) -> Value {
     facts.into()
 }
 
-/// The container with the words that Flux runs in place of its command and arguments, if the script stands in front of them.
+/// The container with the command that Flux runs instead of its own, if the script precedes it.
 pub(super) fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Value>> {
     let list = |name: &str| {
         let items = container.get(name).and_then(Value::as_array);

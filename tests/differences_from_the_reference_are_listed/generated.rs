@@ -1,4 +1,4 @@
-//! TrainJobs with their runtimes, as people write them: most are in order, some are not.
+//! Generated TrainJobs and runtimes, as users write them. Most are valid, some are not.
 
 mod flux;
 mod job;
@@ -68,7 +68,7 @@ fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrate
     each.prop_map(named).boxed()
 }
 
-/// One of some values; those that stand more than once are more frequent.
+/// One of some values; repeated ones are more frequent.
 fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     prop::sample::select(values).boxed()
 }

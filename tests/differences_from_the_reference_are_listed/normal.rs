@@ -1,7 +1,7 @@
-//! The normal form of an object: two that mean the same to Kubernetes have the same one.
+//! The normal form of an object, which is equal for objects that Kubernetes treats as equal.
 //!
-//! Lists that Kubernetes merges by a key become maps by that key. Where the order of such a list has a meaning, the meaning stands
-//! beside its items: the order of init containers and of replicated jobs, and what each env var can expand.
+//! Lists that Kubernetes merges by a key become maps by that key. If the order of such a list matters, its meaning is added: the order of
+//! init containers and of replicated jobs, and what each env var can expand.
 
 use serde_json::{Map, Value, json};
 use trainyard_model::quantity::Quantity;
@@ -147,7 +147,7 @@ fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
     Some(map)
 }
 
-/// Beside each env var that names others of its list, those that it can expand: they stand before it.
+/// For each env var that references others of its list, those that it can expand, since they precede it.
 fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
     for (place, item) in items.iter().enumerate() {
         let Some(value) = item["value"].as_str() else {

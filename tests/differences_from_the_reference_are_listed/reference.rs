@@ -1,21 +1,19 @@
-//! What the reference makes of an input: asked by the Go program of `tests/reference/oracle`, or as it is checked in.
+//! The reference's answers for an input: from the Go program of `tests/reference/oracle`, or checked in.
 
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::OnceLock,
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use trainyard_cluster::{Oracle, RunningOracle};
 
 use super::difference::Answer;
-
-const MODULE: &str = "github.com/kubeflow/trainer/v2";
+use crate::common::root;
 
 /// The answers to an input: more than one where the reference does not always give the same.
 pub(super) type Answers = Vec<Answer>;
@@ -31,11 +29,7 @@ struct Kept {
 
 /// A file of answers that are checked in.
 fn file(name: &str) -> PathBuf {
-    folder().join(name)
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/oracle")
+    root().join("tests/reference/oracle").join(name)
 }
 
 fn digest(text: &str) -> String {
@@ -47,7 +41,7 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// The answers that a file keeps, by the names of their inputs; whoever changes an input has to ask again.
+/// The checked-in answers of a file, by the names of their inputs. A changed input needs a new answer.
 pub(super) fn kept(name: &str, inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answers> {
     let text = fs::read_to_string(file(name)).unwrap();
     let kept = text
@@ -97,7 +91,7 @@ pub(super) fn keep(
 pub(super) enum Runs {
     /// Once with each.
     Few,
-    /// Often enough to see nearly all that depends on the order of its maps.
+    /// Often enough to observe nearly everything that depends on the order of its maps.
     Many,
 }
 
@@ -110,95 +104,21 @@ impl Runs {
     }
 }
 
-/// The program and the folder of the CRDs: built once, whichever test comes first.
-static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-
-fn build() -> (PathBuf, PathBuf) {
-    // Go links it anew only if it is out of date. With these flags, it shares packages with the reference's controller, which the
-    // tests of the cluster build.
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oracle");
-    let to = program.to_str().unwrap();
-    go(&[
-        "build",
-        "-mod=readonly",
-        "-trimpath",
-        "-ldflags",
-        "-s -w",
-        "-o",
-        to,
-        ".",
-    ]);
-    let module = go(&["list", "-mod=readonly", "-m", "-f", "{{.Dir}}", MODULE]);
-    (
-        program,
-        Path::new(module.trim()).join("manifests/base/crds"),
-    )
-}
-
 /// The reference, running.
-pub(super) struct Reference {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
+pub(super) struct Reference(RunningOracle);
 
 impl Reference {
-    /// Builds and starts it.
+    /// Builds it, whichever test comes first, and starts it.
     pub(super) fn start() -> Self {
-        let (program, crds) = BUILT.get_or_init(build);
-        let mut process = Command::new(program)
-            .arg(crds)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            questions: process.stdin.take().unwrap(),
-            answers: BufReader::new(process.stdout.take().unwrap()),
-            process,
-        }
+        static BUILT: OnceLock<Oracle> = OnceLock::new();
+        let build = || Oracle::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+        Self(BUILT.get_or_init(build).start().unwrap())
     }
 
     /// Asks what becomes of the documents of a text.
     pub(super) fn ask(&mut self, text: &str, runs: Runs) -> Answers {
-        #[derive(Deserialize)]
-        struct Response {
-            answers: Answers,
-        }
-        writeln!(
-            self.questions,
-            "{}",
-            json!({"yaml": text, "runs": runs.number()})
-        )
-        .unwrap();
-        self.questions.flush().unwrap();
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "the reference ended at:\n{text}");
-        serde_json::from_str::<Response>(&line).unwrap().answers
+        let question = json!({"yaml": text, "runs": runs.number()});
+        let mut response = self.0.ask(&question).unwrap();
+        serde_json::from_value(response["answers"].take()).unwrap()
     }
-}
-
-impl Drop for Reference {
-    fn drop(&mut self) {
-        // It waits for the next question.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn go(args: &[&str]) -> String {
-    let output = Command::new("go")
-        .args(args)
-        .current_dir(folder())
-        .env("CGO_ENABLED", "0")
-        .output();
-    let output = output.unwrap_or_else(|error| panic!("this test needs Go: {error}"));
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    assert!(
-        output.status.success(),
-        "go {args:?}: {}",
-        text(output.stderr)
-    );
-    text(output.stdout)
 }

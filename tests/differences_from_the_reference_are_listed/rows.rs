@@ -1,4 +1,4 @@
-//! The rows of the table "What a TrainJob becomes" in divergences.md, each with what shows it.
+//! The rows of the table "What a TrainJob becomes" in divergences.md, each with its matcher.
 
 mod flux;
 mod forms;
@@ -11,7 +11,7 @@ use super::seen::Seen;
 
 /// A row of the table.
 pub(super) struct Row {
-    /// Its name, which stands in its first column.
+    /// Its name, which is its first column.
     pub(super) id: &'static str,
     /// Whether a difference is the one that the row lists.
     pub(super) lists: fn(&Seen<'_>) -> bool,

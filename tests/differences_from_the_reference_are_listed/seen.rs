@@ -1,4 +1,4 @@
-//! A difference beside the TrainJob and the runtime that it comes from.
+//! A difference, with the TrainJob and the runtime that it comes from.
 
 use serde_json::Value;
 use trainyard_api::yaml;
@@ -95,7 +95,7 @@ fn is_named(document: &Value, name: &str) -> bool {
     document["metadata"]["name"] == plain
 }
 
-/// Whether a TrainJob names that runtime, whose name may stand behind a namespace.
+/// Whether a TrainJob names that runtime, whose name may follow a namespace.
 fn is_named_by(job: &Value, runtime: &str) -> bool {
     job["spec"]["runtimeRef"]["name"] == runtime.rsplit('/').next().unwrap_or_default()
 }
@@ -132,13 +132,13 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Whether Trainyard alone refuses a field that starts so.
+    /// Whether only Trainyard refuses a field that starts like this.
     pub(super) fn we_refuse(&self, field: &str) -> bool {
         self.our_refusal()
             .is_some_and(|refusal| refusal.field.starts_with(field))
     }
 
-    /// Why Trainyard alone refuses it.
+    /// Why Trainyard refuses it, if the reference does not.
     pub(super) fn our_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByTrainyard(refusal) => Some(refusal),
@@ -146,7 +146,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Why the reference alone refuses it.
+    /// Why the reference refuses it, if Trainyard does not.
     pub(super) fn their_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByReference(refusal) => Some(refusal),

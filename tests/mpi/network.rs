@@ -1,4 +1,4 @@
-//! Namespaces that stand for pods, and the network between them.
+//! Namespaces that stand for pods, and their network.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ pub(crate) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         drop(self.process.kill());
         drop(self.process.wait());
     }

@@ -1,4 +1,4 @@
-//! The pods on this machine: namespaces with the files that the real ones have mounted.
+//! The pods on this machine: namespaces with the files that real pods mount.
 
 use std::{
     fs,
@@ -129,7 +129,7 @@ impl Pods {
         out
     }
 
-    /// The program, compiled; without a compiler, one that says what the launcher told it, and takes the others on trust.
+    /// The compiled program; without a compiler, one that prints what the launcher passed to it, and checks nothing else.
     fn program(&self, installed: &Installed) -> PathBuf {
         let program = self.at("program");
         if let Some(mpicc) = &installed.mpicc {

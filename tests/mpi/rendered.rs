@@ -1,4 +1,4 @@
-//! What Trainyard renders for the nodes of an implementation.
+//! The objects that Trainyard renders for the nodes of an implementation.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use crate::implementations::Name;
 
 /// Where the launcher has the hostfile.
 pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
-/// What stands behind the name of a pod in its domain name.
+/// The part after the pod's name in its domain name.
 pub(crate) const DOMAIN: &str = "llm.default.svc.cluster.local";
 
 const INPUT: &str = r"

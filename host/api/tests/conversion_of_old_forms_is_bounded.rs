@@ -1,5 +1,5 @@
-//! Old forms that would become more than a cluster stores are refused at a count, before anything is copied; what is accepted
-//! becomes no more than that.
+//! Old forms that would expand beyond what a cluster stores are refused before anything is copied, and accepted ones never expand beyond
+//! it.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

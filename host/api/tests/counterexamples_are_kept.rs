@@ -1,11 +1,10 @@
-//! A property test that fails writes its counterexample to a file beside the tests, which git sees, and tries it first the
-//! next time.
+//! A failing property test writes its counterexample to a file beside the tests, which Git tracks, and tries it first on the next run.
 
 use std::{cell::RefCell, fs, path::Path, process::Command};
 
 use proptest::test_runner::{Config, TestRunner};
 
-/// Where this file's counterexamples stand.
+/// The file with the counterexamples of this file.
 const KEPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/proptest-regressions/counterexamples_are_kept.txt"

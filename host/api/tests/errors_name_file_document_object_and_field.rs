@@ -1,4 +1,4 @@
-//! Every error says where it is: file, line, object and field path; all errors of a run come together.
+//! Every error names the file, line, object and field path, and all errors of a run are reported together.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -122,14 +122,14 @@ spec:
     assert_eq!(errors(text), of_bert(&wanted));
 }
 
-/// The lines are those of the fields; of what is not there, of the field above it.
+/// Errors have the line of their field, or of its parent if the field is absent.
 fn of_bert(wanted: &[(usize, &str)]) -> Vec<String> {
     let error =
         |(line, wanted): &(usize, &str)| format!("jobs.yaml:{line}: TrainJob ml/bert: {wanted}");
     wanted.iter().map(error).collect()
 }
 
-/// A value of another type is never read as if it were not there, though a schema should have said so.
+/// A value of the wrong type is never treated as absent, even though a schema should have refused it.
 #[test]
 fn wrong_types_in_a_train_job_are_reported() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1

@@ -1,4 +1,4 @@
-//! A path that a person types is read as it is printed, and with its keys in quotes.
+//! A field path that a user types is parsed as it is printed, and its keys may be quoted.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Files, folders and standard input become objects in a stable order, each with the place that it came from.
+//! Files, folders and standard input are read in a stable order, and each object keeps its location.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -305,7 +305,7 @@ fn endless_input_is_bounded() {
     );
 }
 
-/// A FIFO that nobody writes to would be waited for, and a device may never end.
+/// Opening a FIFO without a writer would block, and a device may be endless.
 #[test]
 fn special_files_are_refused_without_opening_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What holds of every merge and of the fixes after it, whatever is merged.
+//! Properties that hold for every merge and for the fixes after it.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What was written for earlier releases is read: each form with a warning that says what to write instead, or an error.
+//! Objects written for earlier releases are read. Each old form leads to a warning that shows the current one, or to an error.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -385,7 +385,7 @@ const KEYS: &[&str] = &[
     "trainingRuntimeSpec",
 ];
 
-/// Anything that may stand in a TrainJob's spec, old forms among it.
+/// Arbitrary specs of a TrainJob, including old forms.
 fn any_spec() -> impl Strategy<Value = Value> {
     let leaves = [
         json!(null),
@@ -408,7 +408,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever stands there, nothing crashes, and a second time there is nothing left to do.
+    /// No input crashes the conversion, and converting twice changes nothing more.
     #[test]
     fn conversion_is_idempotent(spec in any_spec()) {
         let api_version = "trainer.kubeflow.org/v1alpha1";

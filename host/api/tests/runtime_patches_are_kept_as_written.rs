@@ -1,4 +1,4 @@
-//! A runtime patch is typed as far as metadata goes, and keeps pod specs as they were written.
+//! The metadata of a runtime patch is typed; its pod specs are kept as written.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

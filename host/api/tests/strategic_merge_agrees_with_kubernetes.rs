@@ -1,6 +1,6 @@
-//! The merge gives what Kubernetes' own gives, on a fixed part of the generated inputs.
+//! The merge agrees with Kubernetes' own on a fixed part of the generated inputs.
 //!
-//! `tests/reference/merge` answered what stands in the file; `make test-reference` asks it anew, on many more.
+//! `tests/reference/merge` wrote the expected results; `make test-reference` compares many more inputs.
 
 #![allow(
     clippy::unwrap_used,

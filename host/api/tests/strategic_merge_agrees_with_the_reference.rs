@@ -1,7 +1,7 @@
-//! The merge gives what the reference's code gives, on 100,000 generated inputs: nulls and empty lists included.
+//! The merge agrees with the reference's code on 100,000 generated inputs, including nulls and empty lists.
 //!
-//! Needs Go; `make test-reference` runs it. `TRAINYARD_MERGE_INPUTS` sets another number. With `UPDATE_EXPECTED=1` the
-//! inputs that `cargo test` compares everywhere are written anew.
+//! It needs Go; `make test-reference` runs it. `TRAINYARD_MERGE_INPUTS` sets another number of inputs. With `UPDATE_EXPECTED=1`, the inputs
+//! that `cargo test` compares everywhere are written again.
 
 #![allow(
     clippy::unwrap_used,

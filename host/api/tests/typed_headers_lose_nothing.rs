@@ -1,4 +1,4 @@
-//! What Trainyard decides on is typed, with Kubernetes' defaults; all else stays as its author wrote it, in its order.
+//! Fields that Trainyard acts on are typed and get Kubernetes' defaults; everything else stays as written, in its order.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A bad document is one error with its number, line and column, and hides no other; no text takes more than its share.
+//! An invalid document is one error with its number, line and column, and does not hide other documents. The cost of every text is bounded.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -96,7 +96,7 @@ fn nesting_is_bounded() {
     assert!(yaml::read(&json(MAX_DEPTH))[0].is_ok());
     assert!(yaml::read(&json(MAX_DEPTH + 1))[0].is_err());
     assert!(yaml::read(&"[".repeat(100_000))[0].is_err());
-    // Each alias adds the depth of what it stands for.
+    // Each alias adds the depth of its anchor.
     let chained = format!(
         "a: &a {0}\nb: &b {1}*a{2}\nc: {1}*b{2}\n",
         lists(50),
@@ -179,7 +179,7 @@ fn values_are_bounded() {
     assert!(yaml::read(&large)[0].is_ok());
 }
 
-/// Many documents that can't be read are as many errors, and nobody reads more than some.
+/// Many invalid documents lead to as many errors, of which only the first are useful.
 #[test]
 fn errors_are_bounded() {
     let broken = "---\n*a\n".repeat(100_000);

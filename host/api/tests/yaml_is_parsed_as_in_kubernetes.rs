@@ -1,6 +1,6 @@
-//! Scalars, keys, merges and documents mean what they mean to kubectl and the API server.
+//! Scalars, keys, merge keys and documents are parsed as kubectl and the API server parse them.
 //!
-//! The tables were made with `sigs.k8s.io/yaml` v1.6.0 (`YAMLToJSONStrict`; merges with `YAMLToJSON`), the reader of Kubernetes.
+//! The tables were generated with `sigs.k8s.io/yaml` v1.6.0 (`YAMLToJSONStrict`; merge keys with `YAMLToJSON`), which Kubernetes uses.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What is written is read back as it was, and every text that some reader could take for something else is quoted.
+//! Written YAML reads back as the same value, and every string that a reader could take for another type is quoted.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

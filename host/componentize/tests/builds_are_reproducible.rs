@@ -1,4 +1,4 @@
-//! The same sources give the same component, in whatever folder they are and wherever cargo builds them.
+//! The same sources give the same component, wherever the sources and the build folder are.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! A crate in any folder becomes a component, or the error says what to do. The crates here are as small as can be: they
-//! write by hand the sections that the SDK's macro writes, so that this tests the building and nothing else.
+//! A crate in any folder is built into a component, or the error says what to do. The crates here write the sections of the SDK's macro by
+//! hand, so that only the build is tested.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -31,7 +31,7 @@ const CODE: &str = r#"
     }
 "#;
 
-/// What is wrong with it is said before cargo runs, which would fail on this crate.
+/// Errors are reported before cargo runs, which would fail on this crate.
 #[test]
 fn invalid_manifest_is_refused_before_compiling() {
     let broken = Crate::new("", "this does not compile");

@@ -1,4 +1,4 @@
-//! A call that hangs ends, a watch lasts, nothing is tried twice behind the caller's back, and every call is counted.
+//! A hanging call times out, a watch does not, no call is retried implicitly, and every call is counted.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A configuration file means what it says, ours and the reference's; one that is wrong is refused, with all that is wrong at once.
+//! Our configuration file and the reference's are parsed strictly: an invalid file is refused, and all its errors are reported at once.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -444,7 +444,7 @@ fn impossible_lease_durations_are_refused_under_both_names() {
             assert_eq!(fields(&text), [field], "{text}");
         }
     }
-    // The most that the schema lets through is no panic.
+    // The maximum that the schema accepts does not panic.
     let most = "999999h999999h999999h999999h";
     let text = format!("leaderElection: {{leaseDuration: {most}}}\n");
     assert!(ours(&text).leader_election.lease_duration > Duration::from_secs(1 << 30));

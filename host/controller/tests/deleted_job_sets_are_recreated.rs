@@ -1,5 +1,4 @@
-//! A running JobSet that somebody deletes is made again, whenever that happens: also while the controller still notes that it made the
-//! last one again.
+//! A running JobSet that is deleted is recreated, even if it is deleted while the controller still records an earlier recreation.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -54,7 +53,7 @@ async fn is_made_again(cluster: &Cluster, before: &Value) {
     cluster.until("it is made again", is_another).await;
 }
 
-/// Whether a call says that a JobSet was made again.
+/// Whether a call records that a JobSet was recreated.
 fn is_noted(call: (&str, &str), body: &Value) -> bool {
     let annotations = &body["metadata"]["annotations"];
     let annotations = annotations.as_object();
@@ -94,7 +93,7 @@ async fn job_set_deleted_during_recreation_is_recreated() {
     }
 }
 
-/// The API server answers nothing that makes a JobSet until the controller starts anew.
+/// The API server does not answer calls that create a JobSet until the controller restarts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn job_set_deleted_twice_is_recreated_after_a_restart() {
     let (cluster, controller) = running().await;

@@ -1,4 +1,4 @@
-//! Events are written so that the SDK shows them, counted when they come again, limited for each object, and never in anybody's way.
+//! Events have the fields that the SDK reads, repeated ones are counted, each object has a limit, and no reconcile waits for them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -278,7 +278,7 @@ async fn busy_server_is_retried_and_refusal_is_not() {
 async fn events_never_block_a_reconcile() {
     let (recorder, writer, _, metrics) = start(|_| 200).await;
     let start = Instant::now();
-    // Nobody writes; far more than may wait.
+    // Nothing is written, and far more are queued than may wait.
     for n in 0..5_000 {
         warn(&recorder, &n.to_string(), "same");
     }

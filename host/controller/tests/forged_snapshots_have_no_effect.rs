@@ -1,5 +1,5 @@
-//! Whoever may write ConfigMaps in a namespace may write a TrainJob's snapshot. What it says the controller does not ask the API
-//! server for, unless a plugin can have emitted it for that TrainJob.
+//! A user who may write ConfigMaps may also write a TrainJob's snapshot. The controller requests only those of its objects from the API
+//! server that a plugin can have emitted for the TrainJob.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn entry(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name, "apply": "once"})
 }
 
-/// The lists, and what is said of each. A kind that no plugin claims is passed over.
+/// The lists, and what is reported for each. A kind that no plugin claims is skipped.
 fn lists() -> [(Vec<Value>, &'static str); 7] {
     let map = |name: &str| entry("v1", "ConfigMap", name);
     [

@@ -1,6 +1,6 @@
-//! The keys of a TrainJob's Secret are made when it is created, and once: after a restart, and if another controller made them, they are
-//! used as they are, and lost ones are not replaced while pods run with them. Neither the log nor Events, metrics, snapshots or any other
-//! object show a part of them.
+//! The keys of a TrainJob's Secret are generated once, when it is created. They are reused after a restart and if another controller
+//! created them, and lost keys are not replaced while pods use them. No part of a key appears in the log, Events, metrics, snapshots or any
+//! other object.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../../../tests/cluster/tests/common/parts.rs"]
@@ -143,7 +143,7 @@ async fn keys_survive_a_restart_and_are_never_shown() {
     let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();
     assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], uid);
 
-    // The next one asks for it anew, since the TrainJob has changed.
+    // The next one requests it again, since the TrainJob has changed.
     let controller = started(&cluster).await;
     let labels = json!({"spec": {"suspend": false, "labels": {"label": "new"}}});
     cluster.merge("trainjobs", "a", "job", &labels);

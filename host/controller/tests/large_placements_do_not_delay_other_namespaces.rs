@@ -1,5 +1,5 @@
-//! However much of their pods' placement the JobSets of one namespace say, and whatever is noted of it, another namespace's TrainJobs are
-//! made meanwhile, and those JobSets follow their own TrainJobs.
+//! JobSets with very large pod placements, and their snapshots, do not delay the TrainJobs of another namespace, and still follow their own
+//! TrainJobs.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;

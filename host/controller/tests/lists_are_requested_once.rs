@@ -1,5 +1,5 @@
-//! A list that plugins look up is asked for once for all TrainJobs, heartbeats make nothing anew, and a snapshot keeps what was
-//! read of it.
+//! A list that plugins look up is requested once for all TrainJobs, heartbeats of nodes trigger no reconcile, and a snapshot keeps what was
+//! read of the list.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -82,7 +82,7 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
         );
     }
 
-    // Status and heartbeats of all nodes: nothing is made anew, nothing is asked for.
+    // Status and heartbeats of all nodes lead to no rendering and no request.
     let made = calls.load(Ordering::Relaxed);
     let told = cluster.asked("event", "nodes").bytes;
     (0..NODES).for_each(|number| cluster.put(node(number, 1)));

@@ -1,4 +1,4 @@
-//! Metrics carry the names and labels that dashboards of the reference read, and tell what each plugin did.
+//! Metrics have the names and labels that the reference's dashboards read, and show what each plugin does.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{

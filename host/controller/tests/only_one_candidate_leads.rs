@@ -1,4 +1,4 @@
-//! Of several candidates one leads at a time; who can't be heard stops before another starts.
+//! Only one of several candidates leads at a time; a leader that cannot reach the API server stops before another one starts.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

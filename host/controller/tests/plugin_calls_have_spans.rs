@@ -1,4 +1,4 @@
-//! What a plugin's call logs says of which plugin and in which phase, at the level that controllers log at.
+//! Log lines of a plugin call name the plugin and the phase, at the controller's log level.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! A plugin that uses up its time or instructions again and again is not called for a while, for TrainJobs of that namespace
-//! alone; what needs it fails at once, and says why.
+//! A plugin that repeatedly exhausts its time or fuel is not called for a while, for TrainJobs of that namespace only; TrainJobs that need
+//! it fail at once, with the reason.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Probes and metrics answer where they are asked to, each can be switched off, and an address that is taken is an error at start.
+//! Probes and metrics are served at their addresses, each can be disabled, and an address in use is a startup error.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -196,7 +196,7 @@ async fn partial_requests_block_no_others_and_leak_no_file_descriptors() {
     };
     assert!(timeout(Duration::from_secs(60), open()).await.unwrap() <= CONNECTIONS);
     shutdown.cancel();
-    // Whoever sends half a request does not hold up the end for long either.
+    // A client that sends half a request does not delay the shutdown for long either.
     timeout(Duration::from_secs(60), servers.ended())
         .await
         .unwrap()

@@ -1,4 +1,4 @@
-//! The queue is fair over namespaces, runs no key twice at once, loses none, and backs off from failures.
+//! The queue is fair to namespaces, never runs a key twice at the same time, loses none, and backs off after failures.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

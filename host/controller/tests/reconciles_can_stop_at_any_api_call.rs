@@ -1,5 +1,5 @@
-//! Whatever call a reconcile stops at, what was written before is in a safe order, and the next reconciles bring the TrainJob to the same
-//! end: its snapshot before its objects, those before its JobSet, and a snapshot that says that its JobSet has run before that is suspended.
+//! Wherever a reconcile stops, its writes are in a safe order, and the next reconciles lead to the same result: the snapshot is written
+//! before the objects, the objects before the JobSet, and that the JobSet has run is recorded before it is suspended.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Whatever the plugins of one namespace do with their threads, another namespace's TrainJobs are suspended and made, and the
-//! process ends when it is told to.
+//! However the plugins of one namespace block their threads, TrainJobs of other namespaces are suspended and created, and the process stops
+//! on request.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Condvar, Mutex};

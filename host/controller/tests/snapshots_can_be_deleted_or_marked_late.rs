@@ -1,5 +1,5 @@
-//! A TrainJob that waits follows its own changes though its snapshot was deleted, and a mark that could not be taken away from a
-//! snapshot goes later.
+//! A queued TrainJob follows its changes even if its snapshot was deleted, and a mark that could not be removed from a snapshot is removed
+//! later.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -85,7 +85,7 @@ async fn leftover_recreate_mark_is_removed_whether_running_or_queued() {
     }
 }
 
-/// A queued TrainJob, and what somebody does to its snapshot.
+/// A queued TrainJob, and a change that a user makes to its snapshot.
 async fn queued(harm: impl FnOnce(&Cluster)) -> (Cluster, Controller) {
     let cluster = Cluster::new();
     cluster.put(runtime("plain", &[]));
@@ -111,7 +111,7 @@ fn delete_it(cluster: &Cluster) {
     cluster.delete("configmaps", "a", SNAPSHOT);
 }
 
-/// An edit that JobSet lets nobody make in a JobSet that has run.
+/// An edit that JobSet refuses in a JobSet that has run.
 fn edit(manager: &str, suspend: bool) -> Value {
     let pods = json!({"serviceAccountName": "new"});
     let node = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
@@ -185,7 +185,7 @@ async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused()
     }
 }
 
-/// Both marks can't be true of one JobSet. What has run is not changed, and somebody is told.
+/// Both marks cannot be true for one JobSet. A JobSet that has run is not changed, and an Event reports it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn edit_blocked_by_a_forged_mark_is_reported() {
     let forge = |cluster: &Cluster| {

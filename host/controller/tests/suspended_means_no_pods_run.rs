@@ -1,4 +1,4 @@
-//! A TrainJob's status says that it is suspended only if its JobSet is: one that can't be suspended keeps its pods.
+//! The status of a TrainJob says that it is suspended only if its JobSet is.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a plugin hands over is checked before it reaches the record: names, paths, handles and values that Kubernetes takes.
+//! Arguments of a plugin are checked before they reach the record: names, paths, handles, and values that Kubernetes validates.
 
 #![allow(
     missing_docs,
@@ -204,7 +204,7 @@ fn reserved_names_are_refused_in_claims_and_calls() {
     }
 }
 
-/// Whoever may write below `/data` may not write beside it by another spelling.
+/// A plugin that may write below `/data` may not write outside it by another spelling.
 #[test]
 fn mount_paths_are_compared_as_paths() {
     let claims = [

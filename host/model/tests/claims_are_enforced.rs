@@ -1,4 +1,4 @@
-//! Every touch needs its claim, which is asked on every call.
+//! Every access needs its claim, which is checked on every call.
 
 #![allow(
     missing_docs,
@@ -447,7 +447,7 @@ fn added_containers_are_writable_by_their_plugin_only() {
     );
 }
 
-/// What plugins add is not among the containers of the base, for whoever claims these, and so makes no order with them.
+/// Claims on the containers of the base do not match those that plugins add, and therefore do not order the plugins.
 #[test]
 fn claims_on_base_containers_exclude_added_ones() {
     let claim = "pod-sets[*].containers[@base].limits[*]";

@@ -1,5 +1,5 @@
-//! Whatever schema a vendor ships and whatever a tenant configures: reading the one and checking the other ends within
-//! counted bounds, with an error that names which; and what fits the bounds is judged as JSON Schema says.
+//! Parsing any vendor's schema and checking any tenant's configuration is bounded, with an error that names the bound. Within the bounds,
+//! the verdict is that of JSON Schema.
 
 #![allow(
     missing_docs,

@@ -1,5 +1,5 @@
-//! Two plugins that write one place are refused when they are loaded, by both claims and their meeting place; where one TrainJob's values make
-//! it one place, that TrainJob is.
+//! Two plugins that write one path are refused when they are loaded, with both claims and the shared path. If only the values of a TrainJob
+//! make two paths equal, only that TrainJob is refused.
 
 #![allow(
     missing_docs,

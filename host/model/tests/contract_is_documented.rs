@@ -1,7 +1,7 @@
-//! The vendor's manual says what the code enforces: docs/contract.md and docs/manifest.schema.json are written from the
-//! contract and the code, and each method's `@reads`, `@writes` and `@creates` are the claims that a call of it needs.
+//! The vendor's manual describes what the code enforces: docs/contract.md and docs/manifest.schema.json are generated from the contract and
+//! the code, and the `@reads`, `@writes` and `@creates` of a method are the claims that a call of it needs.
 //!
-//! With `UPDATE=1` the files are written anew.
+//! `UPDATE=1` writes the files again.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

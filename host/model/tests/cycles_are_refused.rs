@@ -1,4 +1,4 @@
-//! Plugins that depend on each other in a cycle are refused when they are loaded, and the cycle is shown.
+//! Plugins that depend on each other in a cycle are refused when they are loaded, with the cycle.
 
 #![allow(
     missing_docs,
@@ -147,7 +147,7 @@ fn cycle_search_with_many_exclusions_is_bounded() {
             &excludes,
         )
     });
-    // Whether it is told apart or not, it is a cycle of all or none.
+    // Whether the members are distinguished or not, the cycle includes all of them or none.
     if let Err(errors) = Generation::new(ring) {
         assert!(
             errors

@@ -1,7 +1,7 @@
-//! The policies of the reference have the order that the design gives them, one machine learning policy with one gang policy or none,
-//! without a conflict or a cycle and in whatever order they are loaded. A plugin that meets one of them has its ways out.
+//! The reference's policies run in the designed order, for one machine learning policy with or without one gang policy, whatever the load
+//! order, without conflicts or cycles. A plugin that conflicts with one of them has ways to resolve it.
 //!
-//! The manifests are those of plugins/; of a policy that is not there yet, the one that tests/manifests/ has.
+//! The manifests are those of plugins/; for a policy that does not exist yet, that of tests/manifests/.
 
 #![allow(
     missing_docs,
@@ -64,7 +64,7 @@ fn written() -> BTreeSet<(String, PathBuf)> {
     manifests("tests/manifests", |file| file)
 }
 
-/// What the SDK's macro adds, for all that matters to an order.
+/// The parts of what the SDK's macro adds that affect the order.
 fn whole(manifest: &str) -> Value {
     let parts =
         json!({"version": "0.1.0", "contract": "1.0.0", "phases": ["transform", "build", "check"]});
@@ -153,7 +153,7 @@ fn every_combination_has_the_designed_order() {
     assert_eq!(combinations.len(), 18);
     for order in combinations {
         assert_eq!(planned(&generation, &order, &config).unwrap(), order);
-        // And without what is active by itself.
+        // And without the plugins that are always active.
         let some: Vec<_> = order.iter().filter(|name| **name != "dra").collect();
         assert_eq!(
             planned(&generation, &some, &config).unwrap().len(),

@@ -1,4 +1,5 @@
-//! What a gang is and asks for is what the scheduler counts, whatever plugins added, and needs the claims of all that it stands on.
+//! The size and requests of a gang are those that the scheduler computes, including what plugins add, and reading them needs the claims of
+//! every source.
 
 #![allow(
     missing_docs,
@@ -34,7 +35,7 @@ const LOOKUPS: [(&str, &str); 2] = [
     ("reads", "lookups[node.k8s.io/v1/RuntimeClass/*]"),
 ];
 
-/// All that the sum stands on.
+/// Every source of the sum.
 fn reader() -> Arc<Plugin> {
     let record = [
         ("reads", "pod-sets[*].containers[*].requests[*]"),
@@ -269,7 +270,7 @@ fn pruned_lookups_give_the_same_sum() {
     assert_eq!(said(Arc::new(kept.clone())), (sum, kept));
 }
 
-/// A sidecar that stands before an init container runs beside it; the places that were asked for say which does.
+/// A sidecar before an init container runs beside it; the requested placement decides which one does.
 #[test]
 fn init_containers_are_counted_in_pod_order() {
     let mut record = Record::new("llama", "llama", "cluster.local");

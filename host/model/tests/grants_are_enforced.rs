@@ -1,4 +1,4 @@
-//! What a plugin may claim is bounded by the operator's grants, and some of it is never granted.
+//! The operator's grants limit what a plugin may claim, and some claims can never be granted.
 
 #![allow(
     missing_docs,
@@ -419,7 +419,7 @@ fn without_a_grant_only_the_plugins_own_volumes_can_be_mounted() {
             matches!(&fault, Fault::NotGranted { path, .. } if path == place),
             "{fault}"
         );
-        // The grant that the message gives allows it: it is that of the claim, which alone can be granted.
+        // The grant in the message allows it: that of the claim, since only claims can be granted.
         let message = fault.to_string();
         let (_, grant) = message.split_once("`grants: [").unwrap();
         let (grant, _) = grant.split_once("]` in the policy file").unwrap();
@@ -495,7 +495,7 @@ fn raw_env_sources_need_a_grant_even_in_own_containers() {
     }
 }
 
-/// The grant of a container is one of what is in it alone.
+/// A grant on a container covers only what is in it.
 #[test]
 fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
     let added = "pod-sets[*].containers[helper]";
@@ -629,7 +629,7 @@ fn security_annotations_need_a_named_claim_and_a_grant() {
         let error = load(&[("writes", &named)], &[]).unwrap_err().to_string();
         assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
         set_under(&named, &[&named], key).unwrap();
-        // To read them takes a claim alone.
+        // Reading them needs only a claim.
         let plugin = load(&[("reads", "pod-sets[*].pod-annotations[*]")], &[]).unwrap();
         let mut call = call(Phase::Transform, &std::sync::Arc::new(plugin));
         let set = pod_set(&mut call, "node");

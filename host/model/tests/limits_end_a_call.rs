@@ -1,5 +1,4 @@
-//! What a call may use of the host is counted where it happens: bytes over imports, handles, writes, log lines, containers
-//! and objects.
+//! What a call uses of the host is counted where it is used: bytes over imports, handles, writes, log lines, containers and objects.
 
 #![allow(
     missing_docs,
@@ -237,7 +236,7 @@ fn json_is_charged_equally_by_every_method() {
         let plugin = plugin_under(&manifest("p", &claims), limited(Limits::default()));
         let fault = give(&mut common::call(*phase, &plugin), &lists).unwrap_err();
         assert_eq!(fault, Fault::Limit(Limit::ImportBytes(8 << 20)), "{what}");
-        // A text is no more than its bytes.
+        // A string costs only its bytes.
         let text = format!(r#"{{"a": "{}\"[[["}}"#, "[{,".repeat(50_000));
         give(&mut common::call(*phase, &plugin), &text).unwrap();
     }

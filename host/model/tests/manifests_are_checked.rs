@@ -1,4 +1,4 @@
-//! A manifest is read without running anything, and everything that is wrong with one is said by its field.
+//! A manifest is read without running the plugin, and all its errors name their field.
 
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! The order of plugins follows from what they declare, whatever order they are loaded in.
+//! The order of plugins follows from their declarations, whatever their load order.
 
 #![allow(
     missing_docs,
@@ -185,7 +185,7 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
         order([a, of("z", &[write, ("reads", "labels[x]")])]),
         ["z", "a"]
     );
-    // z reads y, which a alone writes: that z runs first can't be.
+    // `z` reads `y`, which only `a` writes, so `z` cannot run first.
     let a = of_with(
         "a",
         &[write, ("writes", "labels[y]")],

@@ -1,5 +1,5 @@
-//! Whether claims overlap, cover, see and create around each other is what trying every place of a small universe says;
-//! and every path reads back as it is written.
+//! Whether claims overlap, cover, read or create around each other agrees with brute force over every field of a small universe, and every
+//! path round-trips.
 
 #![allow(
     missing_docs,
@@ -20,10 +20,10 @@ use trainyard_model::{
     text::clean,
 };
 
-/// Every key that can stand for others has at least two that it means; `z` is named by no literal and no prefix.
+/// Every pattern matches at least two keys; `z` matches no literal and no prefix.
 const KEYS: [&str; 9] = ["a", "aa", "ab", "aba", "abb", "b", "ba", "bb", "z"];
 const NAMES: [&str; 5] = ["a", "ab", "aba", "b", "z"];
-/// `u` is claimed by nobody.
+/// No plugin claims `u`.
 const ANCESTORS: [Option<&str>; 4] = [None, Some("t"), Some("m"), Some("u")];
 const FIELDS: [Field; 11] = [
     Field::Labels,
@@ -99,7 +99,7 @@ static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
     out
 });
 
-/// What the variables stand for; none: each may be anything, wherever it stands.
+/// The values of the variables. `None`: each occurrence may be anything.
 type Values = Option<(&'static str, &'static str)>;
 
 fn key_means(key: &KeyPattern, text: &str, values: Values) -> bool {
@@ -169,7 +169,7 @@ fn changed(write: &ClaimPath) -> BTreeSet<Place> {
     written.iter().copied().chain(sets).collect()
 }
 
-/// What stands on the containers that `create` may add: themselves, their lists' keys, and all that is in them.
+/// The fields that `create` of a container covers: the container, the keys of its lists, and everything in it.
 fn around(create: &ClaimPath) -> BTreeSet<Place> {
     let mut out = changed(create);
     for container in places(create, None) {
@@ -278,7 +278,7 @@ proptest! {
 
     #[test]
     fn path_covers_another_if_it_matches_all_its_fields((a, b) in pair(read())) {
-        // Both are claims of one plugin, whose variables stand for the same.
+        // Both are claims of one plugin, whose variables have the same values.
         let values = ["a", "ab", "z"];
         let expected = values.into_iter().flat_map(|job| values.map(|config| Some((job, config))))
             .all(|values| places(&b, values).is_subset(&places(&a, values)));

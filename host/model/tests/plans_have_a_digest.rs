@@ -1,5 +1,5 @@
-//! A plan has one digest: the same whatever the load order, another one for each thing that it is made of, and in a form that does
-//! not change between releases.
+//! A plan has one digest: independent of the load order, different for every change of its inputs, and in a form that is stable between
+//! releases.
 
 #![allow(
     missing_docs,
@@ -183,7 +183,7 @@ fn facts_change_the_digest() {
     }
 }
 
-/// Whoever writes this text and hashes it gets the digests that Trainyard prints: `sha256sum` over the lines of each.
+/// Hashing this text gives the digests that Trainyard prints: `sha256sum` over the lines of each.
 #[test]
 fn digest_input_is_documented() {
     let none = "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";

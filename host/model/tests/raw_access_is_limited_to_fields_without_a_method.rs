@@ -1,5 +1,5 @@
-//! A raw member is one that no method reads or sets: one that has a method is named with it, in a call and in a claim, and what
-//! the runtime's author wrote is there without a copy of it.
+//! Raw access is limited to fields that no method reads or sets: for any other field, a call and a claim are refused with the name of the
+//! method. Fields of the runtime are read without a copy.
 
 #![allow(
     missing_docs,

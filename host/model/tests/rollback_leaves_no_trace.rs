@@ -1,5 +1,5 @@
-//! A call that fails leaves the record as it was, to the entry, its place and its owner; one that goes well leaves what a
-//! simple model of the same writes says; and the journal's old and new values chain from the base to the record.
+//! A failed call leaves the record unchanged, including order and ownership; a successful one leaves what a simple model of the same writes
+//! predicts; and the old and new values of the journal chain from the base to the record.
 
 #![allow(
     missing_docs,
@@ -181,7 +181,7 @@ fn perform_inside(
     }
 }
 
-/// A plugin that may write all that [`perform`] writes.
+/// A plugin that may write everything that [`perform`] writes.
 fn writer(name: &str) -> Arc<Plugin> {
     let mut claims = vec![
         ("writes", "labels[*]".to_owned()),
@@ -245,7 +245,7 @@ fn image(record: &Record) -> Value {
     json!([fields(&record.fields), sets, containers])
 }
 
-/// Runs writes as one call, and ends it as told.
+/// Runs writes as one call, and ends it as requested.
 fn run(
     session: &mut Session,
     name: &str,

@@ -1,4 +1,4 @@
-//! A plugin says which Secrets there are and which key material stands where in them. It gets handles, and no byte of a key.
+//! A plugin declares Secrets and the key material in them. It gets handles, and no byte of a key.
 
 #![allow(
     missing_docs,

@@ -1,5 +1,5 @@
-//! What was there keeps its place; additions stand by plugin name and then as each plugin wrote them; what Kubernetes
-//! gives a meaning by its place stands where it has to.
+//! Existing entries keep their position, and additions are ordered by plugin name and then as each plugin wrote them. Entries whose
+//! position has a meaning in Kubernetes are placed accordingly.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -50,7 +50,7 @@ fn env_names(rendered: &Rendered) -> Vec<&str> {
     names(&pod_spec(rendered)["containers"][0]["env"])
 }
 
-/// A plugin that adds init containers, each with its wishes.
+/// A plugin that adds init containers, each with its requested placement.
 fn init(name: &str, added: &'static [(&'static str, &'static [Wish])]) -> Scripted {
     let claims: Vec<_> = added
         .iter()
@@ -151,7 +151,7 @@ fn added_env_vars_precede_their_references() {
 
 #[test]
 fn runtime_order_is_kept_and_escapes_are_not_references() {
-    // The runtime's B names C, which stands behind it: Kubernetes leaves that text as it is, and so do we.
+    // The runtime's `B` references `C`, which follows it: Kubernetes leaves the reference unexpanded, and so do we.
     let rendered = render(&[env("p", &[("X", "$$(Y)"), ("Y", "")])]).unwrap();
     assert_eq!(
         env_names(&rendered),
@@ -263,7 +263,7 @@ fn contradicting_placements_refuse_the_train_job() {
     }
 }
 
-/// As many init containers as an operator may allow, each of which asks to stand before the one that was added before it.
+/// As many init containers as an operator may allow, each of which asks to precede the one that was added before it.
 #[test]
 fn thousand_placements_are_solved() {
     let mut many = plugin(
@@ -322,7 +322,7 @@ fn objects_are_ordered_by_plugin_name_and_emit_order() {
     assert_eq!(found, ["job-9", "job-8", "job-1", "job-0"]);
 }
 
-/// Writes that are each inside their claims and can't stand side by side; both writers are named.
+/// Writes that are inside their claims but incompatible; the error names both writers.
 #[test]
 fn invalid_pods_are_refused_with_both_plugin_names() {
     let port = |name: &'static str, number: u16| {
@@ -371,7 +371,7 @@ fn invalid_pods_are_refused_with_both_plugin_names() {
     );
     let apart = [host_port("aa", "node", 9000), host_port("bb", "side", 9001)];
     render(&apart).unwrap_or_else(|problems| panic!("{}", problems[0]));
-    // No address is every address, as is one that stands for all.
+    // An absent address means every address, as does the wildcard address.
     for (one, other, meet) in [
         ("0.0.0.0", "", true),
         ("", "10.0.0.1", true),

@@ -1,5 +1,5 @@
-//! However many runtimes are missing and however many are given, an error names a few of them: the errors of a run grow with its
-//! TrainJobs, and not with their product with its runtimes.
+//! However many runtimes are missing or given, an error names only a few of them: the size of all errors grows with the number of
+//! TrainJobs, and not with its product with the number of runtimes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

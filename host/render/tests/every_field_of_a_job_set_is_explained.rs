@@ -1,6 +1,5 @@
-//! Every field of every JobSet of tests/cases has an answer: who set it, or the runtime's field that it was taken from,
-//! with the value that the runtime really has there. The TrainJobs come in as an API server lets them in, and run through
-//! the real plugins.
+//! Every field of every JobSet of tests/cases is explained: by what set it, or by the runtime's field that it comes from, with the value of
+//! that field. The TrainJobs are admitted as by an API server, and rendered with the real plugins.
 
 #![allow(
     clippy::unwrap_used,
@@ -99,7 +98,7 @@ fn is_of_host(path: &str) -> bool {
         || ends.iter().any(|end| path.ends_with(end))
 }
 
-/// Whether the schema of the runtime has filled in what a row is about, or what it stands in.
+/// Whether the schema of the runtime defaulted the field of a row, or a parent of it.
 fn is_default(runtime: &Runtime, row: &Provenance) -> bool {
     let placed: FieldPath = row.job_set_path.as_deref().unwrap().parse().unwrap();
     let (spec, template) = (

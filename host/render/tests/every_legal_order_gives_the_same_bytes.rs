@@ -1,4 +1,5 @@
-//! Whatever order the plan takes, plugins whose claims are disjoint give the same bytes: places go by name, not by turn.
+//! Plugins with disjoint claims give the same bytes in every legal order: additions are ordered by plugin name, and not by the order of
+//! calls.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -87,7 +88,7 @@ fn transform(n: usize, call: &mut Call) -> Result<(), Fault> {
     call.pod_set_put_empty_dir(set, &format!("p{n}-cache"), None, None)?;
 
     let node = container(call, "node")?;
-    // The next plugin's env var is named before it is there, or after; so is one that nobody adds.
+    // The next plugin's env var is referenced before or after it is added, and so is one that no plugin adds.
     call.container_put_env(
         node,
         &format!("P{n}_Z"),
@@ -225,7 +226,7 @@ fn errors_and_warnings_are_ordered_by_plugin() {
     }
 }
 
-/// What stands on another's writes is not called without them; what does not is, so that its errors are told too.
+/// A plugin that depends on another's writes is not called without them; any other plugin is, so that its errors are reported too.
 #[test]
 fn plugins_that_depend_on_a_failed_plugin_are_not_called() {
     let failing = Scripted::new("z", &[("writes", "labels[x]")], |phase, _| match phase {

@@ -1,5 +1,4 @@
-//! What a plugin is told that a gang asks for is what the pods of the JobSet will ask for, with what the namespace and the RuntimeClass
-//! add to them.
+//! The requests of a gang that a plugin sees match those of the JobSet's pods, including what LimitRanges and the RuntimeClass add.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,6 +1,6 @@
-//! Claims that meet, node sets, lookups, devices, resource claims, plugins that fail: a set of plugins is accepted or refused whatever
-//! the load order, and an accepted one has one plan; whatever becomes of the TrainJob, it is the same bytes, errors and warnings in
-//! every order that the plan could have taken.
+//! For plugins whose claims, node sets, lookups, devices and resource claims overlap, and which may fail: whether a set of plugins is
+//! accepted does not depend on the load order, an accepted set has one plan, and the TrainJob's bytes, errors and warnings are the same in
+//! every legal order.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What a TrainJob becomes holds no key: a placeholder in each place, the same in every rendering, which an API server would refuse.
+//! A rendering contains no keys: each is a placeholder, which is the same in every rendering and which an API server refuses.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,5 +1,4 @@
-//! What two plugins changed, emitted or mounted at one place refuses the TrainJob, with both names, whatever their claims said
-//! and whatever order they ran in.
+//! If two plugins change, emit or mount the same thing, the TrainJob is refused with both names, whatever their claims and order.
 
 #![allow(
     clippy::unwrap_used,
@@ -88,7 +87,7 @@ fn two_changes_without_a_declared_order_refuse_the_train_job() {
         !spec.contains(r#"{"name":"X_MODE","value":"helper"}"#),
         "{spec}"
     );
-    // The creator of a container runs first without a declaration, and that is no permission to overwrite.
+    // The creator of a container runs first without a declaration, which does not permit overwriting.
     let apart = scripted(
         "b",
         &[("writes", "pod-sets[*].containers[*].env[Y]")],
@@ -112,7 +111,7 @@ fn objects_of_one_kind_and_name_are_emitted_once() {
             call.object_append(object, "key", "value")
         })
     };
-    // The hash of a name is no secret: another plugin can spell it as its suffix.
+    // The hash of a name is not secret: another plugin can use it as its suffix.
     let hashed = render(&[emitter("a", "-x", Some("content"))]).unwrap();
     let uid = hashed_uid();
     let name = object_name("job", &uid, "-x", Some("content"));
@@ -135,7 +134,7 @@ fn objects_of_one_kind_and_name_are_emitted_once() {
     render(&[emitter("a", "-x", None), emitter("b", "-x-1", None)]).unwrap();
 }
 
-/// Puts a volume and an env var over ConfigMaps of its own, or Secrets, and emits what it is told to.
+/// Adds a volume and an env var that refer to its own ConfigMaps or Secrets, and emits the requested ones.
 fn owner_of_data(
     name: &str,
     kind: &'static str,
@@ -250,7 +249,7 @@ fn volumes_of_own_objects_refer_only_to_emitted_objects() {
     render(&[owner_of_data("a", "Secret", &[]), after]).unwrap();
 }
 
-/// The UID that stands for the TrainJob's offline.
+/// The placeholder for the TrainJob's UID in offline renderings.
 fn hashed_uid() -> String {
     let asker = scripted(
         "asker",
@@ -322,7 +321,7 @@ fn two_mounts_of_one_path_in_one_container_refuse_the_train_job() {
     let rendered = render(&[mounter("a", "/data", "/data//")]).unwrap();
     let mounts = &pod_spec(&rendered)["containers"][1]["volumeMounts"];
     assert_eq!(*mounts, json!([{"name": "a-volume", "mountPath": "/data"}]));
-    // The runtime's author alone is judged by the API server, which compares texts.
+    // Values of the runtime's author are left to the API server, which compares strings.
     let twice = "volumeMounts: [{name: data, mountPath: /data}, {name: data, mountPath: /data/}]";
     let own =
         |input: String| input.replace("volumeMounts: [{name: data, mountPath: /data}]", twice);
@@ -375,7 +374,7 @@ fn one_plugin_sets_num_nodes_and_explain_names_it() {
     );
 }
 
-/// A limit for each call is no limit for a TrainJob: 16 plugins added 16 each.
+/// A limit for each call does not limit a TrainJob: 16 plugins added 16 each.
 #[test]
 fn plugins_share_the_largest_limit_of_additions() {
     let adds = |name: &str, count: usize, limit: u64| {

@@ -1,4 +1,4 @@
-//! A TrainJob's overrides reach the containers that they are for: the command the trainer, resources the nodes, image and env both.
+//! A TrainJob's overrides reach their containers: the command reaches the trainer, resources the nodes, image and env both.
 
 #![allow(
     clippy::unwrap_used,
@@ -207,7 +207,7 @@ fn node_without_its_container_is_reported() {
     );
 }
 
-/// What an API server writes where nothing was written is no one's wish.
+/// A default that the API server sets is not an explicit value.
 #[test]
 fn number_of_processes_is_explicit_if_a_user_set_it() {
     let explicit = |text: &str| {

@@ -1,5 +1,5 @@
-//! Each field that a runtime patch sets is told with the patch's manager and its place; what the template had is not, and
-//! plugins are chosen and called by the template as patched.
+//! Each field that a runtime patch sets is explained by the patch's manager and path; fields of the template are not. Plugins are selected
+//! by the patched template, and see it.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Where pods run, how they look up names, and members that have no method: additions stand behind what the runtime's author
-//! wrote, which stays to the letter; a required node affinity is narrowed and never widened; and each addition is explained.
+//! Edits of scheduling, DNS and raw fields leave the runtime's entries unchanged and follow them; a required node affinity is narrowed and
+//! never widened; and every addition is explained.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -152,7 +152,7 @@ fn required_node_affinity_without_terms_refuses_additions() {
             ],
             "{affinity}"
         );
-        // What the runtime's author alone wrote is the API server's affair.
+        // Values of the runtime's author are left to the API server.
         render(&[], &json!({"affinity": affinity})).unwrap();
     }
 }
@@ -367,7 +367,7 @@ fn raw_field_is_replaced_in_place_and_removed_by_null() {
     );
 }
 
-/// Who set what stands at a path of the pod spec, and the record's path of it.
+/// What set the value at a path of the pod spec, and its path in the record.
 fn setter(rendered: &Rendered, path: &str) -> Vec<(String, String)> {
     let pod = "spec.replicatedJobs[node].template.spec.template.spec";
     let rows = rendered.explain(&format!("{pod}.{path}").parse().unwrap());
@@ -490,7 +490,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
         call.pod_set_add_scheduling_gate(set, "example.com/new")
     });
     render(&[both], &json!({"nodeName": "n1"})).unwrap();
-    // What the runtime's author alone wrote is the API server's affair.
+    // Values of the runtime's author are left to the API server.
     let alone = json!({"schedulingGates": [{"name": "a"}], "nodeName": "n1"});
     render(&[plugin("p", |_, _| Ok(()))], &alone).unwrap();
 }

@@ -1,5 +1,5 @@
-//! A field that was removed is still told of, a container that a plugin added has its own answer, and numbers that the
-//! runtime does not give say who chose them.
+//! Removed fields are explained, a container that a plugin added is attributed to it, and numbers that the runtime does not set are
+//! attributed to what chose them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! A rendering that takes longer than it may ends between two steps, whichever step it has reached, and says which.
+//! A rendering that exceeds its deadline stops before its next step, and the error names the step.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::common::{Scripted, catalog, refused};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A TrainJob with so many patches, on a runtime that switches on `a` and `b`.
+/// A TrainJob with this many patches, on a runtime that activates `a` and `b`.
 fn input(patches: u32) -> String {
     let mut text = "
 apiVersion: trainer.kubeflow.org/v1alpha1

@@ -1,4 +1,4 @@
-//! A TrainJob that needs a plugin which was left out is refused with the reason, and every other TrainJob renders.
+//! A TrainJob that needs a skipped plugin is refused with the reason, and every other TrainJob is rendered.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -108,7 +108,7 @@ fn other_train_jobs_render() {
     assert_eq!(problems(&input("", "", CLAIMS), &others, Vec::new()), none);
 }
 
-/// Another version of a loaded plugin is no reason to wait.
+/// Another version of a loaded plugin does not make the TrainJob wait.
 #[test]
 fn skipped_plugin_with_a_loaded_name_is_not_missing() {
     let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
@@ -174,7 +174,7 @@ fn missing_plugins_are_reported_before_misconfigured_ones() {
     assert!(found[1].contains("spec.plugins[0].config"), "{found:?}");
 }
 
-/// Claims of pods go through without a plugin, as in the reference; that nothing counts their devices is told.
+/// Resource claims of pods are kept without a plugin, as in the reference; a warning says that their devices are not counted.
 #[test]
 fn resource_claims_without_a_plugin_are_reported() {
     let renderer = Renderer::new(Vec::new(), ClusterFacts::default()).unwrap();

@@ -1,4 +1,4 @@
-//! A plugin file that is no plugin is refused by its name and the reason; none is read further than a plugin may be long.
+//! A file that is not a plugin is refused with its name and the reason, and is never read beyond the size limit of a plugin.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! A small file that costs much to compile is refused within its limits, with the plugin's name; so is one whose
-//! compiling process can't be run.
+//! A small file that is expensive to compile is refused within the limits, with the plugin's name, and so is a plugin whose compiler
+//! process cannot be run.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -144,7 +144,7 @@ fn compiler_errors_are_reported() {
     assert!(text.contains("relaxed"), "{text}");
 }
 
-/// A core module with one section that holds the same item so many times.
+/// A core module with one section that repeats an item this many times.
 fn module(section: u8, item: &[u8], times: usize) -> Vec<u8> {
     let mut contents = Vec::new();
     leb(&mut contents, times);
@@ -268,7 +268,7 @@ fn compiler_process_ends_with_its_parent() {
     let child = eventually(|| child_of(parent.id()));
     parent.kill().unwrap();
     parent.wait().unwrap();
-    // Whoever adopts it may not have looked yet that it ended.
+    // The process that adopts it may not have reaped it yet.
     eventually(|| (!is_running(&child)).then_some(()));
 }
 

@@ -1,4 +1,4 @@
-//! The host offers every method of `wit/` with its types: a component that imports all of them is loaded.
+//! The host provides every method of `wit/` with its types: a component that imports all of them is loaded.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

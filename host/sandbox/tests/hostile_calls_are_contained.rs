@@ -1,5 +1,5 @@
-//! Whatever a plugin does in a call: the call ends with a typed error that names the plugin, nothing of it counts, and
-//! the next TrainJob in the same process renders.
+//! Whatever a plugin does, its call ends with a typed error that names the plugin, nothing of the call is kept, and the next TrainJob in
+//! the same process renders.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -332,7 +332,7 @@ fn read_outside_the_claims_names_the_missing_claim() {
 #[test]
 fn write_inside_the_claims_but_outside_the_grants_is_refused() {
     // A mount of a volume that is not the plugin's own: `/` of the volume `node`.
-    // So many values are passed in memory, where all that is left out is zero.
+    // This many values are passed in memory, where omitted ones are zero.
     let body = r#"(i32.store (i32.const 2048) (call $node (local.get $ctx)))
         (i32.store (i32.const 2052) (i32.const 1024)) (i32.store (i32.const 2056) (i32.const 4))
         (i32.store (i32.const 2060) (i32.const 1500)) (i32.store (i32.const 2064) (i32.const 1))

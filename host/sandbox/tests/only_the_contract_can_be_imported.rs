@@ -1,5 +1,5 @@
-//! A component that imports, exports or declares anything but the contract is refused by name before it is compiled,
-//! and one whose types differ before anything of it runs.
+//! A component that imports, exports or declares anything outside the contract is refused by name before it is compiled, and one with other
+//! types before any of its code runs.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! However the bytes of a component are damaged, screening ends with an answer, and never with a crash of the host.
+//! Screening a corrupt component ends with a result, and never crashes the host.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

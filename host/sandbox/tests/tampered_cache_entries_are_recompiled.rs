@@ -1,5 +1,5 @@
-//! What stands in the compiled cache is used only as this host wrote it; otherwise the plugin is compiled again, with a
-//! line in the log. Without a cache that can be trusted, plugins work all the same.
+//! An entry of the compiled cache is used only if this host wrote it; otherwise the plugin is recompiled, and a line is logged. Plugins
+//! also work without a trusted cache.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -42,7 +42,7 @@ impl Place {
         loader_with(LoadLimits::default(), Some(self.paths.clone()))
     }
 
-    /// Whether the plugin comes from the cache: there is no compiler.
+    /// Whether the plugin is loaded from the cache: no compiler exists.
     fn is_cached(&self, bytes: Vec<u8>) -> bool {
         let loader = Loader::new(LoaderOptions {
             compiler: CompilerCommand {

@@ -1,4 +1,4 @@
-//! Each difference between our CRDs and those of the reference is listed with its reason, and each listed one is there.
+//! Every difference between our CRDs and the reference's is listed with its reason, and every listed difference exists.
 //!
 //! The reference is read from `tests/reference/crds.json`, which `examples/digest_reference.rs` writes from its published module.
 

@@ -1,5 +1,5 @@
-//! `deploy/crds` and `documents/compact.json` are what the documents give, and the former is small enough for a client-side apply.
-//! `UPDATE=1` writes the files anew.
+//! `deploy/crds` and `documents/compact.json` are generated from the documents, and each CRD is small enough for a client-side apply.
+//! `UPDATE=1` writes the files again.
 
 #![allow(
     clippy::unwrap_used,

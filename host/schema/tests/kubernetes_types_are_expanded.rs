@@ -1,4 +1,4 @@
-//! A placeholder becomes the type that Kubernetes itself has: what its API server refuses in a pod is refused here.
+//! A placeholder is replaced by Kubernetes' own type: a pod that the API server refuses is refused here.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

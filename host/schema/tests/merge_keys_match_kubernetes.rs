@@ -1,4 +1,4 @@
-//! The table by which patches merge has the keys that Kubernetes' own document declares, and no other.
+//! The merge keys of patches are exactly those that Kubernetes' own document declares.
 
 #![allow(
     clippy::unwrap_used,

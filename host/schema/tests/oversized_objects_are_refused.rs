@@ -1,4 +1,4 @@
-//! An object that no cluster with default settings stores is refused, with its size.
+//! An object that is too large for a cluster with default settings is refused, with its size.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

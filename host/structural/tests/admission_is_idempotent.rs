@@ -1,4 +1,4 @@
-//! What was stored is admitted as it is: nothing is dropped, nothing set, and what was refused is refused for the same reasons.
+//! Admitting an admitted object changes nothing: no field is dropped or set, and a refused object is refused for the same reasons.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! CEL rules hold, or do not, as a real API server evaluates them: on creation and on update.
+//! CEL rules are evaluated as by a real API server, on creation and on update.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! What the schema's defaults set is told from what the object's author wrote.
+//! Fields set by the schema's defaults are distinguished from fields that the object's author wrote.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A violation is printed as an API server prints it, and an unknown field as kubectl does, with the name that was meant.
+//! A violation is printed as by an API server, and an unknown field as by kubectl, with a suggestion.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What an object becomes on the way in is what a real API server makes of it: fields dropped, defaults set, values checked.
+//! Objects are pruned, defaulted and validated as by a real API server.
 
 use crate::common;
 

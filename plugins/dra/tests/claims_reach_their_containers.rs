@@ -1,4 +1,4 @@
-//! Resource claims reach the pods of the nodes and the containers that use them, whoever asks for them.
+//! Resource claims reach the pods of the nodes and the containers that use them, whether the runtime or the TrainJob requests them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers for the tests of this crate.
 
 #![allow(unreachable_pub, missing_docs)]
 
@@ -7,7 +7,7 @@ use trainyard_sdk::mock::{MockJob, MockPodSet};
 
 pub const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
 
-/// A TrainJob for the plugin as it ships: with all that it claims.
+/// A TrainJob for the plugin with all its claims granted, as it ships.
 pub fn mock() -> MockJob {
     MockJob::new("llama").all_granted()
 }

@@ -1,4 +1,4 @@
-//! The devices of the claims that the node container uses are counted as the scheduler will allocate them.
+//! The devices of the claims that the node container uses are counted as the scheduler allocates them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What is wrong with a wish or a use is told with its place, all of it in one run.
+//! Mistakes in requests for devices, and in their uses, are reported with their field, all at once.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use trainyard_plugin_dra::PLUGIN;
 
 use crate::common::{PER_NODE, four_gpus, job, mock, template};
 
-/// The errors that a list of wishes gets.
+/// The errors for a list of device requests.
 fn errors(wishes: &Value) -> String {
     let outcome = job(|set| set)
         .spec(json!({"trainer": {"resourceClaimsPerNode": wishes}}))

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers for the tests of this crate.
 
 #![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};
 pub const NODE: &str = "pod-sets[node].containers[node]";
 pub const INSTALLER: &str = "pod-sets[node].init-containers[flux-installer]";
 
-/// A TrainJob `lammps` of four nodes for the plugin as it ships: with all that it claims.
+/// A TrainJob `lammps` of four nodes, for the plugin with all its claims granted, as it ships.
 pub fn job(
     set: impl FnOnce(MockPodSet) -> MockPodSet,
     node: impl FnOnce(MockContainer) -> MockContainer,

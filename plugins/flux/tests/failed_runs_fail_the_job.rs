@@ -1,4 +1,4 @@
-//! A run that fails ends the Job, for every runtime that does not say otherwise; one that does is warned of what follows.
+//! A failed run fails the Job, unless the runtime sets another failure policy, which leads to a warning.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! The instance has the hosts, tasks, cores and GPUs that the TrainJob, the runtime and the node container give.
+//! The Flux instance has the hosts, tasks, cores and GPUs of the TrainJob, the runtime and the node container.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

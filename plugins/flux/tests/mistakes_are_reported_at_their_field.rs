@@ -1,4 +1,4 @@
-//! What no Flux instance can be made of is refused with the field where it can be mended, all of it at once.
+//! TrainJobs and runtimes that cannot become a Flux instance are refused with the field to change, all at once.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! The pods bring Flux, its configuration and its certificate, in a form that their user can use.
+//! Pods get Flux, its configuration and its certificate, readable by their user.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

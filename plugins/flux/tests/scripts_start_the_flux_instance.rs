@@ -1,5 +1,5 @@
-//! The scripts run with a `flux` that notes how it is called: as the lead broker and as a follower, where it succeeds and where it
-//! fails. Only the fixed paths are others, and the waits are short.
+//! The scripts run with a fake `flux` that records its calls: as the lead broker and as a follower, in success and in failure. Only fixed
+//! paths are replaced, and waits are short.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -407,7 +407,7 @@ fn non_root_container_can_restart() {
     assert_ok(&pod.join(LEAD, "exit 0", &["lmp"]));
 }
 
-/// A broker that fails so many times, and then joins.
+/// A broker that fails this many times, and then joins.
 fn joins_after(failures: usize) -> String {
     format!("(( $(grep -c '^<start>' \"$LOG\") > {failures} )) && exit 0; exit 9")
 }

@@ -1,4 +1,4 @@
-//! The TrainJob that the tests begin with: a launcher of its own, and nodes.
+//! The base TrainJob of the tests: a dedicated launcher, and nodes.
 
 #![allow(clippy::expect_used)]
 

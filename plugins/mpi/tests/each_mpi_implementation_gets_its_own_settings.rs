@@ -1,4 +1,4 @@
-//! Each implementation of MPI finds hosts, processes and ssh's arguments under its own names, and under those of no other.
+//! Each MPI implementation gets its hosts, processes and ssh arguments under its own names only.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Each mistake is told with the path of its field, all of them at once.
+//! Mistakes are reported with their field, all at once.
 
 #![allow(clippy::unwrap_used)]
 
@@ -243,7 +243,7 @@ fn pods_without_host_names_are_refused() {
     assert_eq!(errors(of("MPICH", false, "launcher")), launchers);
     // The daemons of Open MPI call back by address.
     assert_eq!(errors(of("OpenMPI", false, "launcher")), [""; 0]);
-    // A launcher that is alone knows itself.
+    // A launcher that is the only node resolves its own name.
     let alone = without_pods()
         .pod_set("launcher", |set| set.container("node", gpus))
         .config(json!({"runLauncherAsNode": true}));

@@ -1,4 +1,4 @@
-//! The launcher and the nodes have the keys where ssh and sshd look for them, the launcher the hostfile.
+//! The launcher and the nodes mount the keys where ssh and sshd expect them, and the launcher mounts the hostfile.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! The hostfile has the pods that processes run in, each with the number that fits it.
+//! The hostfile lists the pods that run processes, each with its number of processes.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! `#[derive(Config)]`: the schema says what the struct can read, and the struct reads what the schema lets through.
+//! `#[derive(Config)]`: the schema describes what the struct can read, and the struct reads everything that the schema accepts.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,4 +1,4 @@
-//! An error names the method of the contract that the author called, also where several methods share what refuses it.
+//! An error names the method of the contract that the plugin called, even if several methods share the check.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,4 @@
-//! The mock host gives an author what the host would: its errors with the claim that is missing, its grants, lookups,
-//! objects and warnings.
+//! The mock host returns what the host would: errors with the missing claim, grants, lookups, objects and warnings.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,4 @@
-//! A native policy ends a call as the sandbox does: a fault and a panic end it, nothing of it counts, and the next call is
-//! as if it had never been.
+//! A native policy fails as in the sandbox: a fault or a panic ends the call, nothing of it is kept, and it does not affect the next call.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

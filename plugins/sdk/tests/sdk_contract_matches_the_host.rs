@@ -1,4 +1,4 @@
-//! A plugin says that it was built for the contract of wit/, and its manifest stands where the host looks for it.
+//! A plugin declares the version of the contract in wit/, and its manifest is in the section that the host reads.
 
 use trainyard_model::{
     contract::VERSION,

@@ -1,4 +1,4 @@
-//! What the SDK takes for a name, or writes as JSON, is what the host takes for it: a component can't call the host's own code.
+//! The SDK validates names and writes JSON as the host does, since a component cannot call the host's code.
 
 #![allow(clippy::unwrap_used)]
 

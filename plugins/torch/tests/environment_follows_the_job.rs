@@ -1,4 +1,4 @@
-//! The environment of torchrun follows the TrainJob, the runtime and what the node container has.
+//! The environment of torchrun follows the TrainJob, the runtime and the resources of the node container.
 
 #![allow(clippy::unwrap_used)]
 
@@ -72,7 +72,7 @@ fn claimed(count: Option<u32>) -> MockJob {
     })
 }
 
-/// Devices that are there and are no accelerators are not told as a node without any.
+/// A node with devices that are not accelerators is not reported as a node without devices.
 #[test]
 fn reason_names_the_resources_of_the_node() {
     let why = |job: MockJob| {

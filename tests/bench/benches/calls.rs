@@ -76,7 +76,7 @@ fn threads(c: &mut Criterion) {
     }
 }
 
-/// The time that so many calls take, shared among threads.
+/// The time of this many calls, distributed over threads.
 fn on_threads(chain: &Chain, session: &Session, threads: usize, calls: u64) -> Duration {
     let each = usize::try_from(calls).unwrap().div_ceil(threads);
     let barrier = std::sync::Barrier::new(threads);

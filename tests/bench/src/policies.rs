@@ -77,7 +77,7 @@ impl Chain {
             .map_err(|errors| anyhow!("{errors:?}"))
     }
 
-    /// Calls transform of the first so many of them, one after the other.
+    /// Calls `transform` of the first plugins, one after the other.
     ///
     /// # Errors
     /// How a call ended.
@@ -95,7 +95,7 @@ impl Chain {
     }
 }
 
-/// A loader for so many calls at once, without a cache.
+/// A loader for this many concurrent calls, without a cache.
 ///
 /// # Errors
 /// The sandbox can't be set up.

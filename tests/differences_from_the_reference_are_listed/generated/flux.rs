@@ -1,4 +1,4 @@
-//! What inputs of Flux have beside those of other frameworks.
+//! The parts of inputs that only Flux has.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};

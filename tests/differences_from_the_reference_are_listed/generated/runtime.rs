@@ -131,6 +131,7 @@ fn template(framework: Framework) -> BoxedStrategy<Value> {
             one_of(vec![
                 json!({"subdomain": "mesh"}),
                 json!({"enableDNSHostnames": true}),
+                json!({"enableDNSHostnames": false}),
                 json!({"publishNotReadyAddresses": true}),
             ]),
         ),
@@ -250,6 +251,7 @@ fn replicated_job(
         ("parallelism", 0.2, scalar(1..4)),
         ("completions", 0.15, scalar(1..4)),
         ("backoffLimit", 0.2, scalar(0..3)),
+        ("completionMode", 0.1, word(&["Indexed", "NonIndexed"])),
         ("podFailurePolicy", 0.05, Just(json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]})).boxed()),
     ]);
     let of_job = fields(vec![(
@@ -267,7 +269,7 @@ fn replicated_job(
                 .boxed(),
         ),
     ]);
-    // Where the step stands: on the Job nearly always, on the pod, or nowhere.
+    // Where the step is: nearly always on the Job, on the pod, or absent.
     let place = prop_oneof![18 => Just(0), 1 => Just(1), 1 => Just(2)];
     (of_job, counts, metadata, pod::of_runtime(container), place)
         .prop_map(move |(mut job, mut spec, metadata, mut pod, place)| {

@@ -1,4 +1,4 @@
-//! What is wrong with some inputs: a single thing, which a server refuses or drops.
+//! Mistakes that are added to some inputs, one each, which an API server refuses or drops.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What Flux does otherwise.
+//! Differences of Flux.
 
 use serde_json::Value;
 

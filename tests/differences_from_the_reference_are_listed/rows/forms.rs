@@ -1,4 +1,4 @@
-//! Which forms of input are read otherwise.
+//! Differences in the accepted forms of input.
 
 use super::super::{difference::Refusal, seen::Seen};
 use super::torch::is_pet;

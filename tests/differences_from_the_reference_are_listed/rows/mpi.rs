@@ -1,4 +1,4 @@
-//! What MPI does otherwise.
+//! Differences of MPI.
 
 use serde_json::Value;
 

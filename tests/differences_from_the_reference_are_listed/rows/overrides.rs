@@ -1,4 +1,4 @@
-//! What overrides and counts do otherwise.
+//! Differences of overrides and counts.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
     used || has_claims && seen.path().contains(".env[PET_NPROC_PER_NODE]")
 }
 
-/// Counts of a replicated job that the runtime's author wrote, and that nobody overrides: Trainyard has them.
+/// Counts of a replicated job that the runtime sets and that no override changes: Trainyard keeps them.
 pub(super) fn counts(seen: &Seen<'_>) -> bool {
     let path = seen.path();
     let ends = [
@@ -74,7 +74,7 @@ pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
 
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
-/// What the label makes of a replicated job that has it on its pods alone: the step's counts and overrides.
+/// The counts and overrides of a replicated job that has the label only on its pods.
 pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let labelled = |job: &&Value| {
         let on_pod = &job["template"]["spec"]["template"]["metadata"]["labels"][STEP];

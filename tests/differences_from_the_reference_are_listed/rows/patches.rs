@@ -1,4 +1,4 @@
-//! What runtime patches do otherwise.
+//! Differences of runtime patches.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{difference::Refusal, seen::Seen};
 
-/// Whether Trainyard alone refuses a runtime patch, in these words.
+/// Whether only Trainyard refuses a runtime patch, with these words.
 fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {
     seen.we_refuse("spec.runtimePatches[")
         && seen

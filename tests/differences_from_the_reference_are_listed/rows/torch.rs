@@ -1,4 +1,4 @@
-//! What Torch does otherwise.
+//! Differences of Torch.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ pub(super) fn port_name(seen: &Seen<'_>) -> bool {
     seen.path().contains(".ports[29500].") && seen.theirs().is_none()
 }
 
-/// An env var that names others, more of which stand before it.
+/// An env var that references others, more of which precede it.
 pub(super) fn env_reference(seen: &Seen<'_>) -> bool {
     let count = |names: Option<&Value>| names.and_then(Value::as_array).map_or(0, Vec::len);
     seen.path().ends_with("].expands") && count(seen.ours()) > count(seen.theirs())

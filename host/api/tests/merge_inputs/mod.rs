@@ -1,4 +1,4 @@
-//! Inputs of a merge, as runtimes and patches have them: names from small pools, so that they meet.
+//! Generated inputs of a merge. Names are drawn from small pools, so that the sides share them.
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 

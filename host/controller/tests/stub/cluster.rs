@@ -1,4 +1,4 @@
-//! An API server that holds objects: enough of one to run a whole controller against, and to count what it is asked.
+//! A stub of an API server that stores objects: enough to run a whole controller, and to count its calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -80,7 +80,7 @@ pub(crate) enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     GoOn,
-    /// It goes on once the watches have shown all that was changed, and there was time to act on it.
+    /// Waits until the watches have delivered all changes, and the controller had time to act on them.
     Pause,
     /// It is answered with 503, and nothing is done.
     Refuse,
@@ -449,7 +449,7 @@ impl Cluster {
         (200, self.write(id, object))
     }
 
-    /// The changes since the version that is asked for, and all that come.
+    /// The changes since the requested version, and all later ones.
     fn watch(&self, place: Place, partial: bool) -> Response {
         self.note("watch", &place.plural, 0);
         let version = place

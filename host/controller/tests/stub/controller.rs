@@ -1,4 +1,4 @@
-//! A whole controller in this process, against the API server of [`super::cluster`].
+//! A whole controller in this process, on the API server of [`super::cluster`].
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

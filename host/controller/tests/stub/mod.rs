@@ -1,4 +1,4 @@
-//! An API server of a few lines.
+//! A minimal stub of an API server.
 #![allow(
     dead_code,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The vendor's manual, written from the contract, the record's table of fields, the manifest and the limits.
+//! The vendor's manual, generated from the contract, the record's table of fields, the manifest and the limits.
 
 #![allow(
     missing_docs,

@@ -1,5 +1,4 @@
-//! Every method of the contract that needs a claim, with the claims that let it go, and a call of it over the record of
-//! these tests.
+//! Every method of the contract that needs a claim, with these claims and a call of it on the test record.
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a record, plugins from a few words, and a policy that is a function.
+//! Helpers for the tests of this crate: a record, plugins with few settings, and a policy that is a function.
 
 // Each test file uses a part of this.
 #![allow(
@@ -59,7 +59,7 @@ pub fn parsed(manifest: &Value) -> Manifest {
     Manifest::parse(manifest.to_string().as_bytes()).unwrap()
 }
 
-/// The plugin with all that it claims granted.
+/// The plugin with all its claims granted.
 pub fn plugin(manifest: &Value) -> Arc<Plugin> {
     plugin_under(manifest, Settings::built_in())
 }

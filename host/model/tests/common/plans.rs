@@ -1,4 +1,4 @@
-//! Plugins of a few words, and the orders that they have.
+//! Plugins with few settings, and the orders in which they run.
 
 #![allow(
     dead_code,

@@ -1,4 +1,5 @@
-//! Plugins of a few acts each. They draw from few keys, so that their claims, node sets, lookups, devices and resource claims meet.
+//! Plugins of a few operations each. They draw from few keys, so that their claims, node sets, lookups, devices and resource claims
+//! overlap.
 
 #![allow(
     dead_code,

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: policies that are functions, and a TrainJob that runs through them.
+//! Helpers for the tests of this crate: policies that are functions, and a TrainJob to render with them.
 
 #![allow(
     dead_code,
@@ -210,7 +210,7 @@ pub fn refused(stopped: Stopped) -> Vec<Problem> {
     }
 }
 
-/// All orders of so many.
+/// All permutations of this many items.
 pub fn permutations(of: usize) -> Vec<Vec<usize>> {
     let Some(last) = of.checked_sub(1) else {
         return vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! Components written by hand, as hostile as a test needs them, and one TrainJob to call them for.
+//! Components written by hand, as hostile as each test needs, and a TrainJob to call them for.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -104,7 +104,7 @@ pub fn leb(to: &mut Vec<u8>, mut number: usize) {
     to.push(number as u8);
 }
 
-/// Adds core modules, each instantiated so many times.
+/// Adds core modules, each instantiated this many times.
 pub fn with_instances(component: Vec<u8>, core: &str, times: usize) -> Vec<u8> {
     let module = wat::parse_str(core).unwrap();
     let before = wasmparser_modules(&component);
@@ -239,7 +239,7 @@ pub fn loader() -> Loader {
     loader_with(LoadLimits::default(), None)
 }
 
-/// Settings with those limits and all that is claimed granted.
+/// Settings with these limits, and with all claims granted.
 pub fn settings(limits: Limits) -> Settings {
     Settings {
         grants: Grants::AsClaimed,

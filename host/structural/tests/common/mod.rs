@@ -1,6 +1,6 @@
-//! Compares what this crate makes of the cases with what the code of a real API server made of them.
+//! Compares the results of this crate with those of a real API server's code.
 //!
-//! The answers stand in the files of `cases`; `oracle` is the Go program that wrote them there.
+//! The expected results are in the files of `cases`; the Go program in `oracle` wrote them.
 
 #![allow(
     dead_code,

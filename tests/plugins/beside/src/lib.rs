@@ -1,8 +1,8 @@
-//! A ConfigMap of each apply mode, with the TrainJob's note: what follows it, and when, shows in the cluster.
+//! A ConfigMap of each apply mode with the TrainJob's note, which shows in a cluster what follows it and when.
 
 use trainyard_sdk::{Build, Context, Failure, Transform};
 
-/// The annotation whose text stands in each object.
+/// The annotation whose text each object contains.
 const NOTE: &str = "example.com/note";
 /// What tells two builds of this plugin apart, as a vendor's update does.
 const EDITION: &str = match option_env!("TRAINYARD_TEST_EDITION") {

@@ -1,4 +1,4 @@
-//! Each way in which a plugin can harm who calls it, switched on by its configuration.
+//! The ways in which a plugin can harm its host, selected by its configuration.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! A Secret with a key of each kind, as MPI and Flux need them: one is SSH's, another is text around two keys.
+//! A Secret with a key of each kind, as MPI and Flux need them: one for SSH, and a text around two keys.
 
 use trainyard_sdk::{Build, Context, Failure, KeyFile, Mount, Transform};
 

@@ -7,7 +7,7 @@ pub struct Nccl;
 
 trainyard_sdk::plugin!(Nccl: transform);
 
-/// What this plugin sets where nobody has.
+/// What this plugin sets if nothing else does.
 const DEFAULTS: &[(&str, &str)] = &[
     ("NCCL_DEBUG", "WARN"),
     ("NCCL_IB_DISABLE", "0"),

@@ -1,4 +1,4 @@
-//! Shows in the pods what an operator has set in the policy file: configuration, the cluster's domain, a fact, a grant, an order.
+//! Shows in the pods what an operator sets in the policy file: configuration, the cluster's domain, a fact, a grant, an order.
 
 use trainyard_sdk::{Config, Context, Failure, Transform};
 

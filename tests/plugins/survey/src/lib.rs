@@ -1,5 +1,4 @@
-//! Calls every method of the contract, and writes down what each gives: whatever a later host answers differently shows in
-//! what it renders.
+//! Calls every method of the contract and records the result of each: if a later host answers differently, the rendering differs.
 
 use std::fmt::{Debug, Write as _};
 

@@ -1,0 +1,93 @@
+//! Helpers for the tests that run the `trainyard` command.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
+
+pub mod bundle;
+
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::Mutex,
+};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// The folder with a folder for each case.
+pub fn cases() -> PathBuf {
+    root().join("tests/cases")
+}
+
+/// The command with these arguments, without color.
+pub fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(args).env("NO_COLOR", "1");
+    command
+}
+
+/// Runs the command in a folder.
+pub fn trainyard(folder: &Path, args: &[&str]) -> Output {
+    command(args).current_dir(folder).output().unwrap()
+}
+
+/// Runs the command with `input` as its standard input.
+pub fn trainyard_with_input(input: &str, args: &[&str]) -> Output {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// The standard error of a run.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The standard output of a run, which must succeed.
+pub fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Builds the plugin `tests/plugins/NAME` once, and returns the path of its component.
+pub fn test_plugin(name: &'static str) -> String {
+    static BUILT: Mutex<BTreeMap<&str, String>> = Mutex::new(BTreeMap::new());
+    let build = || {
+        let component = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.wasm"));
+        let folder = root().join("tests/plugins").join(name);
+        trainyard_cluster::build_plugin(&folder, &component, &[]).unwrap();
+        component.to_str().unwrap().to_owned()
+    };
+    let mut built = BUILT.lock().unwrap();
+    built.entry(name).or_insert_with(build).clone()
+}
+
+/// A ClusterTrainingRuntime of one replicated job and container `node`, as YAML of four lines. `metadata` is the text inside its braces;
+/// `spec` precedes the template and ends with a comma; `container` follows the image and starts with one.
+pub fn runtime(metadata: &str, spec: &str, container: &str) -> String {
+    let container = format!("{{name: node, image: example.com/image{container}}}");
+    let ancestor = "trainer.kubeflow.org/trainjob-ancestor-step: trainer";
+    let job = format!(
+        "{{metadata: {{labels: {{{ancestor}}}}}, spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}"
+    );
+    format!(
+        "apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{{metadata}}}
+spec: {{{spec} template: {{spec: {{replicatedJobs: [{{name: node, template: {job}}}]}}}}}}
+"
+    )
+}
