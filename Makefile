@@ -101,7 +101,7 @@ lint: setup ## Check the format, clippy, the scripts and the dependencies.
 .PHONY: bindings
 bindings: setup ## Regenerate the code and the manual from wit/; review the diff.
 	@# A command of its own, because other crates may not compile until these files are written.
-	UPDATE=1 $(CARGO) test --locked -p trainyard-bindings --test all every_file_is_as_it_is_printed
+	UPDATE=1 $(CARGO) test --locked -p trainyard-bindings --test all generated_files_are_up_to_date
 	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-model --test all contract_is_documented::
 
 .PHONY: expected

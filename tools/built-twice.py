@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Counts the packages of registries that cargo builds more than once for the commands of the Makefile, and fails if there is one.
+"""Counts the external packages that cargo builds more than once for the commands of the Makefile, and fails if there are any.
 
-Two builds of one target are two files whose names cargo gives different hashes. That a package is checked by clippy and built for tests
-is what its profiles need, and counts as one each. Whatever is not built yet is built first; after the commands have run, this takes
-seconds.
+Two builds of one target are two files with different hashes in their names. A package that clippy checks and that tests build counts once
+for each, because the profiles require it. Missing builds are built first; if the commands have already run, this takes seconds.
 """
 
 import collections
@@ -19,7 +18,7 @@ CARGO = re.compile(r"cargo (?:build|clippy|test)\b[^;&|\n]*")
 
 
 def commands():
-    """What the Makefile's targets have cargo build: each command once, by the first target that has it."""
+    """Returns the cargo commands of the Makefile's targets, each with the first target that runs it."""
     found = {}
     for target in TARGETS:
         make = ["make", "--dry-run", "CARGO=cargo", target]
@@ -30,13 +29,13 @@ def commands():
 
 
 def artifacts(command):
-    """What cargo says of each target that the command needs."""
+    """Yields cargo's message for each artifact that the command needs."""
     words, _, for_program = command.partition(" -- ")
     words = [*shlex.split(words), "--message-format=json"]
     if words[1] == "test":
         words.append("--no-run")
     elif for_program:
-        # Flags of clippy: other ones would be other checks of our own crates.
+        # Flags of clippy: with other flags, it would check our own crates again.
         words += ["--", *shlex.split(for_program)]
     words[0] = os.environ.get("CARGO", "cargo")
     output = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -47,7 +46,7 @@ def artifacts(command):
 
 
 def kind_of(message):
-    """What sort of build it is: checking a library writes nothing but metadata."""
+    """Returns the kind of build: checking a library writes only metadata."""
     is_checked = all(name.endswith(".rmeta") for name in message["filenames"])
     return "check" if is_checked else "build"
 
@@ -71,7 +70,7 @@ def main():
             own = ", ".join(sorted(set(features) - common)) or "no feature of its own"
             print(f"  {name}: {own}")
     packages = len({package for package, _, _ in builds})
-    print(f"{packages} packages of registries, {len(twice)} of their targets built more than once")
+    print(f"{packages} external packages, {len(twice)} of their targets built more than once")
     if twice:
         sys.exit("add the features that differ to tools/features/Cargo.toml")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks licenses, sources and bans by cargo-deny, which is installed once, outside of target/: `cargo clean` leaves it.
+# Checks licenses, sources and bans with cargo-deny, which is installed once, outside target/, so that `cargo clean` keeps it.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 version=0.20.2
@@ -8,6 +8,6 @@ bin=$tools/bin/cargo-deny
 if [ ! -x "$bin" ]; then
     cargo install --quiet --locked --root "$tools" cargo-deny --version "$version"
 fi
-# Advisories are not asked for: they come from a git repository, and what lands has to be checked without it.
-# `cargo deny check advisories` asks for them.
+# Advisories are not checked, because they come from a git repository, and this check must work offline.
+# `cargo deny check advisories` checks them.
 "$bin" --manifest-path "$root/Cargo.toml" check --hide-inclusion-graph bans licenses sources

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Counts the instructions of rendering and explaining large TrainJobs, and fails where twice the size takes more than 2.5
-# times as many: what grows as n log n takes 2.1 to 2.3 times as many, what grows as the square takes 4 times.
+# Counts the instructions of rendering and explaining large TrainJobs. Fails if twice the size takes more than 2.5 times as
+# many instructions: n log n takes 2.1 to 2.3 times as many, and n squared takes 4 times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# An object may have 1,024 entries in one list, a plugin may reserve 256 env vars, and some dimensions make two of each.
+# A list in an object is limited to 1,024 entries, a plugin can reserve 256 env vars, and some dimensions create two of each.
 size=${1:-128}
 program=${CARGO_TARGET_DIR:-target}/debug/examples/growth
 counts=$(mktemp)
@@ -16,7 +16,7 @@ count() {
 }
 
 failed=0
-printf '| %s | %s | %s | times |\n|---|---|---|---|\n' "instructions, in millions" "$size" "$((2 * size))"
+printf '| %s | %s | %s | ratio |\n|---|---|---|---|\n' "millions of instructions" "$size" "$((2 * size))"
 for dimension in $("$program"); do
   one=$(count "$dimension" "$size")
   two=$(count "$dimension" "$((2 * size))")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the harness of tests/cluster if anything that they prove has changed since they last passed on this machine. What
-# they passed for is kept beside the binaries of the control plane: without that cache, as in a fresh clone on a new machine, they run.
+# Runs the tests of the harness of tests/cluster if the code that they test has changed since they last passed on this machine. The
+# result is stored in the cache, next to the binaries of the control plane; on a new machine without that cache, the tests run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 digest=$({
@@ -12,7 +12,7 @@ digest=$({
 } | sha256sum | cut -c1-16)
 passed=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/harness-passed/$digest
 if [ -e "$passed" ]; then
-    echo "the harness is as it was when its tests passed: not run again (make test-harness does)"
+    echo "skipped: the harness has not changed since its tests passed (make test-harness runs them)"
     exit 0
 fi
 make test-harness

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building Trainyard needs, where it is missing: Rust, and a way to build WebAssembly guests.
+# Installs a toolchain for WebAssembly guests if it is missing, and checks that Rust is installed.
 set -euo pipefail
 
 as_root() {
@@ -15,7 +15,7 @@ has_debian_guest() {
 }
 
 if ! command -v cargo >/dev/null; then
-    echo "Rust is missing: install it by rustup, 1.95 or newer" >&2
+    echo "Rust is missing: install version 1.95 or newer with rustup" >&2
     exit 1
 fi
 
@@ -32,7 +32,7 @@ if command -v apt-get >/dev/null && as_root apt-get update -qq >&2 &&
     exit 0
 fi
 cat >&2 <<'MESSAGE'
-Plugins are built for wasm32-unknown-unknown, and neither way to get it worked:
+Cannot install the target wasm32-unknown-unknown, which plugins are built for. Install it with one of:
   rustup target add wasm32-unknown-unknown
   apt-get install rustc-web cargo-web rust-web-src lld   (Debian)
 MESSAGE

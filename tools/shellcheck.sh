@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the scripts that run in pods, and our own. Installs shellcheck where it is missing and Debian's packages are at hand.
+# Checks the scripts that run in pods and those of this repository. Installs shellcheck on Debian if it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

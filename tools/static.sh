@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program with the C library inside, for an image that holds nothing else, and checks that it needs nothing else.
+# Builds a static program for an image that contains nothing else, and checks that it has no dynamic dependencies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +12,7 @@ case $target in
     ;;
 esac
 
-# A target that is named keeps its flags from build scripts and macros. Plugins never see them: they are built with flags of
-# their own.
+# With an explicit target, its flags do not apply to build scripts and macros. Plugins are built with their own flags.
 flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
 env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS "$flags=-C target-feature=+crt-static" \
     "${CARGO:-cargo}" build --locked --release --target "$target" -p trainyard
@@ -22,9 +21,9 @@ mkdir -p dist
 install -m 755 "${CARGO_TARGET_DIR:-target}/$target/release/trainyard" dist/trainyard
 
 if LC_ALL=C readelf --wide --program-headers --dynamic dist/trainyard | grep -E 'INTERP|\(NEEDED\)'; then
-    echo "dist/trainyard is not static: it needs what the lines above name" >&2
+    echo "dist/trainyard is not static: see the lines above" >&2
     exit 1
 fi
-# It loads and calls what it compiled itself, with nothing in its environment.
+# Check that it can compile and call plugins with an empty environment.
 env -i dist/trainyard plan >/dev/null
 echo "dist/trainyard is static, $(stat -c %s dist/trainyard) bytes"

@@ -1,4 +1,4 @@
-//! The contract as the files that are printed need it.
+//! The contract, as the generators need it.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -10,21 +10,21 @@ use wit_parser::{
 
 use crate::docs::Words;
 
-/// The one interface with a function that stands on no handle. Its row is written by hand.
+/// The only interface with a free function. Its row is written by hand.
 const FREE: &str = "panics";
 
-/// Everything of `wit/` that is repeated in Rust.
+/// The parts of `wit/` that Rust code is generated from.
 #[derive(Debug)]
 pub struct Contract {
-    /// `trainyard:policy`.
+    /// The name of the package, `trainyard:policy`.
     pub(crate) package: String,
-    /// `1.0.0`.
+    /// The version, such as `1.0.0`.
     pub(crate) version: String,
-    /// What a component may import, in the order of the world `plugin`.
+    /// The interfaces that a component may import, in the order of the world `plugin`.
     pub(crate) imports: Vec<Interface>,
-    /// The worlds that guests build against: all but `plugin`.
+    /// The worlds that guests are built for: all except `plugin`.
     pub(crate) worlds: Vec<World>,
-    /// Names that docs speak of.
+    /// Names that docs may mention.
     pub(crate) words: Words,
 }
 
@@ -33,10 +33,10 @@ pub struct Contract {
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) docs: String,
-    /// Its functions and types by their names in a component, in the order of `wit/`.
+    /// The names of its functions and types in a component, in the order of `wit/`.
     pub(crate) members: Vec<String>,
     pub(crate) resources: Vec<Resource>,
-    /// Its records that a method or a phase speaks of.
+    /// Its records that a method or a phase uses.
     pub(crate) records: Vec<Record>,
 }
 
@@ -75,10 +75,10 @@ pub(crate) struct World {
     pub(crate) docs: String,
 }
 
-/// A type that methods and records may have.
+/// A type in the signature of a method or in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// The same in Rust, as `u32`.
+    /// A type that is spelled the same in Rust, such as `u32`.
     Plain(&'static str),
     String,
     Option(Box<Self>),
@@ -89,20 +89,20 @@ pub(crate) enum Type {
 }
 
 impl Contract {
-    /// Reads the contract in a folder.
+    /// Reads the contract from a directory.
     ///
     /// # Errors
-    /// It does not parse, or has what nothing can be printed of.
+    /// Returns an error if it does not parse, or contains a construct that cannot be generated.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(folder)?;
         Self::of(&resolve, package)
     }
 
-    /// Reads the contract of files given by name and text.
+    /// Reads the contract from files with these names and contents.
     ///
     /// # Errors
-    /// It does not parse, or has what nothing can be printed of.
+    /// Returns an error if it does not parse, or contains a construct that cannot be generated.
     pub fn parse<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> anyhow::Result<Self> {
         let mut sources = SourceMap::default();
         for (name, text) in files {
@@ -149,7 +149,7 @@ impl Contract {
         Ok(contract)
     }
 
-    /// The interfaces whose functions stand on handles.
+    /// The interfaces whose functions are methods of handles.
     pub(crate) fn interfaces(&self) -> impl Iterator<Item = &Interface> {
         self.imports.iter().filter(|interface| !interface.is_free())
     }
@@ -170,7 +170,7 @@ impl Contract {
 }
 
 impl Interface {
-    /// Whether it stands on no handle.
+    /// Whether it is a free function.
     pub(crate) fn is_free(&self) -> bool {
         self.name == FREE
     }
@@ -178,7 +178,7 @@ impl Interface {
 
 struct Reader<'r> {
     resolve: &'r Resolve,
-    /// The records that functions speak of.
+    /// The records that functions use.
     used: BTreeSet<TypeId>,
 }
 
@@ -196,7 +196,7 @@ impl Reader<'_> {
             .find(|function| function.kind.resource().is_none());
         if let Some(free) = free.filter(|_| name != FREE) {
             bail!(
-                "{name}.{}: a function stands on a handle, so that nobody has it who was not given it",
+                "{name}.{}: functions must be methods, so that only holders of a handle can call them",
                 free.name
             );
         }
@@ -227,7 +227,7 @@ impl Reader<'_> {
                 }
                 TypeDefKind::Record(_) | TypeDefKind::Type(_) => {}
                 other => bail!(
-                    "{name}: it is a {}, which can't grow later without breaking every plugin; an open set is a string, or a method for each case",
+                    "{name}: a {} cannot gain cases later without breaking every plugin; use a string, or a method for each case",
                     other.as_str()
                 ),
             }
@@ -243,7 +243,7 @@ impl Reader<'_> {
 
     fn method(&self, function: &Function) -> anyhow::Result<Method> {
         let name = &function.name;
-        // The first one is the handle.
+        // The first parameter is the handle.
         let params = function.params.iter().skip(1).map(|param| {
             let ty = self
                 .ty(&param.ty)
@@ -270,7 +270,7 @@ impl Reader<'_> {
         };
         ensure!(
             matches!(inner, Type::Plain(_) | Type::String),
-            "{place}: a record holds texts, numbers and booleans, each of them optional or a list"
+            "{place}: fields of records must be strings, numbers or booleans, or an option or list of them"
         );
         Ok(Field {
             name: field.name.clone(),
@@ -291,7 +291,7 @@ impl Reader<'_> {
             Wit::S64 => return Ok(Type::Plain("i64")),
             Wit::String => return Ok(Type::String),
             Wit::Id(id) => *id,
-            other => bail!("nothing is printed for {other:?} yet"),
+            other => bail!("{other:?} is not supported yet"),
         };
         let def = self.resolve.types.get(id).context("a type is missing")?;
         let name = |id: &TypeId| {
@@ -306,7 +306,7 @@ impl Reader<'_> {
             TypeDefKind::Record(_) => Type::Record(name(&id)?),
             TypeDefKind::Handle(Handle::Own(id)) => Type::Own(name(id)?),
             TypeDefKind::Handle(Handle::Borrow(id)) => Type::Borrow(name(id)?),
-            other => bail!("nothing is printed for a {} yet", other.as_str()),
+            other => bail!("a {} is not supported yet", other.as_str()),
         })
     }
 
@@ -331,7 +331,7 @@ impl Reader<'_> {
     }
 }
 
-/// The records that a function speaks of, also as part of another type.
+/// The records that a function uses, including those inside other types.
 fn used(resolve: &Resolve) -> anyhow::Result<BTreeSet<TypeId>> {
     let functions = || {
         resolve
@@ -364,6 +364,6 @@ fn used(resolve: &Resolve) -> anyhow::Result<BTreeSet<TypeId>> {
 
 fn docs(name: &str, docs: &Docs) -> anyhow::Result<String> {
     let docs = docs.contents.as_deref().unwrap_or_default().trim();
-    ensure!(!docs.is_empty(), "{name}: it has no docs");
+    ensure!(!docs.is_empty(), "{name}: has no docs");
     Ok(docs.to_owned())
 }

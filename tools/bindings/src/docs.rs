@@ -1,16 +1,16 @@
-//! The contract's sentences as Rust's: methods and arguments by their names in Rust, claims as sentences.
+//! Converts the contract's docs to Rust docs: names of methods and arguments as in Rust, claims as sentences.
 
 use std::collections::BTreeSet;
 
 use crate::names::snake;
 
-/// Names of the contract that are written otherwise in Rust.
+/// Names in the contract that are spelled differently in Rust.
 pub(crate) type Words = BTreeSet<String>;
 
-/// The widest line of a comment.
+/// The maximum width of a comment line.
 const WIDTH: usize = 120;
 
-/// The lines of a doc comment, indented by so many spaces.
+/// Formats a doc comment with this indentation.
 pub(crate) fn comment(docs: &str, words: &Words, indent: usize) -> String {
     let indent = " ".repeat(indent);
     let width = WIDTH - indent.len() - "/// ".len();
@@ -46,7 +46,7 @@ fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
     blocks.join(&String::new())
 }
 
-/// `put-env` as an author calls it.
+/// Converts a method's name, such as `put-env`, to Rust.
 fn in_rust(text: &str, words: &Words) -> String {
     let spans = text.split('`').enumerate().map(|(at, span)| {
         if at % 2 == 1 && words.contains(span) {

@@ -1,22 +1,22 @@
-//! The model's part: the version, a newtype for each handle, the records.
+//! Generates the model's files: the version, a newtype for each handle, the records.
 
 use std::fmt::Write as _;
 
 use crate::{
-    Printed,
+    GeneratedFile,
     contract::{Contract, Type},
     docs::comment,
+    generated,
     names::{camel, variable},
-    printed,
 };
 
 const FOLDER: &str = "host/model/src/contract";
 
-pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<Printed>> {
+pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
     Ok(vec![
-        printed(format!("{FOLDER}/version.rs"), &version(contract)),
-        printed(format!("{FOLDER}/handle.rs"), &handles(contract)?),
-        printed(format!("{FOLDER}/records.rs"), &records(contract)?),
+        generated(format!("{FOLDER}/version.rs"), &version(contract)),
+        generated(format!("{FOLDER}/handle.rs"), &handles(contract)?),
+        generated(format!("{FOLDER}/records.rs"), &records(contract)?),
     ])
 }
 
@@ -70,7 +70,7 @@ fn records(contract: &Contract) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// A type by value, of what a record holds.
+/// The owned Rust type of a record's field.
 pub(crate) fn owned(ty: &Type) -> String {
     match ty {
         Type::Plain(name) => (*name).to_owned(),

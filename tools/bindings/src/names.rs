@@ -1,11 +1,11 @@
-//! Names of the contract in Rust.
+//! Converts names of the contract to Rust.
 
 /// `set-pod-label` as `set_pod_label`.
 pub(crate) fn snake(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The same as a variable, which may be a keyword.
+/// Converts a name to a variable, escaping keywords.
 pub(crate) fn variable(name: &str) -> String {
     match name {
         "type" | "use" | "move" | "match" | "ref" | "where" | "in" | "for" | "as" => {

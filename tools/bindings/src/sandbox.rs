@@ -1,23 +1,23 @@
-//! The sandbox's part: the records as they cross the boundary, and a row for each method.
+//! Generates the sandbox's files: the records as they cross the boundary, and the linker's row for each method.
 
 use std::fmt::Write as _;
 
 use anyhow::bail;
 
 use crate::{
-    Printed,
+    GeneratedFile,
     contract::{Contract, Interface, Method, Resource, Type},
+    generated,
     model::owned,
     names::{camel, snake, variable},
-    printed,
 };
 
 const FOLDER: &str = "host/sandbox/src/contract";
 
-pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<Printed>> {
+pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
     Ok(vec![
-        printed(format!("{FOLDER}/records.rs"), &records(contract)?),
-        printed(format!("{FOLDER}/rows.rs"), &rows(contract)?),
+        generated(format!("{FOLDER}/records.rs"), &records(contract)?),
+        generated(format!("{FOLDER}/rows.rs"), &rows(contract)?),
     ])
 }
 
@@ -75,7 +75,7 @@ fn rows(contract: &Contract) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The function with an interface's rows.
+/// The function that registers an interface's rows.
 fn function(interface: &Interface) -> String {
     let name = snake(&interface.name);
     if interface.is_free() {
@@ -92,7 +92,7 @@ fn resource_rows(resource: &Resource) -> anyhow::Result<String> {
         camel(name)
     );
     if resource.methods.is_empty() {
-        // As rustfmt has it.
+        // As rustfmt formats it.
         return Ok(out + "});\n");
     }
     out.push('\n');
@@ -114,7 +114,7 @@ fn resource_rows(resource: &Resource) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The parameters as they are lifted, and as `Call` takes them.
+/// The parameters as they are lifted, and as they are passed to `Call`.
 fn params(method: &Method) -> anyhow::Result<(String, String)> {
     let (mut params, mut args) = (Vec::new(), Vec::new());
     for (name, ty) in &method.params {
@@ -125,7 +125,7 @@ fn params(method: &Method) -> anyhow::Result<(String, String)> {
     Ok((params.join(", "), args.join(", ")))
 }
 
-/// A value that was lifted, as `Call` takes it.
+/// Converts a lifted value to the argument of `Call`.
 fn argument(name: &str, ty: &Type) -> anyhow::Result<String> {
     Ok(match ty {
         Type::Plain(_) => name.to_owned(),
@@ -135,16 +135,16 @@ fn argument(name: &str, ty: &Type) -> anyhow::Result<String> {
         Type::Option(inner) => match **inner {
             Type::Plain(_) => name.to_owned(),
             Type::String => format!("{name}.as_deref()"),
-            _ => bail!("{name}: nothing is printed for such an option yet"),
+            _ => bail!("{name}: this option type is not supported yet"),
         },
         Type::List(inner) => match **inner {
             Type::Plain(_) | Type::String => format!("&{name}"),
             Type::Record(_) => {
                 format!("&{name}.into_iter().map(Into::into).collect::<Vec<_>>()")
             }
-            _ => bail!("{name}: nothing is printed for such a list yet"),
+            _ => bail!("{name}: this list type is not supported yet"),
         },
-        Type::Own(_) => bail!("{name}: a method borrows handles"),
+        Type::Own(_) => bail!("{name}: methods can only borrow handles"),
     })
 }
 

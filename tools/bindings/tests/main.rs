@@ -1,3 +1,3 @@
 //! The tests of this crate, as one program.
 
-mod bindings_are_what_wit_says;
+mod generated_files_match_wit;

@@ -1,22 +1,22 @@
-//! Every file that repeats the contract says what `wit/` says, and a method is added by its signature and docs alone.
+//! The generated files match `wit/`, and adding a method takes only its signature and docs.
 //!
-//! With `UPDATE=1` the files are written anew.
+//! `UPDATE=1` regenerates the files.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
-use trainyard_bindings::{Contract, Printed, print};
+use trainyard_bindings::{Contract, GeneratedFile, generate};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 #[test]
-fn every_file_is_as_it_is_printed() {
-    let files = print(&Contract::read(&root().join("wit")).unwrap()).unwrap();
+fn generated_files_are_up_to_date() {
+    let files = generate(&Contract::read(&root().join("wit")).unwrap()).unwrap();
     assert!(files.len() > 8, "{files:?}");
-    for Printed { path, text } in files {
+    for GeneratedFile { path, text } in files {
         let file = root().join(&path);
         if env::var_os("UPDATE").is_some_and(|value| value == "1") {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -25,12 +25,12 @@ fn every_file_is_as_it_is_printed() {
         let found = fs::read_to_string(&file).unwrap_or_default();
         assert!(
             found == text,
-            "{path} is not what wit/ says: run `make bindings`"
+            "{path} does not match wit/: run `make bindings`"
         );
     }
 }
 
-/// The contract, with texts replaced in all of its files.
+/// Reads the contract with these replacements in all of its files.
 fn changed(changes: &[(&str, &str)]) -> anyhow::Result<Contract> {
     let mut sources = BTreeMap::new();
     let mut found = vec![false; changes.len()];
@@ -47,11 +47,11 @@ fn changed(changes: &[(&str, &str)]) -> anyhow::Result<Contract> {
     Contract::parse(sources.iter().map(|(name, text)| (&**name, &**text)))
 }
 
-/// The lines of each file that are new against the contract as it is.
+/// The lines that these replacements add to the generated files.
 fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
-    let today = print(&changed(&[]).unwrap()).unwrap();
-    let lines = |files: &[Printed]| -> Vec<String> {
-        let of = |file: &Printed| {
+    let today = generate(&changed(&[]).unwrap()).unwrap();
+    let lines = |files: &[GeneratedFile]| -> Vec<String> {
+        let of = |file: &GeneratedFile| {
             let lines = file.text.lines();
             lines
                 .map(|line| format!("{}: {}", file.path, line.trim()))
@@ -60,7 +60,7 @@ fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
         files.iter().flat_map(of).collect()
     };
     let before = lines(&today);
-    let after = lines(&print(&changed(changes).unwrap()).unwrap());
+    let after = lines(&generate(&changed(changes).unwrap()).unwrap());
     after
         .into_iter()
         .filter(|line| !before.contains(line))
@@ -68,7 +68,7 @@ fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn a_method_is_added_by_its_signature_and_docs() {
+fn signature_and_docs_are_enough_to_add_a_method() {
     let supports = "supports: func(feature: string) -> bool;";
     let added = format!(
         "{supports}\n/// Puts ports, as `put-port`.\n///\n/// @writes C.ports[*]\nput-ports-of: func(name: string, claims: option<string>) -> list<string>;"
@@ -87,7 +87,7 @@ fn a_method_is_added_by_its_signature_and_docs() {
 }
 
 #[test]
-fn a_resource_and_a_method_that_borrows_it_are_added_so_too() {
+fn signatures_are_enough_to_add_a_resource_and_a_method_that_borrows_it() {
     let object = "    /// One object to emit.";
     let sealed = format!("    /// Placed, never read.\n    resource sealed-note;\n\n{object}");
     let append = "        append: func(key: string, text: string);";
@@ -110,7 +110,7 @@ fn a_resource_and_a_method_that_borrows_it_are_added_so_too() {
 }
 
 #[test]
-fn a_version_is_raised_in_wit_alone() {
+fn version_is_raised_only_in_wit() {
     let text = fs::read_to_string(root().join("wit/types.wit")).unwrap();
     let package = text.lines().next().unwrap();
     let (name, _) = package.split_once('@').unwrap();
@@ -129,23 +129,23 @@ fn a_version_is_raised_in_wit_alone() {
 }
 
 #[test]
-fn what_could_never_grow_or_has_no_docs_is_refused() {
+fn variants_and_undocumented_items_are_refused() {
     let mount = "    record mount {";
     let colors = format!(
         "    /// Three.\n    enum color {{ red, green, blue }}\n\n    /// A volume.\n{mount}"
     );
     for (changes, message) in [
-        ((mount, &*colors), "color: it is a enum, which can't grow"),
+        ((mount, &*colors), "color: a enum cannot gain cases later"),
         (
             ("        /// The TrainJob's name.\n", ""),
-            "job.name: it has no docs",
+            "job.name: has no docs",
         ),
         (
             (
                 "interface lookups {",
                 "interface lookups {\n    /// Free.\n    free: func();\n",
             ),
-            "lookups.free: a function stands on a handle",
+            "lookups.free: functions must be methods",
         ),
     ] {
         let error = changed(&[changes]).unwrap_err();
