@@ -39,7 +39,7 @@ impl Policy for Observed {
             phase,
             took,
             fuel: finished.fuel,
-            writes: finished.call.changes().len() as u64,
+            writes: finished.call.writes().len() as u64,
             error: finished.end.as_ref().err(),
         });
         if let Err(error) = &finished.end

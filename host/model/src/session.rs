@@ -16,25 +16,25 @@ pub use self::{
     own::MissingObject,
 };
 use crate::{
-    call::{Call, CallInputs, CallResult, Kept, LogLine, OwnDataUse},
+    call::{Call, CallInputs, CallResult, Kept, LogLine, OwnDataUse, Write},
     facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
     object::EmittedObject,
     plugin::PluginId,
     policy::{CallFailure, CallOutcome, Phase, Policy},
-    record::{Change, ContainerId, Record},
+    record::{ContainerId, Record},
     text::clean,
     value::Failure,
 };
 
-/// What one plugin changed, once it counts.
+/// The committed writes of one call.
 #[derive(Clone, Debug)]
 pub struct Committed {
     /// The plugin.
     pub plugin: PluginId,
-    /// Its changes, first one first.
-    pub changes: Vec<Change>,
+    /// Its writes, the first one first.
+    pub writes: Vec<Write>,
 }
 
 /// An object with the plugin that emitted it.
@@ -188,7 +188,8 @@ impl Session {
         }
         self.facts.extend(result.facts);
         if let Err(cause) = end {
-            result.record.undo(result.changes);
+            let changes = result.writes.into_iter().map(|write| write.change);
+            result.record.undo(changes);
             result.record.forget_containers(result.containers_before);
             self.record = result.record;
             return Err(Box::new(CallError {
@@ -216,10 +217,10 @@ impl Session {
         let on_own_data = result.on_own_data.into_iter();
         self.on_own_data
             .extend(on_own_data.map(|put| (plugin.clone(), put)));
-        if !result.changes.is_empty() {
+        if !result.writes.is_empty() {
             self.committed.push(Committed {
                 plugin,
-                changes: result.changes,
+                writes: result.writes,
             });
         }
         Ok(())
@@ -255,10 +256,15 @@ impl Session {
         &self.base
     }
 
-    /// What the plugins changed, in the order of the plan.
+    /// Returns what the plugins wrote, in the order of the plan.
     #[must_use]
     pub fn committed(&self) -> &[Committed] {
         &self.committed
+    }
+
+    /// Takes what the plugins wrote, once nothing is checked by it any more.
+    pub fn take_committed(&mut self) -> Vec<Committed> {
+        std::mem::take(&mut self.committed)
     }
 
     /// The objects that the plugins emitted.

@@ -199,7 +199,7 @@ fn reserved_names_are_refused_in_claims_and_calls() {
                 assert_eq!(*name, format!("{job}{suffix}"));
             }
             assert!(build.finish().objects.is_empty());
-            assert!(transform.changes().is_empty());
+            assert!(transform.writes().is_empty());
         }
     }
 }
@@ -227,7 +227,7 @@ fn mount_paths_are_compared_as_paths() {
             field: Field::Mounts,
             key: "/data//sub/".into(),
         };
-        record.write(place, Some(written.into()), Owner::Patch, None);
+        record.write(place, Some(written.into()), Owner::Patch);
         let mut call = call_over(Phase::Transform, &plugin, record, 1, config);
         let (set, node) = (
             pod_set(&mut call, "node"),
@@ -244,7 +244,7 @@ fn mount_paths_are_compared_as_paths() {
         ("/of//config", "/of/config"),
     ] {
         call.container_put_mount(node, &mount("v", path)).unwrap();
-        let change = call.changes().last().unwrap();
+        let change = &call.writes().last().unwrap().change;
         assert_eq!(&*change.entry.key, at, "{path}");
         let json = change.new.as_ref().unwrap().as_json().unwrap();
         assert_eq!(json["mountPath"], *at, "{path}");
@@ -266,7 +266,7 @@ fn mount_paths_are_compared_as_paths() {
         }
         let (mut free, node) = guest(Settings::built_in());
         free.container_put_mount(node, &mount("v", path)).unwrap();
-        let change = free.changes().last().unwrap();
+        let change = &free.writes().last().unwrap().change;
         assert_eq!(&*change.entry.key, "/data//sub/", "it takes its place");
         assert_eq!(change.old.as_ref().unwrap().owner, Owner::Patch);
     }
@@ -567,7 +567,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         let problem = argument_problem(call.pod_set_add_affinity_term(set, "id", at, json));
         assert!(problem.contains(told), "{at} {json}: {problem}");
     }
-    assert!(call.changes().is_empty());
+    assert!(call.writes().is_empty());
     // What Kubernetes takes is taken, with `null` for what is absent.
     for json in [
         r#"{"key": "example.com/gpu", "value": "", "effect": "NoExecute", "tolerationSeconds": -1}"#,
@@ -672,5 +672,5 @@ fn control_characters_in_faults_are_escaped() {
         !message.contains(['\u{1b}', '\u{202e}']) && message.len() < 4096,
         "{message}"
     );
-    assert_eq!(call.finish().changes.len(), 0);
+    assert_eq!(call.finish().writes.len(), 0);
 }

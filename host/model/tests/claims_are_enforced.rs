@@ -51,7 +51,7 @@ fn missing_claim_ends_the_call_and_is_named() {
             assert_eq!((list, path.as_str()), *missing, "{}", method.name);
             let message = fault.to_string();
             let (list, claim) = pasted(&message);
-            assert!(call.changes().is_empty());
+            assert!(call.writes().is_empty());
             // What the message prints is what the manifest takes, and what lets the method go.
             let all: Vec<_> = others.into_iter().chain([(list, &*claim)]).collect();
             let plugin = plugin(&manifest("p", &all));
@@ -712,10 +712,10 @@ fn journal_records_the_writer_and_the_reason() {
     call.info_set_label(handle::Info(0), "team", "x").unwrap();
     call.context_because(Call::CONTEXT, "").unwrap();
     call.info_set_label(handle::Info(0), "new", "y").unwrap();
-    let changes = call.finish().changes;
-    assert_eq!(changes[0].reason.as_deref(), Some(r"since\u{7} it is so"));
+    let writes = call.finish().writes;
+    assert_eq!(writes[0].reason.as_deref(), Some(r"since\u{7} it is so"));
     assert_eq!(
-        (changes[0].owner, changes[1].reason.as_deref()),
+        (writes[0].change.owner, writes[1].reason.as_deref()),
         (Owner::Plugin(1), None)
     );
 }

@@ -83,9 +83,9 @@ fn raw_fields_of_the_template_are_read_and_replaced() {
         Some(json!(["9.9.9.9"]))
     );
     // What is absent is not taken out, so that the journal holds what changes something.
-    let before = call.changes().len();
+    let before = call.writes().len();
     call.pod_set_set_raw(set, "hostIPC", "null").unwrap();
-    assert_eq!(call.changes().len(), before);
+    assert_eq!(call.writes().len(), before);
 }
 
 #[test]

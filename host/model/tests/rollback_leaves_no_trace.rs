@@ -20,7 +20,7 @@ use crate::common::{Scripted, job, manifest, plugin, record, with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
-    call::{Call, Fault},
+    call::{self, Call, Fault},
     contract::handle,
     plugin::Plugin,
     policy::{CallFailure, Phase},
@@ -475,10 +475,9 @@ fn check_chain(base: &Record, committed: &[Committed], record: &Record) {
         out
     };
     let mut now = values(base);
-    for change in committed.iter().flat_map(|committed| &committed.changes) {
+    for call::Write { change, reason } in committed.iter().flat_map(|committed| &committed.writes) {
         assert!(
-            change
-                .reason
+            reason
                 .as_deref()
                 .is_some_and(|reason| reason.starts_with("write "))
         );

@@ -10,12 +10,11 @@
 
 use serde_json::json;
 use trainyard_model::{
-    call::{Call, Fault},
+    call::{Call, Fault, Write},
     contract::handle,
     object::{ApplyMode, Content},
     plugin::Plugin,
     policy::Phase,
-    record::Change,
     value::KeyFile,
 };
 
@@ -44,9 +43,9 @@ fn own_secrets_are_referenced_by_name_in_volumes_and_env_vars() {
         .unwrap();
     call.container_put_env_own_secret(node, "TOKEN", "-keys", "token")
         .unwrap();
-    let new = |change: &Change| change.new.as_ref().unwrap().to_json().unwrap();
+    let new = |write: &Write| write.change.new.as_ref().unwrap().to_json().unwrap();
     assert_eq!(
-        call.changes().iter().map(new).collect::<Vec<_>>(),
+        call.writes().iter().map(new).collect::<Vec<_>>(),
         [
             json!({"name": "keys", "secret": {
                 "secretName": "llama-keys", "defaultMode": 0o400,

@@ -14,8 +14,8 @@ use trainyard_model::{
 
 use crate::{
     additions::{Misfit, misfit},
+    journal::Journal,
     problem::Problem,
-    resolve::PatchChanges,
 };
 
 /// Names the owner of an entry, as a problem speaks of it.
@@ -26,17 +26,17 @@ pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
 pub(crate) fn check<'c>(
     record: &Record,
     changes: impl Iterator<Item = &'c Change>,
-    patches: &[PatchChanges],
+    journal: &Journal,
     who: Who<'_>,
 ) -> Vec<Problem> {
     let removed: Removed = changes
         .filter(|change| change.entry.field == Field::Volumes && change.new.is_none())
         .map(|change| ((change.entry.scope, change.entry.key.clone()), change.owner))
         .collect();
-    let patched = patches.iter().flat_map(|patch| &patch.changes);
-    let patched: PatchedMounts<'_> = patched
-        .filter(|change| change.entry.field == Field::Mounts)
-        .map(|change| (&change.entry, change))
+    let patched: PatchedMounts<'_> = journal
+        .by_patches()
+        .filter(|(change, _)| change.entry.field == Field::Mounts)
+        .map(|(change, field)| (&change.entry, field))
         .collect();
     let mut problems = Vec::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
@@ -135,7 +135,7 @@ pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>>
 }
 
 /// The last change of each mount by a patch.
-type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a Change>;
+type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a FieldPath>;
 
 /// Who removed a volume.
 type Removed = BTreeMap<(EntryScope, Arc<str>), Owner>;
@@ -468,8 +468,7 @@ impl Pod<'_> {
             field: Field::Mounts,
             key: mount.key.clone(),
         };
-        let change = self.patched.get(&place)?;
-        change.reason.as_deref()?.parse().ok()
+        self.patched.get(&place).copied().cloned()
     }
 
     fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {

@@ -8,6 +8,7 @@
 //! - `resolve`: the TrainJob and its runtime become the base record.
 //! - The plugins run by [`trainyard_model::pipeline`]; `plugin_log` writes what they log. `additions` and `together` are what several plugins
 //!   add to one list, and how much.
+//! - `journal`: everything that is written on this path, with who asked for it.
 //! - `invariants` and `entries`: what no pod may be, and how many entries an object may have.
 //! - `assemble`: the record, written into the runtime's template, by the table of `shape`.
 //! - `explain`: who set each field; `place` is where a place of the record stands in the JobSet.
@@ -20,6 +21,7 @@ mod catalog;
 mod entries;
 mod explain;
 mod invariants;
+mod journal;
 mod left_out;
 mod place;
 mod plugin_log;

@@ -59,7 +59,7 @@ impl Rendered {
         let session = &origins.session;
         let record = session.record();
         let template = patched.as_deref().unwrap_or(&origins.template);
-        let spec = assemble::assemble(template, record, origins.changes());
+        let spec = assemble::assemble(template, record, origins.journal.changed());
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
         let mut objects: Vec<_> = session
             .emitted()

@@ -18,11 +18,12 @@ use trainyard_model::{
 
 use crate::{
     Stopped, assemble, entries, invariants,
+    journal::Journal,
     left_out::LeftOut,
     plugin_log,
     problem::Problem,
     rendered::Rendered,
-    resolve::{self, ClusterFacts, PatchChanges},
+    resolve::{self, ClusterFacts},
     select::{self, Active},
     together,
 };
@@ -189,7 +190,7 @@ impl Renderer {
             problems.extend(refusals(&pipeline, &mut session));
             return Err(Stopped::Refused(problems));
         }
-        let outcome = self.run(&pipeline, &mut session, &resolved.patches);
+        let outcome = self.run(&pipeline, &mut session, &resolved.journal);
         // What plugins log in a rendering that is started over would be logged twice.
         if !outcome.as_ref().is_err_and(is_started_over) {
             plugin_log::write(&session, namespace);
@@ -208,12 +209,12 @@ impl Renderer {
         &self,
         pipeline: &Pipeline<'_>,
         session: &mut Session,
-        patches: &[PatchChanges],
+        journal: &Journal,
     ) -> Result<(), Stopped> {
         run_phase(pipeline, session, Phase::Transform)?;
         // Checked first, because the next checks take a step for each container.
         together::containers_within_limit(session, pipeline.plan)?;
-        self.freeze(session, pipeline.plan, patches)?;
+        self.freeze(session, pipeline.plan, journal)?;
         Problem::in_time(pipeline.deadline, || "the record was checked".to_owned())?;
         run_phase(pipeline, session, Phase::Build)?;
         together::objects_within_limit(session, pipeline.plan)?;
@@ -269,7 +270,7 @@ impl Renderer {
         &self,
         session: &mut Session,
         plan: &[Step<'_>],
-        patches: &[PatchChanges],
+        journal: &Journal,
     ) -> Result<(), Vec<Problem>> {
         let record = session.record();
         let who = |owner: Owner| match owner {
@@ -281,8 +282,9 @@ impl Renderer {
                 |step| format!("the plugin {}", step.policy.plugin().id),
             ),
         };
-        let changes = session.committed().iter().flat_map(|c| &c.changes);
-        let mut problems = invariants::check(record, changes, patches, &who);
+        let writes = session.committed().iter().flat_map(|call| &call.writes);
+        let changes = writes.map(|write| &write.change);
+        let mut problems = invariants::check(record, changes, journal, &who);
         let is_declared =
             |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
         problems.extend(invariants::contested(session, is_declared));

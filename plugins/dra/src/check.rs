@@ -1,13 +1,13 @@
 //! What a user may want to know of claims, once everything is in place.
 
-use trainyard_sdk::{Context, PodSet};
+use trainyard_sdk::{Context, NODE, PodSet};
 
 use crate::{
     config::{DeviceKind, DraConfig},
     devices::{self, Used, claim_path},
     made::{API, TEMPLATE},
     uses,
-    wish::{MAX_DEVICES, NODE, Wishes},
+    wish::{MAX_DEVICES, Wishes},
 };
 
 /// Warns of what is no error and may still be a mistake.

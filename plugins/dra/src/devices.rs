@@ -1,7 +1,7 @@
 //! The devices that the node container gets of its claims.
 
 use trainyard_sdk::{
-    Container, Context, Devices, Failure, PodResourceClaim, PodSet, names::is_dns_subdomain,
+    Container, Context, Devices, Failure, NODE, PodResourceClaim, PodSet, names::is_dns_subdomain,
 };
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     count::{self, Counted},
     made::{API, TEMPLATE},
     refuse, used_at,
-    wish::{NODE, Source, Wish},
+    wish::{Source, Wish},
 };
 
 /// The kind of claims that are there.

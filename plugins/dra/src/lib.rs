@@ -9,14 +9,14 @@ mod made;
 mod wish;
 
 use trainyard_sdk::{
-    Build, Check, Container, Context, Failure, PodResourceClaim, PodSet, ResourceClaimUse,
+    Build, Check, Container, Context, Failure, NODE, PodResourceClaim, PodSet, ResourceClaimUse,
     Transform, names::is_dns_label,
 };
 
 use self::{
     config::DraConfig,
     made::{API, TEMPLATE},
-    wish::{NODE, Source, Wish, Wishes},
+    wish::{Source, Wish, Wishes},
 };
 
 /// The DRA policy.

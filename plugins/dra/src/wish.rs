@@ -2,7 +2,7 @@
 //! say the same.
 
 use trainyard_sdk::{
-    Context, Document, Failure,
+    Context, Document, Failure, NODE,
     names::{is_dns_label, is_dns_subdomain},
 };
 
@@ -17,8 +17,6 @@ const FIELD: (&str, &str) = (
     "/trainer/resourceClaimsPerNode",
     "spec.trainer.resourceClaimsPerNode",
 );
-/// The container that uses a claim where nothing else is said.
-pub(crate) const NODE: &str = "node";
 /// The most devices of a claim: the scheduler allocates no more (`AllocationResultsMaxSize` of resource.k8s.io/v1).
 pub(crate) const MAX_DEVICES: u32 = 32;
 /// The most selectors of a request, and the most bytes of one, as the API server has them.

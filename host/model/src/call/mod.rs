@@ -58,7 +58,16 @@ pub struct LogLine {
     pub line: String,
 }
 
-/// A place at which a call put what stands on a ConfigMap or Secret of its plugin.
+/// A write of a plugin: an entry of its journal.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The change of the record.
+    pub change: Change,
+    /// The reason, in the plugin's own words (`context.because`).
+    pub reason: Option<Arc<str>>,
+}
+
+/// A volume or env var that a call put over a ConfigMap or Secret of its plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnDataUse {
     /// The volume or env var.
@@ -98,7 +107,7 @@ pub struct Call {
     access: Access,
     meter: Meter,
     record: Record,
-    changes: Vec<Change>,
+    writes: Vec<Write>,
     containers_before: u32,
     documents: Vec<document::Document>,
     reads: Reads,
@@ -119,8 +128,8 @@ pub struct Call {
 pub struct CallResult {
     /// The record, with the call's changes.
     pub record: Record,
-    /// The changes, first one first.
-    pub changes: Vec<Change>,
+    /// The writes, the first one first.
+    pub writes: Vec<Write>,
     /// How many containers there were before.
     pub containers_before: u32,
     /// The objects that it emitted.
@@ -169,7 +178,7 @@ impl Call {
             facts: BTreeSet::new(),
             inputs,
             record,
-            changes: Vec::new(),
+            writes: Vec::new(),
             documents: Vec::new(),
             reads: Reads::new(),
             objects: Vec::new(),
@@ -206,10 +215,10 @@ impl Call {
         &self.meter
     }
 
-    /// What the call has written so far.
+    /// Returns what the call has written so far.
     #[must_use]
-    pub fn changes(&self) -> &[Change] {
-        &self.changes
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
     }
 
     /// Ends the call, and gives what it leaves.
@@ -217,7 +226,7 @@ impl Call {
     pub fn finish(self) -> CallResult {
         CallResult {
             record: self.record,
-            changes: self.changes,
+            writes: self.writes,
             containers_before: self.containers_before,
             objects: self.objects,
             on_own_data: self.on_own_data,

@@ -1,6 +1,6 @@
 //! What goes over the boundary: texts and handles to the guest, each paid for, and values into the record.
 
-use super::{Call, Fault, Target};
+use super::{Call, Fault, Target, Write};
 use crate::{
     claims::Verb,
     contract::Handle,
@@ -71,9 +71,10 @@ impl Call {
             field,
             key: key.into(),
         };
-        let (owner, reason) = (self.owner(), self.reason.clone());
-        self.changes
-            .extend(self.record.write(place, new, owner, reason));
+        let change = self.record.write(place, new, self.owner());
+        let reason = self.reason.clone();
+        self.writes
+            .extend(change.map(|change| Write { change, reason }));
     }
 
     /// Checks and writes a field for which a claim is all that is needed.

@@ -1,57 +1,49 @@
-//! Places in a record, and changes to them.
+//! References to the entries of a record, and changes of them.
 
 use std::{fmt, sync::Arc};
 
 use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
 
-/// Whose field.
+/// What an entry belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryScope {
-    /// The TrainJob's.
+    /// The TrainJob.
     Job,
-    /// The pod set's at that position.
+    /// The pod set at a position.
     PodSet(u32),
-    /// That container's.
+    /// A container.
     Container(ContainerId),
 }
 
-/// One place in a record.
+/// Identifies one entry of a record, whether or not it exists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryRef {
-    /// Whose field.
+    /// What the entry belongs to.
     pub scope: EntryScope,
-    /// Which field.
+    /// The field.
     pub field: Field,
-    /// Which of its values; empty where it holds one.
+    /// The key; empty if the field holds one value.
     pub key: Arc<str>,
 }
 
-/// A journal's entry: a place, what it held and what it holds now.
+/// A change of one entry.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The entry.
     pub entry: EntryRef,
-    /// What it held.
+    /// The old entry. `None` if there was none.
     pub old: Option<Entry>,
-    /// What it holds; none where it was removed.
+    /// The new value. `None` if the entry was removed.
     pub new: Option<Datum>,
     /// Who changed it.
     pub owner: Owner,
-    /// Why, in the writer's words.
-    pub reason: Option<Arc<str>>,
     seat: Seat,
 }
 
 impl Record {
-    /// Sets or removes (`None`) the value at a place. None where the pod set or container does not exist, or where
-    /// nothing was to remove.
-    pub fn write(
-        &mut self,
-        entry: EntryRef,
-        new: Option<Datum>,
-        owner: Owner,
-        reason: Option<Arc<str>>,
-    ) -> Option<Change> {
+    /// Sets or removes (`None`) the value of an entry. Returns `None` if the pod set or container does not exist, or if there was
+    /// nothing to remove.
+    pub fn write(&mut self, entry: EntryRef, new: Option<Datum>, owner: Owner) -> Option<Change> {
         let fields = self.fields_mut(entry.scope)?;
         let (seat, old) = fields.set(entry.field, &entry.key, new.clone(), owner)?;
         Some(Change {
@@ -59,24 +51,23 @@ impl Record {
             old,
             new,
             owner,
-            reason,
             seat,
         })
     }
 
-    /// Takes changes back, the last one first: the record is then as it was before the first.
-    pub fn undo(&mut self, changes: Vec<Change>) {
-        for change in changes.into_iter().rev() {
+    /// Undoes changes, the last one first: the record is then as it was before the first.
+    pub fn undo(&mut self, changes: impl DoubleEndedIterator<Item = Change>) {
+        for change in changes.rev() {
             if let Some(fields) = self.fields_mut(change.entry.scope) {
                 fields.undo(change.entry.field, change.seat, change.old);
             }
         }
     }
 
-    /// The place in words; names stand in for positions.
+    /// Returns the path of an entry, with names in the place of positions.
     #[must_use]
-    pub fn path(&self, place: &EntryRef) -> EntryPath {
-        let (pod_set, container) = match place.scope {
+    pub fn path(&self, entry: &EntryRef) -> EntryPath {
+        let (pod_set, container) = match entry.scope {
             EntryScope::Job => (None, None),
             EntryScope::PodSet(at) => (self.pod_set(at).map(|p| p.name.clone()), None),
             EntryScope::Container(id) => {
@@ -90,13 +81,13 @@ impl Record {
         EntryPath {
             pod_set,
             container,
-            field: place.field,
-            key: place.key.clone(),
+            field: entry.field,
+            key: entry.key.clone(),
         }
     }
 }
 
-/// A place by names: how errors, `explain` and people speak of it. Keys come from guests, and are printed cleaned.
+/// The path of an entry by names, as errors and `explain` print it. Keys come from guests, and are cleaned when they are printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryPath {
     /// The pod set's name.
@@ -105,12 +96,12 @@ pub struct EntryPath {
     pub container: Option<(Field, Arc<str>)>,
     /// The field.
     pub field: Field,
-    /// The key; empty where the field holds one value.
+    /// The key; empty if the field holds one value.
     pub key: Arc<str>,
 }
 
 impl EntryPath {
-    /// The path without its key, to which other words of a claim's key can be set.
+    /// Returns the path without its key.
     pub fn stem(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
             if let Some(pod_set) = &self.pod_set {

@@ -44,9 +44,9 @@ impl Session {
         is_declared: impl Fn(&PluginId, &PluginId) -> bool,
     ) -> Vec<WriteConflict> {
         let mut by_place: BTreeMap<&EntryRef, Vec<&PluginId>> = BTreeMap::new();
-        for Committed { plugin, changes } in &self.committed {
-            for change in changes {
-                let authors = by_place.entry(&change.entry).or_default();
+        for Committed { plugin, writes } in &self.committed {
+            for write in writes {
+                let authors = by_place.entry(&write.change.entry).or_default();
                 if !authors.contains(&plugin) {
                     authors.push(plugin);
                 }

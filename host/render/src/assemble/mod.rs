@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
-    record::{Change, ContainerId, Datum, Entries, Entry, EntryScope, Field, Record},
+    record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, Record},
 };
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
@@ -32,13 +32,13 @@ type Keys = BTreeSet<Arc<str>>;
 pub(crate) fn assemble<'c>(
     template: &Value,
     record: &Record,
-    changes: impl Iterator<Item = &'c Change>,
+    changed: impl Iterator<Item = &'c EntryRef>,
 ) -> Value {
     let mut touched = Touched::new();
-    for change in changes {
-        let fields = touched.entry(change.entry.scope).or_default();
-        let keys = fields.entry(change.entry.field).or_default();
-        keys.insert(change.entry.key.clone());
+    for entry in changed {
+        let fields = touched.entry(entry.scope).or_default();
+        let keys = fields.entry(entry.field).or_default();
+        keys.insert(entry.key.clone());
     }
     let writer = Writer {
         record,

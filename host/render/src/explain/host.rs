@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
-use trainyard_model::record::{Change, EntryRef, EntryScope, Field};
+use trainyard_model::record::{EntryRef, EntryScope, Field};
 
-use super::{Author, Explainer, Provenance, Setter, Step, answer::value_at, setter};
-use crate::place::path_of;
+use super::{Explainer, Provenance, Setter, Step, answer::value_at};
+use crate::{journal::Source, place::path_of};
 
 /// The numbers of a replicated job, where they stand in it, and why the host writes one that the runtime does not have.
 const NUMBERS: [(Field, &[&str], &str); 3] = [
@@ -77,7 +77,12 @@ impl Explainer<'_> {
                 .filter(|_| !self.is_default(&named))
                 .cloned();
             let by = match self.counts.get(&place) {
-                Some(change) => self.asker(change),
+                Some(Source::NodeSets { plugin, field }) if place.field == Field::Replicas => {
+                    let reason =
+                        format!("its `nodeSets` leave this pod set none of the nodes of {field}");
+                    Setter::plugin(plugin, Some(reason))
+                }
+                Some(source) => Setter::from(*source),
                 None if from.is_none() => Setter::Host {
                     reason: (*reason).to_owned(),
                 },
@@ -93,22 +98,6 @@ impl Explainer<'_> {
             })
         };
         NUMBERS.iter().filter_map(number).collect()
-    }
-
-    /// Who asked for a number: the TrainJob or the runtime, unless a plugin's `nodeSets` brought `numNodes` to this pod set.
-    fn asker(&self, change: &Change) -> Setter {
-        match (&self.origins.counted_by, change.reason.as_deref()) {
-            (Some(plugin), Some(field)) => {
-                let reason = match change.entry.field {
-                    Field::Replicas => {
-                        format!("its `nodeSets` leave this pod set none of the nodes of {field}")
-                    }
-                    _ => format!("its `nodeSets` give this pod set the nodes of {field}"),
-                };
-                Setter::plugin(plugin, Some(reason))
-            }
-            _ => setter(Author::Host, change),
-        }
     }
 
     /// The origin of a field that nobody changed, at a path of the JobSet with positions.

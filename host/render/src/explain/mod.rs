@@ -18,15 +18,16 @@ use trainyard_api::{
 use trainyard_model::{
     job::Job,
     plugin::PluginId,
-    record::{Change, Datum, EntryRef, Field, Owner, Record},
+    record::{Datum, EntryRef, Field, Record},
     session::Session,
     text::clean,
 };
 
 pub use self::answer::NotThere;
 use crate::{
+    journal::{Journal, JournalEntry, Source},
     place::paths_in,
-    resolve::{PatchChanges, Resolved},
+    resolve::Resolved,
 };
 
 /// Who set a field.
@@ -142,12 +143,7 @@ pub(crate) struct Origins {
     /// The JobSet's spec as the runtime has it.
     pub(crate) template: Arc<Value>,
     pub(crate) job: Arc<Job>,
-    /// What each patch changed of the template.
-    pub(crate) patches: Vec<PatchChanges>,
-    /// What the TrainJob changed of it, and the runtime's policy by the host's rules.
-    pub(crate) changes: Vec<Change>,
-    /// The plugin by whose `nodeSets` a count follows `numNodes`.
-    pub(crate) counted_by: Option<PluginId>,
+    pub(crate) journal: Journal,
     /// The record, with what plugins changed of it.
     pub(crate) session: Session,
     pub(crate) defaults: Defaults,
@@ -166,34 +162,18 @@ impl Origins {
     pub(crate) fn new(
         template: Arc<Value>,
         resolved: Resolved,
-        session: Session,
+        mut session: Session,
         defaults: Defaults,
     ) -> Self {
+        let mut journal = resolved.journal;
+        journal.record_plugins(session.take_committed());
         Self {
             template,
             job: resolved.job,
-            patches: resolved.patches,
-            changes: resolved.changes,
-            counted_by: resolved.counted_by,
+            journal,
             session,
             defaults,
         }
-    }
-
-    /// The changes of the record by everybody, in the order in which they were made.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
-        self.written().flat_map(|(_, changes)| changes)
-    }
-
-    fn written(&self) -> impl Iterator<Item = (Author<'_>, &[Change])> {
-        let patches = self.patches.iter();
-        let patches = patches.map(|patch| (Author::Patch(&patch.manager), &*patch.changes));
-        let plugins = self.session.committed().iter();
-        let plugins =
-            plugins.map(|committed| (Author::Plugin(&committed.plugin), &*committed.changes));
-        patches
-            .chain([(Author::Host, &*self.changes)])
-            .chain(plugins)
     }
 
     /// The origins of all fields that the runtime's template does not have as they are, by path.
@@ -224,7 +204,7 @@ struct Explainer<'a> {
     /// The replicated jobs of the template, by name.
     template_jobs: BTreeMap<&'a str, &'a Value>,
     /// The last wish for each number of pods and jobs.
-    counts: BTreeMap<&'a EntryRef, &'a Change>,
+    counts: BTreeMap<&'a EntryRef, &'a Source>,
     /// The fields of the TrainJob, and of the runtime, that nobody wrote.
     job_defaults: DefaultPaths<'a>,
     runtime_defaults: DefaultPaths<'a>,
@@ -253,16 +233,17 @@ impl<'a> Explainer<'a> {
                 template_jobs.entry(name).or_insert(job);
             }
         }
-        let is_count =
-            |change: &&Change| matches!(change.entry.field, Field::Count | Field::Replicas);
-        let counts = origins.changes.iter().filter(is_count);
+        let counts = origins.journal.entries().iter();
+        let counts = counts.filter(|entry| entry.is_count());
         Self {
             origins,
             job_set,
             paths: Names::new(job_set, &JOB_SET),
             template_paths: Names::new(&origins.template, &JOB_SET_SPEC),
             template_jobs,
-            counts: counts.map(|change| (&change.entry, change)).collect(),
+            counts: counts
+                .map(|entry| (&entry.change.entry, &entry.source))
+                .collect(),
             job_defaults: DefaultPaths::of(&origins.defaults.job),
             runtime_defaults: DefaultPaths::of(&origins.defaults.runtime),
         }
@@ -279,22 +260,21 @@ impl<'a> Explainer<'a> {
     fn of_record(&self) -> Vec<Provenance> {
         let record = self.origins.session.record();
         let mut by_place: BTreeMap<&EntryRef, Vec<Step>> = BTreeMap::new();
-        for (by, changes) in self.origins.written() {
-            // Who asked for a count is told with what the host writes.
-            let is_told = |change: &&Change| match change.entry.field {
-                Field::Placement | Field::Count => false,
-                Field::Replicas => !matches!(by, Author::Host),
-                _ => true,
+        // Counts are explained with what the host writes.
+        let is_explained = |entry: &&JournalEntry| {
+            !entry.is_count()
+                && !matches!(entry.change.entry.field, Field::Placement | Field::Count)
+        };
+        for JournalEntry { change, source } in
+            self.origins.journal.entries().iter().filter(is_explained)
+        {
+            let old = change.old.as_ref().map(|old| &old.datum);
+            let step = Step {
+                by: source.into(),
+                from: old.and_then(|datum| json_of(record, datum)),
+                to: change.new.as_ref().and_then(|datum| json_of(record, datum)),
             };
-            for change in changes.iter().filter(is_told) {
-                let old = change.old.as_ref().map(|old| &old.datum);
-                let step = Step {
-                    by: setter(by, change),
-                    from: old.and_then(|datum| json_of(record, datum)),
-                    to: change.new.as_ref().and_then(|datum| json_of(record, datum)),
-                };
-                by_place.entry(&change.entry).or_default().push(step);
-            }
+            by_place.entry(&change.entry).or_default().push(step);
         }
         let rows = |(place, mut steps): (&EntryRef, Vec<Step>)| {
             let path = record.path(place).to_string();
@@ -331,16 +311,11 @@ impl<'a> Explainer<'a> {
     /// What patches wrote that the record does not hold.
     fn beyond(&self) -> Vec<Provenance> {
         let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
-        for patch in &self.origins.patches {
-            for beyond in &patch.beyond {
-                let by = Setter::Patch {
-                    manager: patch.manager.clone(),
-                    field: beyond.reason.clone(),
-                };
-                let (from, to) = (beyond.from.clone(), beyond.to.clone());
-                let steps = by_path.entry(&beyond.path).or_default();
-                steps.push(Step { by, from, to });
-            }
+        for change in self.origins.journal.spec_changes() {
+            let by = Setter::from(&change.source);
+            let (from, to) = (change.from.clone(), change.to.clone());
+            let steps = by_path.entry(&change.path).or_default();
+            steps.push(Step { by, from, to });
         }
         let row =
             |(path, steps): (&FieldPath, _)| Provenance::beyond(path.clone(), &self.paths, steps);
@@ -348,28 +323,27 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Who wrote changes.
-#[derive(Clone, Copy)]
-enum Author<'a> {
-    /// The host, by the runtime's policy or the TrainJob's overrides.
-    Host,
-    /// A runtime patch, by its manager.
-    Patch(&'a str),
-    /// A plugin.
-    Plugin(&'a PluginId),
-}
-
-fn setter(by: Author<'_>, change: &Change) -> Setter {
-    let reason = change.reason.as_deref().map(str::to_owned);
-    let field = reason.clone().unwrap_or_default();
-    match by {
-        Author::Plugin(id) => Setter::plugin(id, reason),
-        Author::Patch(manager) => Setter::Patch {
-            manager: manager.to_owned(),
-            field,
-        },
-        Author::Host if change.owner == Owner::Runtime => Setter::Runtime { field },
-        Author::Host => Setter::TrainJob { field },
+impl From<&Source> for Setter {
+    fn from(source: &Source) -> Self {
+        match source {
+            Source::Runtime { field } => Self::Runtime {
+                field: field.to_string(),
+            },
+            Source::Patch { manager, field } => Self::Patch {
+                manager: manager.to_string(),
+                field: field.to_string(),
+            },
+            Source::TrainJob { field } => Self::TrainJob {
+                field: field.to_string(),
+            },
+            Source::NodeSets { plugin, field } => {
+                let reason = format!("its `nodeSets` give this pod set the nodes of {field}");
+                Self::plugin(plugin, Some(reason))
+            }
+            Source::Plugin { plugin, reason } => {
+                Self::plugin(plugin, reason.as_deref().map(str::to_owned))
+            }
+        }
     }
 }
 

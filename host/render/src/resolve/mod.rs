@@ -16,13 +16,13 @@ use trainyard_model::{
     facts::Facts,
     job::{Job, RuntimeRef},
     names::short_hash,
-    plugin::PluginId,
-    record::{Accelerators, Change, Record},
+    record::{Accelerators, Record},
 };
 
+pub(crate) use self::reserved::of_runtime as reserved_in_runtime;
 use self::{overrides::Overrides, patches::Patched, template::Template};
-pub(crate) use self::{patches::PatchChanges, reserved::of_runtime as reserved_in_runtime};
 use crate::{
+    journal::Journal,
     problem::{About, Problem, Warning},
     select::Active,
 };
@@ -54,12 +54,8 @@ pub(crate) struct Resolved {
     pub(crate) record: Record,
     /// The JobSet's spec as the patches left it; none where no patch changes it.
     pub(crate) patched: Option<Arc<Value>>,
-    /// What each patch changed of the template.
-    pub(crate) patches: Vec<PatchChanges>,
-    /// What the TrainJob changed of the template.
-    pub(crate) changes: Vec<Change>,
-    /// The plugin by whose `nodeSets` a count follows `numNodes`.
-    pub(crate) counted_by: Option<PluginId>,
+    /// What the patches and then the TrainJob changed of the template.
+    pub(crate) journal: Journal,
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -184,9 +180,10 @@ pub(crate) fn resolve(
         patched,
         mut problems,
     } = loaded;
+    let mut journal = patched.journal;
     let mut overrides = Overrides {
         record: &mut record,
-        changes: Vec::new(),
+        journal: &mut journal,
         problems: Vec::new(),
     };
     overrides.initializers(&job.initializer);
@@ -201,17 +198,14 @@ pub(crate) fn resolve(
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
     warnings.extend(nodes.warning);
-    let (changes, of_overrides) = (overrides.changes, overrides.problems);
-    problems.extend(of_overrides);
-    problems.extend(reserved::of_patches(&record, &patched.patches, active));
+    problems.extend(overrides.problems);
+    problems.extend(reserved::of_patches(&record, &journal, active));
     problems.extend(names::check(&record));
     let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
         record,
         patched: patched.spec,
-        patches: patched.patches,
-        changes,
-        counted_by: nodes.counted_by,
+        journal,
         warnings,
     };
     (resolved, problems)

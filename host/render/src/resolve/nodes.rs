@@ -4,11 +4,12 @@ use trainyard_api::{FieldPath, Runtime, TrainJob, names};
 use trainyard_model::{
     manifest::NodeSet,
     plugin::PluginId,
-    record::{Datum, EntryScope, Field, Owner},
+    record::{Datum, EntryRef, EntryScope, Field, Owner},
 };
 
 use super::overrides::Overrides;
 use crate::{
+    journal::Source,
     problem::{About, Problem, Warning},
     select::Active,
 };
@@ -17,8 +18,6 @@ use crate::{
 pub(super) struct Nodes {
     /// The effective number, never 0.
     pub(super) count: u32,
-    /// The plugin whose `nodeSets` say which pod sets are counted; none if those with the trainer ancestor are.
-    pub(super) counted_by: Option<PluginId>,
     /// Where the runtime asks for nodes and has none.
     pub(super) warning: Option<Warning>,
 }
@@ -52,6 +51,16 @@ impl Asked {
         Some(Self { nodes, owner, path })
     }
 
+    /// Who asked for the number that a pod set gets.
+    fn source(self, declared_by: Option<PluginId>) -> Source {
+        let field = self.path;
+        match (declared_by, self.owner) {
+            (Some(plugin), _) => Source::NodeSets { plugin, field },
+            (None, Owner::TrainJob) => Source::TrainJob { field },
+            (None, _) => Source::Runtime { field },
+        }
+    }
+
     fn problem(self, message: String) -> Problem {
         match self.owner {
             Owner::TrainJob => Problem::job(self.path, message),
@@ -65,7 +74,7 @@ impl Overrides<'_> {
     pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, sets: NodeSets) -> Nodes {
         let NodeSets {
             positions: sets,
-            declared_by: counted_by,
+            declared_by,
         } = sets;
         for set in &sets {
             if let Some(set) = self.record.pod_sets.get_mut(*set as usize) {
@@ -75,14 +84,12 @@ impl Overrides<'_> {
         let asked = Asked::of(job, runtime);
         let (count, warning) = match (sets.split_first(), asked) {
             (None, asked) => self.no_node_sets(asked),
-            (Some((first, others)), Some(asked)) => (self.share(asked, *first, others), None),
+            (Some((first, others)), Some(asked)) => {
+                (self.share(asked, *first, others, declared_by), None)
+            }
             (Some(_), None) => (self.count(&sets).max(1), None),
         };
-        Nodes {
-            count,
-            counted_by,
-            warning,
-        }
+        Nodes { count, warning }
     }
 
     /// The pods of each job in all these pod sets.
@@ -93,7 +100,13 @@ impl Overrides<'_> {
 
     /// Gives the first pod set the nodes that the others leave. If they leave none, it has no jobs, since a Job without pods
     /// can't be ready, which other pod sets may wait for (W23).
-    fn share(&mut self, asked: Asked, first: u32, others: &[u32]) -> u32 {
+    fn share(
+        &mut self,
+        asked: Asked,
+        first: u32,
+        others: &[u32],
+        declared_by: Option<PluginId>,
+    ) -> u32 {
         let nodes = asked.nodes;
         let taken = self.count(others);
         let Some(rest) = nodes.checked_sub(taken).filter(|_| nodes > 0) else {
@@ -115,8 +128,14 @@ impl Overrides<'_> {
                 _ => set.count = rest,
             }
         }
-        let (scope, count) = (EntryScope::PodSet(first), Datum::Integer(rest.into()));
-        self.put(asked.owner, scope, field, "", Some(count), &asked.path);
+        let entry = EntryRef {
+            scope: EntryScope::PodSet(first),
+            field,
+            key: "".into(),
+        };
+        let count = Datum::Integer(rest.into());
+        let (owner, source) = (asked.owner, asked.source(declared_by));
+        self.put(entry, Some(count), owner, source);
         nodes
     }
 

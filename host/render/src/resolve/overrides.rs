@@ -4,41 +4,33 @@ use serde_json::{Value, json};
 use trainyard_api::{FieldPath, fields::describe, names, trainjob};
 use trainyard_model::{
     quantity::Quantity,
-    record::{
-        Change, ContainerId, Datum, EntryRef, EntryScope, Field, NODE_CONTAINER, Owner, Record,
-    },
+    record::{ContainerId, Datum, EntryRef, EntryScope, Field, NODE_CONTAINER, Owner, Record},
 };
 
 use super::nodes::NodeSets;
-use crate::problem::Problem;
+use crate::{
+    journal::{Journal, Source},
+    problem::Problem,
+};
 
 /// Writes overrides, and collects the changes and what is wrong.
 pub(super) struct Overrides<'a> {
     pub(super) record: &'a mut Record,
-    pub(super) changes: Vec<Change>,
+    pub(super) journal: &'a mut Journal,
     pub(super) problems: Vec<Problem>,
 }
 
 impl Overrides<'_> {
-    /// Writes one value, whose reason is the field that asks for it.
+    /// Writes one value.
     pub(super) fn put(
         &mut self,
-        owner: Owner,
-        scope: EntryScope,
-        field: Field,
-        key: &str,
+        entry: EntryRef,
         new: Option<Datum>,
-        from: &FieldPath,
+        owner: Owner,
+        source: Source,
     ) {
-        let place = EntryRef {
-            scope,
-            field,
-            key: key.into(),
-        };
-        self.changes.extend(
-            self.record
-                .write(place, new, owner, Some(from.to_string().into())),
-        );
+        let change = self.record.write(entry, new, owner);
+        self.journal.record(change, source);
     }
 
     fn set(
@@ -49,14 +41,15 @@ impl Overrides<'_> {
         new: Option<Datum>,
         from: &FieldPath,
     ) {
-        self.put(
-            Owner::TrainJob,
-            EntryScope::Container(id),
+        let entry = EntryRef {
+            scope: EntryScope::Container(id),
             field,
-            key,
-            new,
-            from,
-        );
+            key: key.into(),
+        };
+        let source = Source::TrainJob {
+            field: from.clone(),
+        };
+        self.put(entry, new, Owner::TrainJob, source);
     }
 
     /// The trainer's overrides. The command and its arguments are for the trainer's container, resources for the nodes' containers,

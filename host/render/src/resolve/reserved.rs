@@ -14,8 +14,8 @@ use trainyard_model::{
     session::{Committed, Session},
 };
 
-use super::PatchChanges;
 use crate::{
+    journal::Journal,
     place::path_of,
     problem::{About, Problem, Warning},
     select::Active,
@@ -45,20 +45,16 @@ pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
 }
 
 /// Those that the TrainJob's patches set in containers where a plugin sets them.
-pub(crate) fn of_patches(
-    record: &Record,
-    patches: &[PatchChanges],
-    active: &[Active],
-) -> Vec<Problem> {
-    let changes = patches.iter().flat_map(|patch| &patch.changes);
-    let set: Vec<&Change> = changes
-        .filter(|change| change.entry.field == Field::Env && change.new.is_some())
+pub(crate) fn of_patches(record: &Record, journal: &Journal, active: &[Active]) -> Vec<Problem> {
+    let changes = journal.by_patches();
+    let set: Vec<(&Change, &FieldPath)> = changes
+        .filter(|(change, _)| change.entry.field == Field::Env && change.new.is_some())
         .collect();
     let mut problems = Vec::new();
     for Active { plugin, config } in active {
         let reserved = set
             .iter()
-            .filter(|change| plugin.reserves(&change.entry.key, config));
+            .filter(|(change, _)| plugin.reserves(&change.entry.key, config));
         let mut reserved = reserved.peekable();
         if reserved.peek().is_none() {
             continue;
@@ -68,13 +64,11 @@ pub(crate) fn of_patches(
             config: config.clone(),
         };
         let mut access = Access::new(plugin.claims.clone(), variables, record);
-        for change in reserved {
+        for (change, field) in reserved {
             let (scope, name) = (change.entry.scope, &change.entry.key);
             let is_written = access.find(record, Verb::Write, scope, Field::Env, Some(&**name));
-            let path = change.reason.as_deref();
-            let path = path.and_then(|path| path.parse::<FieldPath>().ok());
-            if let Some(path) = path.filter(|_| is_written.is_some()) {
-                problems.push(refused(path.field("name"), name, &plugin.id));
+            if is_written.is_some() {
+                problems.push(refused(field.field("name"), name, &plugin.id));
             }
         }
     }
@@ -89,8 +83,8 @@ fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
 /// Those of the runtime that a plugin set to another value.
 pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
     let changes = session.committed().iter();
-    let changes = changes.flat_map(|Committed { plugin, changes }| {
-        changes.iter().map(move |change| (plugin, change))
+    let changes = changes.flat_map(|Committed { plugin, writes }| {
+        writes.iter().map(move |write| (plugin, &write.change))
     });
     let warning = |(plugin, change): (&PluginId, &Change)| {
         let (old, new) = (change.old.as_ref()?, change.new.as_ref()?);

@@ -168,10 +168,10 @@ fn outcome(policy: &SandboxedPolicy) -> String {
             session.learn(key, answer);
         }
     }
-    let changes: Vec<_> = session.committed().iter().map(|it| &it.changes).collect();
+    let writes: Vec<_> = session.committed().iter().map(|it| &it.writes).collect();
     let objects: Vec<_> = session.emitted().iter().map(|it| &it.object).collect();
     let said = (session.warnings(), session.errors(), session.log());
-    format!("{changes:#?}\n{objects:#?}\n{said:#?}")
+    format!("{writes:#?}\n{objects:#?}\n{said:#?}")
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use trainyard_model::{
+    call::Write,
     object::EmittedObject,
-    record::{Change, Datum},
+    record::Datum,
     session::{Diagnostic, Session},
 };
 
@@ -22,7 +23,11 @@ impl Outcome {
     /// it wrote nothing there, or removed it.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
-        self.last(path)?.new.as_ref().and_then(Datum::to_json)
+        self.last(path)?
+            .change
+            .new
+            .as_ref()
+            .and_then(Datum::to_json)
     }
 
     /// Why it wrote there, in its words: what `trainyard explain` shows.
@@ -34,29 +39,25 @@ impl Outcome {
     /// Everything that the plugin wrote, in its order; none is a removal or a new container.
     #[must_use]
     pub fn writes(&self) -> Vec<(String, Option<Value>)> {
-        self.changes()
-            .map(|change| {
-                let value = change.new.as_ref().and_then(Datum::to_json);
-                (self.path(change), value)
+        self.journal()
+            .map(|write| {
+                let value = write.change.new.as_ref().and_then(Datum::to_json);
+                (self.path(write), value)
             })
             .collect()
     }
 
-    fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
-        self.session
-            .committed()
-            .iter()
-            .flat_map(|committed| &committed.changes)
+    fn journal(&self) -> impl DoubleEndedIterator<Item = &Write> {
+        let committed = self.session.committed().iter();
+        committed.flat_map(|committed| &committed.writes)
     }
 
-    fn path(&self, change: &Change) -> String {
-        self.session.record().path(&change.entry).to_string()
+    fn path(&self, write: &Write) -> String {
+        self.session.record().path(&write.change.entry).to_string()
     }
 
-    fn last(&self, path: &str) -> Option<&Change> {
-        self.changes()
-            .rev()
-            .find(|change| self.path(change) == path)
+    fn last(&self, path: &str) -> Option<&Write> {
+        self.journal().rev().find(|write| self.path(write) == path)
     }
 
     /// The objects that it emitted.

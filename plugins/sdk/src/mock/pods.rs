@@ -35,7 +35,7 @@ impl MockPodSet {
                     field,
                     key: key.as_str().into(),
                 };
-                record.write(place, Some(datum), Owner::TrainJob, None);
+                record.write(place, Some(datum), Owner::TrainJob);
             }
         }
     }

@@ -6,36 +6,24 @@ use trainyard_api::{FieldPath, merge::differences, path::Segment};
 use trainyard_model::record::Field;
 
 use crate::{
+    journal::{Source, SpecChange},
     resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
     shape::shape,
 };
-
-/// A change that the record does not show.
-#[derive(Debug)]
-pub(crate) struct Beyond {
-    /// The place in the JobSet, by names.
-    pub(crate) path: FieldPath,
-    /// What stood there before; none where nothing did.
-    pub(crate) from: Option<Value>,
-    /// What was written; none where it was removed.
-    pub(crate) to: Option<Value>,
-    /// The field of the TrainJob that says so.
-    pub(crate) reason: String,
-}
 
 /// The changes from one spec to the next that the record does not show.
 pub(super) fn changes(
     before: &Value,
     after: &Value,
-    reason: &dyn Fn(&FieldPath) -> String,
-) -> Vec<Beyond> {
+    source: &dyn Fn(Option<&FieldPath>) -> Source,
+) -> Vec<SpecChange> {
     let found = differences(before, after).into_iter();
     found
         .filter(|difference| !is_recorded(&difference.path))
         .map(|difference| {
             let path = FieldPath::of(["spec"]).join(&difference.path);
-            Beyond {
-                reason: reason(&path),
+            SpecChange {
+                source: source(Some(&path)),
                 path,
                 from: difference.from,
                 to: difference.to,

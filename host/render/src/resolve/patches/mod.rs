@@ -14,11 +14,11 @@ use trainyard_api::{
     names,
 };
 use trainyard_model::deadline::Deadline;
-use trainyard_model::record::{Change, EntryRef, EntryScope, Field, Owner, Record};
+use trainyard_model::record::{EntryRef, EntryScope, Field, Owner, Record};
 
-pub(crate) use self::beyond::Beyond;
 use crate::{
     entries,
+    journal::{Journal, Source},
     problem::{About, Problem, Warning},
 };
 
@@ -27,20 +27,9 @@ use crate::{
 pub(crate) struct Patched {
     /// The JobSet's spec with all patches; none where no patch changes it.
     pub(crate) spec: Option<Arc<Value>>,
-    /// What each patch changed, in the order of the list.
-    pub(crate) patches: Vec<PatchChanges>,
+    /// What the patches changed, in the order of the list.
+    pub(crate) journal: Journal,
     pub(crate) warnings: Vec<Warning>,
-}
-
-/// What one patch changed.
-#[derive(Debug)]
-pub(crate) struct PatchChanges {
-    /// Who patched.
-    pub(crate) manager: String,
-    /// The changes of the record. The reason of each is its field in the TrainJob, as its author wrote it.
-    pub(crate) changes: Vec<Change>,
-    /// The changes of what the record does not hold.
-    pub(crate) beyond: Vec<Beyond>,
 }
 
 /// Reads a JobSet's spec into a record of its own.
@@ -68,31 +57,30 @@ pub(super) fn apply(
             );
             problems.push(Problem::job(path.index(at).field("manager"), message));
         }
-        let mut changes = PatchChanges {
-            manager: patch.manager.clone(),
-            changes: metadata(job, patch, record),
-            beyond: Vec::new(),
+        let manager: Arc<str> = patch.manager.as_str().into();
+        let source = |field: &FieldPath| Source::Patch {
+            manager: manager.clone(),
+            field: job.written(field),
         };
+        metadata(patch, record, &mut patched.journal, &source);
         if let Some(spec) = &patch.spec {
             let base = patched.spec.as_deref().unwrap_or(template);
             match merge_one(patch, spec, base, read) {
                 Ok(merged) => {
                     let names = Names::new(spec, &JOB_SET_SPEC);
-                    let reason = |path: &FieldPath| {
-                        let field = in_patch(patch, &names, path);
-                        job.written(&field).to_string()
+                    let source = |path: Option<&FieldPath>| match path {
+                        Some(path) => source(&in_patch(patch, &names, path)),
+                        None => source(&patch.path),
                     };
-                    changes
-                        .changes
-                        .extend(record::write(record, &merged.record, &reason));
-                    changes.beyond = beyond::changes(base, &merged.spec, &reason);
+                    record::write(record, &merged.record, &mut patched.journal, &source);
+                    let beyond = beyond::changes(base, &merged.spec, &source);
+                    patched.journal.record_spec(beyond);
                     patched.warnings.extend(merged.warnings);
                     patched.spec = Some(Arc::new(merged.spec));
                 }
                 Err(found) => problems.extend(found),
             }
         }
-        patched.patches.push(changes);
         Problem::in_time(deadline, || format!("{} was merged", patch.path))?;
     }
     if problems.is_empty() {
@@ -164,8 +152,12 @@ fn merge_one(
 }
 
 /// Labels and annotations of the JobSet: the template's, then those of each patch.
-fn metadata(job: &TrainJob, patch: &RuntimePatch, record: &mut Record) -> Vec<Change> {
-    let mut changes = Vec::new();
+fn metadata(
+    patch: &RuntimePatch,
+    record: &mut Record,
+    journal: &mut Journal,
+    source: &dyn Fn(&FieldPath) -> Source,
+) {
     for (field, name, texts) in [
         (Field::Labels, "labels", &patch.labels),
         (Field::Annotations, "annotations", &patch.annotations),
@@ -181,12 +173,11 @@ fn metadata(job: &TrainJob, patch: &RuntimePatch, record: &mut Record) -> Vec<Ch
             if held.is_some_and(|entry| entry.datum.as_text() == Some(value)) {
                 continue;
             }
-            let reason = job.written(&at.key(key)).to_string().into();
             let datum = Some(value.as_str().into());
-            changes.extend(record.write(place, datum, Owner::Patch, Some(reason)));
+            let change = record.write(place, datum, Owner::Patch);
+            journal.record(change, source(&at.key(key)));
         }
     }
-    changes
 }
 
 /// The field of a patch that a place of the JobSet (by names) has from it.

@@ -1,9 +1,10 @@
 //! What a patch changes, written into the record.
 
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Change, Entry, EntryRef, EntryScope, Field, Owner, Record};
+use trainyard_model::record::{Entry, EntryRef, EntryScope, Field, Owner, Record};
 
 use crate::{
+    journal::{Journal, Source},
     place::path_of,
     resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
 };
@@ -14,9 +15,9 @@ use crate::{
 pub(super) fn write(
     record: &mut Record,
     patched: &Record,
-    reason: &dyn Fn(&FieldPath) -> String,
-) -> Vec<Change> {
-    let mut changes = Vec::new();
+    journal: &mut Journal,
+    source: &dyn Fn(Option<&FieldPath>) -> Source,
+) {
     for (position, new) in (0u32..).zip(&patched.pod_sets) {
         if let Some(set) = record.pod_sets.get_mut(position as usize) {
             set.ancestor.clone_from(&new.ancestor);
@@ -24,8 +25,8 @@ pub(super) fn write(
         let mut recorder = Recorder {
             record,
             patched,
-            reason,
-            changes: &mut changes,
+            journal,
+            source,
         };
         let scope = EntryScope::PodSet(position);
         recorder.fields(POD_SET_FIELDS, scope, scope);
@@ -33,14 +34,13 @@ pub(super) fn write(
             recorder.fields(CONTAINER_FIELDS, old, new);
         }
     }
-    changes
 }
 
 struct Recorder<'a> {
     record: &'a mut Record,
     patched: &'a Record,
-    reason: &'a dyn Fn(&FieldPath) -> String,
-    changes: &'a mut Vec<Change>,
+    journal: &'a mut Journal,
+    source: &'a dyn Fn(Option<&FieldPath>) -> Source,
 }
 
 impl Recorder<'_> {
@@ -76,11 +76,10 @@ impl Recorder<'_> {
             changed.extend(set.chain(removed));
         }
         for (field, key, datum) in changed {
-            let place = EntryRef { scope, field, key };
-            let path = path_of(self.record, &place);
-            let reason = path.map(|path| (self.reason)(&path).into());
-            let change = self.record.write(place, datum, Owner::Patch, reason);
-            self.changes.extend(change);
+            let entry = EntryRef { scope, field, key };
+            let source = (self.source)(path_of(self.record, &entry).as_ref());
+            let change = self.record.write(entry, datum, Owner::Patch);
+            self.journal.record(change, source);
         }
     }
 }

@@ -1,0 +1,120 @@
+//! The journal of a rendering: everything that is written between the runtime's template and the JobSet, in order, each with who
+//! asked for it. Assemble writes what it holds, and explain reads from it who set each field.
+
+use serde_json::Value;
+use trainyard_api::FieldPath;
+use trainyard_model::{
+    plugin::PluginId,
+    record::{Change, EntryRef, Field},
+    session::Committed,
+};
+
+use std::sync::Arc;
+
+/// Who asked for a write, and why.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// A field of the runtime, by the host's rules.
+    Runtime { field: FieldPath },
+    /// A field of a runtime patch, as the TrainJob's author wrote it.
+    Patch { manager: Arc<str>, field: FieldPath },
+    /// A field of the TrainJob.
+    TrainJob { field: FieldPath },
+    /// `numNodes`, at this field of the TrainJob or the runtime, which the `nodeSets` of a plugin give to another pod set than the
+    /// trainer's.
+    NodeSets { plugin: PluginId, field: FieldPath },
+    /// A plugin, with its reason in its own words.
+    Plugin {
+        plugin: PluginId,
+        reason: Option<Arc<str>>,
+    },
+}
+
+impl Source {
+    /// The field of a runtime patch that asked for the write. `None` if no patch did.
+    pub(crate) const fn patch_field(&self) -> Option<&FieldPath> {
+        match self {
+            Self::Patch { field, .. } => Some(field),
+            _ => None,
+        }
+    }
+}
+
+/// A change of the record.
+#[derive(Debug)]
+pub(crate) struct JournalEntry {
+    pub(crate) change: Change,
+    pub(crate) source: Source,
+}
+
+impl JournalEntry {
+    /// Whether the host sets the number of pods or jobs of a pod set.
+    pub(crate) const fn is_count(&self) -> bool {
+        let is_count = matches!(self.change.entry.field, Field::Count | Field::Replicas);
+        is_count && !matches!(self.source, Source::Patch { .. } | Source::Plugin { .. })
+    }
+}
+
+/// A change of the JobSet's spec that the record does not show: tolerations, affinity, security contexts and so on.
+#[derive(Debug)]
+pub(crate) struct SpecChange {
+    /// The place in the JobSet, by names.
+    pub(crate) path: FieldPath,
+    /// The old value. `None` if there was none.
+    pub(crate) from: Option<Value>,
+    /// The new value. `None` if it was removed.
+    pub(crate) to: Option<Value>,
+    pub(crate) source: Source,
+}
+
+/// All writes of one rendering, the first one first.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    entries: Vec<JournalEntry>,
+    spec_changes: Vec<SpecChange>,
+}
+
+impl Journal {
+    /// Adds a change of the record, if there is one.
+    pub(crate) fn record(&mut self, change: Option<Change>, source: Source) {
+        let entry = change.map(|change| JournalEntry { change, source });
+        self.entries.extend(entry);
+    }
+
+    /// Adds changes that the record does not show.
+    pub(crate) fn record_spec(&mut self, changes: impl IntoIterator<Item = SpecChange>) {
+        self.spec_changes.extend(changes);
+    }
+
+    /// Adds what plugins wrote.
+    pub(crate) fn record_plugins(&mut self, committed: Vec<Committed>) {
+        for Committed { plugin, writes } in committed {
+            for write in writes {
+                let source = Source::Plugin {
+                    plugin: plugin.clone(),
+                    reason: write.reason,
+                };
+                self.record(Some(write.change), source);
+            }
+        }
+    }
+
+    pub(crate) fn entries(&self) -> &[JournalEntry] {
+        &self.entries
+    }
+
+    pub(crate) fn spec_changes(&self) -> &[SpecChange] {
+        &self.spec_changes
+    }
+
+    /// The entries of the record that changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &EntryRef> {
+        self.entries.iter().map(|entry| &entry.change.entry)
+    }
+
+    /// The changes of the record by runtime patches, each with the field of the patch.
+    pub(crate) fn by_patches(&self) -> impl Iterator<Item = (&Change, &FieldPath)> {
+        let entries = self.entries.iter();
+        entries.filter_map(|entry| Some((&entry.change, entry.source.patch_field()?)))
+    }
+}
