@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
+use trainyard_model::text::listed;
 use trainyard_render::{About, Catalog, Counts, Job, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
 
@@ -18,6 +19,9 @@ use crate::{
     report::{self, Failure, MAX_LINES},
     stats::Stats,
 };
+
+/// The most TrainJobs that a sentence lists.
+const MAX_LISTED: usize = 8;
 
 /// TrainJobs and runtimes as they were written, before anything was done with them.
 #[derive(Default)]
@@ -241,25 +245,17 @@ fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut Failure) -> 
         found.extend(&picks);
         !picks.is_empty()
     });
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("; others are {}", listed(&others, MAX_LISTED)),
+    };
     let missing = args.train_job.iter().enumerate();
     for (_, pick) in missing.filter(|(at, _)| !found.contains(at)) {
         failure.add(format!(
-            "there is no TrainJob `{pick}` in the input{}",
-            given(&others)
+            "there is no TrainJob `{pick}` in the input{others}"
         ));
     }
     objects
-}
-
-/// The TrainJobs of the input, as far as a sentence can list them.
-fn given(names: &BTreeSet<String>) -> String {
-    const MOST: usize = 8;
-    let shown: Vec<_> = names.iter().take(MOST).map(String::as_str).collect();
-    match (names.len(), names.len().saturating_sub(MOST)) {
-        (0, _) => String::new(),
-        (_, 0) => format!("; others are {}", shown.join(", ")),
-        (_, more) => format!("; others are {} and {more} more", shown.join(", ")),
-    }
 }
 
 /// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it

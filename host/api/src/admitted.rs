@@ -1,12 +1,17 @@
 //! An object of the input on its way in.
 
-use crate::dialect::{self, DialectWarning};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::dialect::{self, DialectWarning, Modernized};
 use crate::error::{Located, Place};
 use crate::fields::{FieldError, FieldErrors};
 use crate::object::{Object, ObjectId};
 use crate::path::FieldPath;
-use crate::runtime::RuntimeKind;
+use crate::runtime::{Runtime, RuntimeKind};
 use crate::size::check_size;
+use crate::trainjob::TrainJob;
 
 /// The most errors of one object that are listed.
 const MAX_ERRORS: usize = 100;
@@ -27,6 +32,10 @@ pub struct Admitted {
     pub errors: Vec<Located>,
     /// Whether it is larger than a cluster stores: then nothing in it was looked at.
     pub too_large: bool,
+    /// What became of old forms.
+    dialect: Modernized,
+    /// The fields that the schema of its kind filled in, and that its author did not write.
+    pub defaulted: Arc<[FieldPath]>,
 }
 
 impl Admitted {
@@ -38,8 +47,12 @@ impl Admitted {
         } else {
             Ok(0)
         };
+        let mut dialect = Modernized::default();
         if size.is_ok() {
-            object.modernize();
+            dialect = dialect::modernize(&mut object.value);
+            if let Some(version) = object.value.get("apiVersion").and_then(Value::as_str) {
+                object.api_version = version.to_owned();
+            }
         }
         let own = object.metadata.namespace.clone();
         let namespace = match RuntimeKind::of(&object) {
@@ -52,18 +65,19 @@ impl Admitted {
             warnings: Vec::new(),
             errors: Vec::new(),
             too_large: size.is_err(),
+            dialect,
+            defaulted: Arc::default(),
         };
         if let Err(error) = size {
             admitted.refuse_field(&FieldPath::root(), error.to_string());
         }
         let place = admitted.place();
-        let dialect = &admitted.object.dialect;
         let warning = |warning: &DialectWarning| Located {
             place: place.clone().at(warning.path.clone()),
             message: warning.message.clone(),
         };
-        admitted.warnings = dialect.warnings.iter().map(warning).collect();
-        let errors = dialect.errors.clone();
+        admitted.warnings = admitted.dialect.warnings.iter().map(warning).collect();
+        let errors = admitted.dialect.errors.clone();
         admitted.refuse(&errors);
         admitted
     }
@@ -82,7 +96,12 @@ impl Admitted {
 
     /// The place of a field, as the object's author spelled it.
     pub fn place_of(&self, path: &FieldPath) -> Place {
-        self.place().at(self.object.dialect.written(path))
+        self.place().at(self.written(path))
+    }
+
+    /// Returns the field that the object's author wrote, for one of the object as it is now.
+    pub fn written(&self, path: &FieldPath) -> FieldPath {
+        self.dialect.written(path)
     }
 
     /// Adds an error that is about the field.
@@ -108,15 +127,32 @@ impl Admitted {
         self.errors.push(Located { place, message });
     }
 
-    /// What a typed reader, such as [`TrainJob::read`](crate::TrainJob::read), makes of the object; none where something stands against
-    /// the object, the reader's own errors among it.
-    pub fn read<T>(&mut self, read: impl FnOnce(&Object) -> Result<T, FieldErrors>) -> Option<T> {
+    /// Reads the object as a TrainJob. `None` if it is refused, by the reader too, whose errors are added.
+    pub fn train_job(&mut self) -> Option<TrainJob> {
+        let job = self.read(TrainJob::read)?;
+        Some(TrainJob {
+            dialect: self.dialect.clone(),
+            defaulted: self.defaulted.clone(),
+            ..job
+        })
+    }
+
+    /// Reads the object as a runtime. `None` if it is refused, by the reader too, whose errors are added.
+    pub fn runtime(&mut self) -> Option<Runtime> {
+        let runtime = self.read(Runtime::read)?;
+        Some(Runtime {
+            dialect: self.dialect.clone(),
+            defaulted: self.defaulted.clone(),
+            ..runtime
+        })
+    }
+
+    fn read<T>(&mut self, read: impl FnOnce(&Object) -> Result<T, FieldErrors>) -> Option<T> {
         if !self.errors.is_empty() {
             return None;
         }
-        read(&self.object)
-            .map_err(|errors| self.refuse(&errors.0))
-            .ok()
+        let read = read(&self.object);
+        read.map_err(|errors| self.refuse(&errors.0)).ok()
     }
 
     /// Adds the errors of a typed reader.

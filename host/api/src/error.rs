@@ -110,6 +110,17 @@ pub struct Located {
     pub message: String,
 }
 
+impl Located {
+    /// The sentence with its field, where file and object are known.
+    pub fn in_object(&self) -> String {
+        let field = &self.place.field;
+        match field.is_root() {
+            true => self.message.clone(),
+            false => format!("{field}: {}", self.message),
+        }
+    }
+}
+
 impl From<InputError> for Located {
     fn from(error: InputError) -> Self {
         Self {

@@ -1,11 +1,9 @@
 //! Any Kubernetes object: where it came from, its header, and the whole of it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::dialect::{self, Modernized};
 use crate::error::{InputError, InputErrors, InputProblem, Place};
 use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
 use crate::nulls::drop_nulls;
@@ -126,10 +124,6 @@ pub struct Object {
     pub metadata: Metadata,
     /// The whole object.
     pub value: Value,
-    /// What was rewritten of it: nothing before [`Object::modernize`].
-    pub dialect: Modernized,
-    /// The fields that the schema of its kind filled in, and that its author did not write.
-    pub defaulted: Arc<[FieldPath]>,
 }
 
 impl Object {
@@ -181,8 +175,6 @@ impl Object {
                 kind,
                 metadata,
                 value,
-                dialect: Modernized::default(),
-                defaulted: Arc::default(),
             });
         }
         let named = !kind.is_empty() && !metadata.name.is_empty();
@@ -192,14 +184,6 @@ impl Object {
             name: metadata.name,
         });
         Err(refuse(&source, object, FieldErrors(errors)))
-    }
-
-    /// Rewrites the forms of earlier releases, as [`dialect::modernize`] does, and keeps what became of them.
-    pub fn modernize(&mut self) {
-        self.dialect = dialect::modernize(&mut self.value);
-        if let Some(version) = self.value.get("apiVersion").and_then(Value::as_str) {
-            self.api_version = version.to_owned();
-        }
     }
 
     /// The API group: empty for the core group.

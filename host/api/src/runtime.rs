@@ -152,8 +152,8 @@ impl Runtime {
             ml_policy,
             plugins,
             template,
-            dialect: object.dialect.clone(),
-            defaulted: object.defaulted.clone(),
+            dialect: Modernized::default(),
+            defaulted: Arc::default(),
         })
     }
 }

@@ -196,8 +196,8 @@ impl Spec {
             active_deadline_seconds: self.active_deadline_seconds,
             managed_by: self.managed_by,
             spec: object.value.get("spec").cloned().unwrap_or_default(),
-            dialect: object.dialect.clone(),
-            defaulted: object.defaulted.clone(),
+            dialect: Modernized::default(),
+            defaulted: Arc::default(),
         }
     }
 }

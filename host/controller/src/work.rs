@@ -173,8 +173,8 @@ impl Work {
                 warnings,
                 result,
             }) => {
-                for warning in &warnings {
-                    self.tell(&key, WARNING, &[warning.to_string()]);
+                for warning in warnings {
+                    self.tell(&key, WARNING, &[warning]);
                 }
                 match result {
                     Ok(()) => succeeded(running, again),

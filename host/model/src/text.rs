@@ -1,6 +1,8 @@
 //! Text that comes from guests, on its way to terminals, Events and paths.
 
-pub use trainyard_text::{MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped, nearest};
+pub use trainyard_text::{
+    MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped, listed, nearest,
+};
 
 /// Texts with another between each two.
 pub(crate) fn join<T: std::fmt::Display>(items: &[T], separator: &str) -> String {

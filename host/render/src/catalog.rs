@@ -13,6 +13,7 @@ use trainyard_api::{
 use trainyard_model::{
     lookup::{LookupAnswer, LookupKey, Requester},
     pipeline::with_answers,
+    text::listed,
 };
 
 use crate::{
@@ -109,6 +110,9 @@ pub struct Counts {
     /// Objects of other kinds, which plugins may look up.
     pub others: usize,
 }
+
+/// The most runtimes that a sentence lists.
+const MAX_LISTED: usize = 8;
 
 type RuntimeKey = (RuntimeKind, Option<String>, String);
 
@@ -219,7 +223,7 @@ impl Reader {
 
     fn add_job(&mut self, mut admitted: Admitted, is_first: bool) {
         self.counts.train_jobs += 1;
-        match admitted.read(TrainJob::read) {
+        match admitted.train_job() {
             Some(job) if is_first => {
                 let place = admitted.place();
                 let namespace = admitted.namespace.unwrap_or_default();
@@ -240,7 +244,7 @@ impl Reader {
         self.counts.runtimes += 1;
         let name = admitted.object.metadata.name.clone();
         let key = (kind, admitted.namespace.clone(), name);
-        match admitted.read(Runtime::read) {
+        match admitted.runtime() {
             Some(runtime) if is_first => {
                 let place = admitted.place();
                 self.runtimes.insert(key, (Arc::new(runtime), place));
@@ -254,7 +258,10 @@ impl Reader {
     }
 
     fn finish(self) -> (Catalog, Vec<Located>) {
-        let given = given(self.runtimes.keys());
+        let given = match self.runtimes.is_empty() {
+            true => "none".to_owned(),
+            false => listed(self.runtimes.keys().map(shown), MAX_LISTED),
+        };
         let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
         let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());
         let all = self.jobs.into_iter().map(|job| (job, true));
@@ -309,19 +316,6 @@ fn missing_runtime((kind, namespace, name): &RuntimeKey, place: Place, given: &s
             "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
         ),
     }
-}
-
-/// The runtimes of the input, as far as a sentence can list them.
-fn given<'k>(keys: impl ExactSizeIterator<Item = &'k RuntimeKey>) -> String {
-    const MOST: usize = 8;
-    let more = keys.len().saturating_sub(MOST);
-    let mut names: Vec<_> = keys.take(MOST).map(shown).collect();
-    match (names.is_empty(), more) {
-        (true, _) => return "none".to_owned(),
-        (false, 0) => {}
-        (false, more) => names.push(format!("and {more} more")),
-    }
-    names.join(", ")
 }
 
 fn shown((kind, namespace, name): &RuntimeKey) -> String {

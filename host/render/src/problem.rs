@@ -25,6 +25,14 @@ pub enum About {
 }
 
 impl About {
+    /// The sentence, after the runtime's kind and name if it is about the runtime.
+    fn with_object(self, sentence: String, runtime: &Runtime) -> String {
+        match self {
+            Self::TrainJob => sentence,
+            Self::Runtime => format!("{} {}: {sentence}", runtime.kind, runtime.metadata.name),
+        }
+    }
+
     /// The field as its author spelled it: that of an old form is read as another one. A plugin may name anything; what is no
     /// path is returned as it is.
     pub(crate) fn spelled(self, field: &str, job: &TrainJob, runtime: &Runtime) -> String {
@@ -235,6 +243,12 @@ impl Problem {
         with_field(field, self.sentence())
     }
 
+    /// The problem as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
+    #[must_use]
+    pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
+        self.about().with_object(self.said(job, runtime), runtime)
+    }
+
     /// The problem without its field.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -325,6 +339,12 @@ impl Warning {
         let field = self.field.as_deref();
         let field = field.map(|field| self.about.spelled(field, job, runtime));
         with_field(field, self.sentence())
+    }
+
+    /// The warning as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
+    #[must_use]
+    pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
+        self.about.with_object(self.said(job, runtime), runtime)
     }
 
     /// The warning without its field.

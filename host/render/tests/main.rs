@@ -3,6 +3,7 @@
 mod additions_have_a_defined_order;
 mod common;
 mod errors_for_missing_runtimes_stay_small;
+mod events_name_the_runtime_of_a_field;
 mod every_field_of_a_job_set_is_explained;
 mod every_legal_order_gives_the_same_bytes;
 mod gang_requests_match_pod_requests;

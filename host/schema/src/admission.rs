@@ -42,10 +42,10 @@ impl Admission {
         // It only repeats that there are other violations.
         let violations = outcome.errors.iter();
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
-            let written = admitted.object.dialect.written(&violation.path);
+            let written = admitted.written(&violation.path);
             admitted.refuse_field(&violation.path, message(violation, &written));
         }
-        admitted.object.defaulted = outcome.defaulted.into();
+        admitted.defaulted = outcome.defaulted.into();
         Ok(admitted)
     }
 
@@ -81,7 +81,7 @@ fn message(violation: &Violation, written: &FieldPath) -> String {
 /// Adds the error of an unknown field. As an API server's, it has the field in its message only.
 fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
     let unknown = UnknownField {
-        path: admitted.object.dialect.written(&unknown.path),
+        path: admitted.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };
     let message = unknown.to_string();

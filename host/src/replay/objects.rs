@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_api::{FieldErrors, Object, Runtime, Source, TrainJob};
+use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob};
 use trainyard_controller::reconcile::Snapshot;
 use trainyard_model::{lookup::Lookups, text::clean};
 use trainyard_render::{Rendered, Renderer};
@@ -39,7 +39,7 @@ pub(super) fn rendered(
 }
 
 fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, Failure> {
-    let job = admitted(bundle, &entry.train_job, entry, TrainJob::read)?;
+    let job = admitted(bundle, &entry.train_job, entry, Admitted::train_job)?;
     if job.metadata.name == entry.name {
         return Ok(job);
     }
@@ -63,7 +63,7 @@ fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, F
             Err(problem) => Err(Failure::from_iter([format!("{place}: {problem}")])),
         };
     }
-    admitted(bundle, &entry.runtime, entry, Runtime::read).map(Arc::new)
+    admitted(bundle, &entry.runtime, entry, Admitted::runtime).map(Arc::new)
 }
 
 /// An object of a file of the bundle, as an API server lets it in, read as what it is.
@@ -71,14 +71,13 @@ fn admitted<T>(
     bundle: &mut Bundle,
     name: &str,
     entry: &JobEntry,
-    read: impl FnOnce(&Object) -> Result<T, FieldErrors>,
+    read: impl FnOnce(&mut Admitted) -> Option<T>,
 ) -> Result<T, Failure> {
     let object = object(bundle, name)?;
     let mut admitted = Admission::default()
         .admit(object, None, &entry.namespace)
         .map_err(|error| Failure::from_iter([error]))?;
-    let read = admitted.read(read);
-    read.ok_or_else(|| Failure::from_iter(admitted.errors))
+    read(&mut admitted).ok_or_else(|| Failure::from_iter(admitted.errors))
 }
 
 /// An object of a file of the bundle.

@@ -1,15 +1,18 @@
 //! What the messages of all crates share.
 //!
 //! - [`path`] is the path of a field in an object, spelled as Kubernetes spells it.
+//! - `listed` lists as many names as a sentence has room for.
 //! - [`similar`] finds the name that a user probably meant.
 //! - [`hidden`] is for text that others wrote (YAML, file names, plugins, the API server) on its way to a terminal, a log, a status or
 //!   an Event. Characters that a reader can't see can move a terminal's cursor, reorder a line, or make two names look the same, so
 //!   they are shown as escapes: by [`clean`] in sentences, by [`json_escaped`] in JSON, and by the YAML writer of `trainyard-api` in YAML.
 
 pub mod hidden;
+pub mod listed;
 pub mod path;
 pub mod similar;
 
 pub use hidden::{MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped};
+pub use listed::listed;
 pub use path::FieldPath;
 pub use similar::nearest;

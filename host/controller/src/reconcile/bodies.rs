@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use trainyard_api::TrainJob;
 use trainyard_model::lookup::Lookups;
-use trainyard_render::{PendingLookup, RenderedObject, Warning};
+use trainyard_render::{PendingLookup, RenderedObject};
 
 use super::error::ReconcileError;
 use super::failure::{Class, ErrorId, Failure};
@@ -23,7 +23,7 @@ pub(super) struct Bodies {
     /// What it was read into.
     large: Large,
     /// The warnings of what was rendered last.
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<String>,
     /// The errors that steps met, by their ids.
     errors: Vec<Option<ReconcileError>>,
 }

@@ -8,7 +8,7 @@ use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::deadline::Overdue;
 use trainyard_model::lookup::LookupKey;
 use trainyard_model::plan::Plan;
-use trainyard_render::{About, PendingLookup, Problem, Stopped};
+use trainyard_render::{PendingLookup, Problem, Stopped};
 
 use super::snapshot::SnapshotError;
 use crate::client::{NoAnswer, is_transient, no_answer, said, without_content};
@@ -358,14 +358,7 @@ impl Refused {
     /// The problems as `render` and `validate` print them: those of the runtime name it, and the others are the TrainJob's. Lookups follow
     /// that a started TrainJob's plugins did not make before.
     fn sentences(&self) -> Vec<String> {
-        let Runtime { kind, metadata, .. } = &*self.runtime;
-        let sentence = |problem: &Problem| {
-            let said = problem.said(&self.job, &self.runtime);
-            match problem.about() {
-                About::Runtime => format!("{kind} {}: {said}", metadata.name),
-                About::TrainJob => said,
-            }
-        };
+        let sentence = |problem: &Problem| problem.for_event(&self.job, &self.runtime);
         let problems = self.stopped.problems().iter().map(sentence);
         let lookups = self.stopped.lookups().iter().map(ToString::to_string);
         problems.chain(lookups).collect()

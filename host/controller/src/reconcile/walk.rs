@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use trainyard_api::names;
-use trainyard_render::{About, Warning};
 
 use super::act::act;
 use super::bodies::Bodies;
@@ -28,7 +27,7 @@ pub struct Reconciled {
     /// After how long the TrainJob has to be looked at again, if time alone changes it.
     pub again: Option<Duration>,
     /// What its author should know of what was done just now.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<String>,
     /// What kept it from where it should be.
     pub result: Result<(), ReconcileError>,
 }
@@ -170,15 +169,15 @@ impl<'a> Walk<'a> {
         for report in end.reports {
             match report {
                 Report::Rendering => warnings.append(&mut self.bodies.warnings),
-                Report::Failure(failure) => warnings.push(warning(self.error(failure).to_string())),
+                Report::Failure(failure) => warnings.push(self.error(failure).to_string()),
                 Report::NotFollowed(failure) => {
                     let error = self.error(failure);
                     tracing::info!(%error, "live objects are left unchanged");
                 }
-                Report::BothMarks => warnings.push(warning(format!(
+                Report::BothMarks => warnings.push(format!(
                     "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",
                     self.context.key.name
-                ))),
+                )),
             }
         }
         let failure = end.failure.map(|failure| self.error(failure));
@@ -222,15 +221,6 @@ impl<'a> Walk<'a> {
 }
 
 /// What the author of a TrainJob that goes on all the same should know.
-fn warning(message: String) -> Warning {
-    Warning {
-        about: About::TrainJob,
-        field: None,
-        message,
-        plugin: None,
-    }
-}
-
 fn unreadable_error(kind: &'static str, key: &Key, object: &Unreadable) -> ReconcileError {
     ReconcileError::Unreadable {
         kind,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Object, Runtime, Source, names};
+use trainyard_api::{Admitted, Located, Object, Runtime, Source, names};
 
 /// A runtime that was read, with the object as it was written.
 #[derive(Clone, Debug)]
@@ -28,26 +28,17 @@ impl ReadRuntime {
 fn read(value: Value) -> Result<Runtime, String> {
     let source = Source::new("the cluster", 1);
     let object = Object::read(source, value).map_err(|errors| errors.to_string())?;
-    let admitted = Admitted::new(object, "");
-    let said = |texts: Vec<String>| texts.join("; ");
-    if !admitted.errors.is_empty() {
-        return Err(said(
-            admitted.errors.iter().map(ToString::to_string).collect(),
-        ));
-    }
-    if !Runtime::is(&admitted.object) {
+    let mut admitted = Admitted::new(object, "");
+    if admitted.errors.is_empty() && !Runtime::is(&admitted.object) {
         return Err(format!(
             "holds no {} and no {}",
             names::TRAINING_RUNTIME,
             names::CLUSTER_TRAINING_RUNTIME
         ));
     }
-    Runtime::read(&admitted.object).map_err(|errors| {
-        let errors = errors.0.iter();
-        said(
-            errors
-                .map(|error| format!("{}: {}", error.path, error.problem))
-                .collect(),
-        )
+    let runtime = admitted.runtime();
+    runtime.ok_or_else(|| {
+        let errors: Vec<_> = admitted.errors.iter().map(Located::in_object).collect();
+        errors.join("; ")
     })
 }

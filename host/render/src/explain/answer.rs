@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{FieldPath, merge::Names, path::Segment};
-use trainyard_model::text::clean;
+use trainyard_model::text::{clean, listed};
 
 use super::{Explainer, Provenance};
 use crate::place::{is_of_additions, job_set_path};
@@ -33,7 +33,7 @@ fn near(nearest: &FieldPath, has: &[String]) -> String {
     };
     match has {
         [] => format!("{what} has nothing below it"),
-        names => format!("{what} has {}", listed(names)),
+        names => format!("{what} has {}", in_words(names)),
     }
 }
 
@@ -44,20 +44,15 @@ fn no_env(env: &Option<Vec<String>>) -> String {
         Some([]) => "; no container has an env var of that name, or any other".to_owned(),
         Some(names) => format!(
             "; no container has an env var of that name, but there are {}",
-            listed(names)
+            in_words(names)
         ),
     }
 }
 
 /// Names may come from guests, and there may be many.
-fn listed(names: &[String]) -> String {
+fn in_words(names: &[String]) -> String {
     const MOST: usize = 20;
-    let shown: Vec<_> = names.iter().take(MOST).map(|name| clean(name)).collect();
-    let more = match names.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
+    listed(names.iter().map(|name| clean(name)), MOST)
 }
 
 /// A path, found in a JobSet as far as it goes.

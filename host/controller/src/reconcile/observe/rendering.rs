@@ -9,7 +9,7 @@ use trainyard_model::deadline::Deadline;
 use trainyard_model::lookup::Lookups;
 use trainyard_model::object::ApplyMode;
 use trainyard_model::plan::{Plan, Planned};
-use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped, Warning};
+use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
 
 use super::runtime::make_room;
 use crate::reconcile::bodies::{Bodies, RenderedPlan};
@@ -88,7 +88,7 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
 
 /// How a rendering ends that is not an error.
 enum Outcome {
-    Rendered(RenderedPlan, Vec<Warning>, RenderedFacts),
+    Rendered(RenderedPlan, Vec<String>, RenderedFacts),
     /// Plugins look something up, and may.
     Needs(Needs),
 }
@@ -120,6 +120,10 @@ impl Run {
                 return Err(ReconcileError::render(self.job, runtime.clone(), stopped));
             }
         };
+        let warnings = rendered.warnings.iter();
+        let warnings = warnings
+            .map(|warning| warning.for_event(&self.job, runtime))
+            .collect();
         let Self {
             mut snapshot,
             pinned,
@@ -169,7 +173,7 @@ impl Run {
             inputs: facts.inputs.clone(),
             snapshot,
         };
-        Ok(Outcome::Rendered(plan, rendered.warnings, facts))
+        Ok(Outcome::Rendered(plan, warnings, facts))
     }
 
     /// Whether the lookups may be made, and rendering started over. Rendering that took too long is tried again later. What a started

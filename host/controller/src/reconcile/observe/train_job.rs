@@ -48,15 +48,8 @@ fn admit(object: Value) -> Result<TrainJob, ReconcileError> {
     })?;
     let admitted = ADMISSION.admit(object, None, "");
     let mut admitted = admitted.map_err(|error| refused(vec![error.to_string()]))?;
-    let job = admitted.read(TrainJob::read);
-    job.ok_or_else(|| refused(admitted.errors.iter().map(line).collect()))
-}
-
-fn line(error: &Located) -> String {
-    if error.place.field.is_root() {
-        return error.message.clone();
-    }
-    format!("{}: {}", error.place.field, error.message)
+    let job = admitted.train_job();
+    job.ok_or_else(|| refused(admitted.errors.iter().map(Located::in_object).collect()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::{collections::HashMap, fmt};
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
+use trainyard_model::text::listed;
 
 /// A patch without what finds nothing.
 pub(super) struct Found {
@@ -111,11 +112,6 @@ impl fmt::Display for Items<'_> {
         if self.items.is_empty() {
             return f.write_str("none");
         }
-        let names: Vec<&str> = self.items.iter().take(MOST).map(name).collect();
-        f.write_str(&names.join(", "))?;
-        match self.items.len().saturating_sub(MOST) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+        f.write_str(&listed(self.items.iter().map(name), MOST))
     }
 }
