@@ -3,23 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits of one call of a plugin. In the policy file each is optional; what is absent has its default.
+/// The limits of one plugin call. In the policy file, each is optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Bytes of all linear memories and tables together. Default 32 MiB.
     #[schemars(range(min = 65536))]
     pub memory_bytes: u64,
-    /// Instructions (fuel), which host work is charged to as well, by size. Default 100 million.
+    /// Fuel: instructions, and work of the host by size. Default 100 million.
     #[schemars(range(min = 1))]
     pub fuel: u64,
-    /// Wall-clock milliseconds, the backstop behind fuel. Default 2,000.
+    /// Wall-clock milliseconds, in addition to fuel. Default 2,000.
     #[schemars(range(min = 10))]
     pub wall_clock_ms: u64,
-    /// Bytes over all imports, in and out. Default 8 MiB.
+    /// Bytes passed through imports, in both directions. Default 8 MiB.
     #[schemars(range(min = 1024))]
     pub import_bytes: u64,
-    /// Handles given to the guest. Default 65,536.
+    /// Handles returned to the guest. Default 65,536.
     #[schemars(range(min = 1))]
     pub handles: u64,
     /// Writes to the record and to objects. Default 16,384.
@@ -28,18 +28,18 @@ pub struct Limits {
     /// Log lines, warnings and errors. Default 256.
     #[schemars(range(min = 1))]
     pub log_lines: u64,
-    /// Containers and init containers that the plugin adds to one TrainJob, over all its pod sets. The plugins of a TrainJob add no
-    /// more than the largest of their limits together. Default 16.
+    /// Containers and init containers that the plugin adds to one TrainJob, in all pod sets. All plugins of a TrainJob together
+    /// add at most the largest of their limits. Default 16.
     #[schemars(range(min = 0))]
     pub containers: u64,
-    /// Objects that the plugin emits for one TrainJob. The plugins of a TrainJob emit no more than the largest of their limits
-    /// together. Default 16.
+    /// Objects that the plugin emits for one TrainJob. All plugins of a TrainJob together emit at most the largest of their
+    /// limits. Default 16.
     #[schemars(range(min = 0))]
     pub objects: u64,
-    /// Key pairs and random texts that the host makes for the plugin and one TrainJob. Default 16.
+    /// Key pairs and random texts for one TrainJob. Default 16.
     #[schemars(range(min = 0))]
     pub key_material: u64,
-    /// Bytes of the texts that the plugin keeps from transform for its later phases, with their keys and 32 for each. Default 64 KiB.
+    /// Bytes of the texts that the plugin keeps for later phases, including their keys and 32 bytes each. Default 64 KiB.
     #[schemars(range(min = 0))]
     pub kept_bytes: u64,
 }

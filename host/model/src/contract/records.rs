@@ -4,98 +4,98 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An amount of one resource, as Kubernetes writes it: `memory`, `800Gi`.
+/// An amount of a resource in Kubernetes' format: `memory`, `800Gi`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantity {
-    /// The resource's name, as `memory` or `nvidia.com/gpu`.
+    /// The resource's name, such as `memory` or `nvidia.com/gpu`.
     pub resource: String,
-    /// The amount, as `800Gi`.
+    /// The amount, such as `800Gi`.
     pub amount: String,
 }
 
-/// A container port. Two ports are the same when number and protocol are.
+/// A container port. Ports are identified by number and protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
-    /// Its name, at most once in a container.
+    /// Its name, which is unique in the container.
     pub name: Option<String>,
-    /// The port in the container, from 1.
+    /// The port in the container, at least 1.
     pub number: u16,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
-    /// The port of the machine that leads to it, from 1; none where no port of the machine does.
+    /// The port of the machine that is forwarded to it, at least 1; none if there is none.
     pub host_port: Option<u16>,
-    /// The address of the machine at which that port listens; none where it listens at all of them.
+    /// The address of the machine on which the host port listens; none for all addresses.
     pub host_ip: Option<String>,
 }
 
-/// A volume mount. Two mounts are the same when their paths are.
+/// A volume mount. Mounts are identified by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// The volume's name.
     pub volume: String,
-    /// Where it appears in the container.
+    /// The path in the container.
     pub path: String,
-    /// The part of the volume that appears there, a relative path without `..`; none where the whole volume does.
+    /// The part of the volume to mount, a relative path without `..`; none for the whole volume.
     pub sub_path: Option<String>,
-    /// The same with `$(NAME)` for env vars of the container, in place of `sub_path`.
+    /// The same, with `$(NAME)` for env vars of the container; instead of `sub_path`.
     pub sub_path_expr: Option<String>,
-    /// Whether the container can't write to it.
+    /// Whether the container cannot write to it.
     pub read_only: bool,
-    /// Which mounts that are made later the container and its machine share there: `None`, `HostToContainer` or
-    /// `Bidirectional`; none is as `None`.
+    /// How later mounts are propagated between the container and its machine: `None`, `HostToContainer` or
+    /// `Bidirectional`; none means `None`.
     pub mount_propagation: Option<String>,
-    /// Whether what is mounted below a read-only mount is read-only, too: `Disabled`, `IfPossible` or `Enabled`; none
-    /// is as `Disabled`.
+    /// Whether mounts below a read-only mount are read-only, too: `Disabled`, `IfPossible` or `Enabled`; none means
+    /// `Disabled`.
     pub recursive_read_only: Option<String>,
 }
 
-/// One key of a ConfigMap or Secret as a file of a volume.
+/// A key of a ConfigMap or Secret as a file of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyFile {
     /// The key.
     pub key: String,
     /// The file's path in the volume.
     pub path: String,
-    /// Permission bits, as in 0o440; none where the volume's apply.
+    /// Permission bits, such as 0o440; none for the volume's default.
     pub mode: Option<u32>,
 }
 
-/// What a container uses of the pod's resource claims.
+/// A container's use of one of the pod's resource claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceClaimUse {
     /// The resource claim's name in the pod.
     pub name: String,
-    /// One request of it; without one, all of it.
+    /// A request of the claim; none for the whole claim.
     pub request: Option<String>,
 }
 
-/// A resource claim of the pod: exactly one of `resource_claim` and `resource_claim_template`.
+/// A resource claim of the pod, with exactly one of `resource_claim` and `resource_claim_template`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodResourceClaim {
     /// Its name in the pod.
     pub name: String,
-    /// The name of a ResourceClaim that is there.
+    /// The name of an existing ResourceClaim.
     pub resource_claim: Option<String>,
-    /// The name of a ResourceClaimTemplate, of which each pod gets a claim of its own.
+    /// The name of a ResourceClaimTemplate, from which each pod gets its own claim.
     pub resource_claim_template: Option<String>,
 }
 
-/// A pod set that another one waits for, until it has the status: `Ready` or `Complete`.
+/// A pod set that another one waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependency {
-    /// The pod set that is waited for.
+    /// The pod set to wait for.
     pub pod_set: String,
-    /// `Ready` or `Complete`.
+    /// The status to wait for: `Ready` or `Complete`.
     pub status: String,
 }
 
 /// Devices that the node container of a pod set gets from one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Devices {
-    /// `resource/NAME` for an extended resource (the host's own entry), `resource-claim/NAME` for a resource claim of
+    /// `resource/NAME` for an extended resource (an entry of the host), `resource-claim/NAME` for a resource claim of
     /// the pod.
     pub source: String,
-    /// None where the number can't be known before the pods are scheduled.
+    /// The number of devices; none if it is not known before the pods are scheduled.
     pub count: Option<u32>,
     /// Whether they are accelerators.
     pub accelerator: bool,
@@ -106,7 +106,7 @@ pub struct Devices {
 pub struct Failure {
     /// The sentence that the user reads.
     pub message: String,
-    /// Where the user can mend it: a path into the TrainJob or the runtime, as `spec.trainer.command`; one into the
-    /// runtime's metadata begins with `runtime.`, as `runtime.metadata.annotations[example.com/team]`.
+    /// The field that the user has to correct: a path in the TrainJob or the runtime, such as `spec.trainer.command`. A
+    /// path in the runtime's metadata begins with `runtime.`, such as `runtime.metadata.annotations[example.com/team]`.
     pub field: Option<String>,
 }

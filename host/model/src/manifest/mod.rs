@@ -42,18 +42,18 @@ pub const MAX_BYTES: usize = 256 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Manifest {
-    /// The plugin's name, a DNS label. Ties in the order of plugins go by it.
+    /// The plugin's name, a DNS label. Plugins without another order run in the order of their names.
     pub name: String,
-    /// The plugin's own version, a semantic version.
+    /// The plugin's version, a semantic version.
     pub version: String,
     /// The version of the contract that it was built for.
     pub contract: String,
-    /// One sentence for people.
+    /// One sentence that describes the plugin.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What switches it on: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
-    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have some)
-    /// or `always`.
+    /// When the plugin is active: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
+    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have resource
+    /// claims) or `always`.
     pub active_when: ActiveWhen,
     /// The phases that it exports: `transform`, `build`, `check`.
     pub phases: Vec<Phase>,
@@ -63,21 +63,21 @@ pub struct Manifest {
     /// What it reads, creates and writes.
     #[serde(default)]
     pub claims: Claims,
-    /// Plugins that run before this one where both write a path.
+    /// Plugins that run before this one if both write the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Plugins that run after this one where both write a path.
+    /// Plugins that run after this one if both write the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
-    /// Env vars of containers that a TrainJob may not set and that this plugin may set over the runtime's value: each a name, or
-    /// `{"names": [NAME, ...], "when": ...}` for those of certain configurations, with `when` as in `nodeSets`.
+    /// Env vars that a TrainJob cannot set, and with which this plugin can replace the runtime's value: names, or
+    /// `{"names": [NAME, ...], "when": ...}` for certain configurations, with `when` as in `nodeSets`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved_env: Vec<ReservedEnv>,
-    /// Schema of its block in the runtime, in the subset of JSON Schema that docs/write-a-plugin.md lists; none if it takes no
-    /// configuration.
+    /// The schema of the plugin's configuration in the runtime, in the subset of JSON Schema in docs/write-a-plugin.md; absent if
+    /// it has no configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Schema>,
-    /// Schema of its configuration in the policy file, in the same subset; none if it takes none.
+    /// The schema of the plugin's configuration in the policy file, in the same subset; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_config_schema: Option<Schema>,
 }
@@ -88,8 +88,8 @@ pub struct Manifest {
 pub struct NodeSet {
     /// The replicated job's name.
     pub pod_set: String,
-    /// In which configurations of the plugin: a pointer to a boolean that is true, or `{"at": POINTER, "in": [TEXT, ...]}`. In each
-    /// if it is absent.
+    /// A condition on the plugin's configuration: a pointer to a boolean, or `{"at": POINTER, "in": [TEXT, ...]}`. Always true if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
 }

@@ -81,14 +81,14 @@ fields! {
     Annotations Job "annotations" keyed Default,
     /// Objects that a plugin emits: `objects[v1/ConfigMap/-scripts]`.
     Objects Job "objects" keyed OwnOnly,
-    /// The TrainJob's spec, by pointer: `job[/trainer/args]`.
+    /// Fields of the TrainJob's spec: `job[/trainer/args]`.
     JobSpec Job "job" keyed Host,
-    /// Objects of the cluster: `lookups[v1/ConfigMap/*]`.
+    /// Objects in the cluster: `lookups[v1/ConfigMap/*]`.
     Lookups Job "lookups" keyed Host,
 
-    /// Pods in each job of a pod set.
+    /// The number of pods in each job of a pod set.
     Count PodSet "count" scalar Host,
-    /// Jobs of a pod set.
+    /// The number of jobs of a pod set.
     Replicas PodSet "replicas" scalar Host,
     /// How many pods of a job may fail before the job fails.
     BackoffLimit PodSet "backoff-limit" scalar Grant,
@@ -120,9 +120,9 @@ fields! {
     AffinityTerms PodSet "affinity-terms" keyed Grant,
     /// DNS search domains.
     DnsSearches PodSet "dns-searches" keyed Grant,
-    /// Group of the volumes' files.
+    /// The group that owns the volumes' files.
     FsGroup PodSet "fs-group" scalar Grant,
-    /// Members of the pod spec without a field of their own: `raw[hostNetwork]`, `raw[securityContext/runAsUser]`.
+    /// Other members of the pod spec: `raw[hostNetwork]`, `raw[securityContext/runAsUser]`.
     PodRaw PodSet "raw" keyed Grant,
 
     /// Image.
@@ -139,7 +139,7 @@ fields! {
     RestartPolicy Container "restart-policy" scalar Grant,
     /// Env vars.
     Env Container "env" keyed OwnOnly,
-    /// Sources of whole sets of env vars, by position.
+    /// Sources of sets of env vars, by position.
     EnvFrom Container "env-from" keyed Host,
     /// Ports, by number and protocol: `ports[29500/TCP]`.
     Ports Container "ports" keyed OwnOnly,
@@ -151,9 +151,9 @@ fields! {
     Limits Container "limits" keyed Grant,
     /// Uses of the pod's resource claims.
     ResourceClaimUses Container "resource-claims" keyed Grant,
-    /// Members of the container without a field of their own: `raw[readinessProbe]`, `raw[securityContext/privileged]`.
+    /// Other members of the container: `raw[readinessProbe]`, `raw[securityContext/privileged]`.
     ContainerRaw Container "raw" keyed Grant,
-    /// Where a new init container goes: `first`, `before/NAME`, `after/NAME`.
+    /// The placement of a new init container: `first`, `before/NAME`, `after/NAME`.
     Placement Container "placement" keyed Host,
 }
 

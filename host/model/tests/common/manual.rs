@@ -37,12 +37,12 @@ const READING_ORDER: [&str; 7] = [
 pub fn contract(contract: &Contract) -> String {
     let mut out = format!(
         "# The plugin contract\n\n\
-         `trainyard:policy@{VERSION}`: what a plugin exports, what it can call, and which claim each call needs.\n\
-         This page is written from `wit/` and from the code that enforces it; \
-         `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::` writes it anew.\n\n\
-         A plugin gets one handle, the context, and reaches everything from there. A read of the record needs a claim in \
-         transform only; a write needs a claim and a grant. Whatever breaks these rules ends the call, and nothing of it \
-         counts. In the tables, `P` is a pod set, `C` is a container `pod-sets[P].containers[NAME]` or an init container \
+         `trainyard:policy@{VERSION}`: what a plugin exports, what it can call, and which claim each call needs. \
+         This page is generated from `wit/` and the code that enforces it, with \
+         `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::`.\n\n\
+         A plugin receives one handle, the context, and reaches everything else from it. Reading the record needs a claim in \
+         transform only; writing it needs a claim and a grant. A violation ends the call, and its writes are discarded. In the \
+         tables, `P` is a pod set, `C` is a container `pod-sets[P].containers[NAME]` or an init container \
          `pod-sets[P].init-containers[NAME]`, and other words in capitals are arguments.\n"
     );
     worlds(&mut out, contract);
@@ -73,7 +73,7 @@ pub fn manifest_schema() -> String {
          plugin that is built without the SDK needs the first four."
     );
     schema["properties"][SCHEMA_KEY] =
-        json!({"description": "This schema, for an editor.", "type": "string"});
+        json!({"description": "This schema, for editors.", "type": "string"});
     let required = schema["required"].as_array_mut().unwrap();
     required.retain(|key| !FROM_CODE.contains(&key.as_str().unwrap()));
     serde_json::to_string_pretty(&schema).unwrap() + "\n"
@@ -89,7 +89,7 @@ fn is_phase(contract: &Contract, interface: &Interface) -> bool {
 }
 
 fn worlds(out: &mut String, contract: &Contract) {
-    out.push_str("\n## Phases\n\nEach is an interface of one function. A plugin exports those that it has.\n\n");
+    out.push_str("\n## Phases\n\nEach phase is an interface with one function. A plugin exports the phases that it implements.\n\n");
     row(out, &["phase", "function", "what it does"]);
     rule(out, 3);
     for (_, interface) in contract.interfaces().filter(|(_, i)| is_phase(contract, i)) {
@@ -106,7 +106,7 @@ fn worlds(out: &mut String, contract: &Contract) {
         }
     }
     out.push_str("\n## Worlds\n\n");
-    row(out, &["world", "imports", "exports", "what it is for"]);
+    row(out, &["world", "imports", "exports", "purpose"]);
     rule(out, 4);
     for world in contract.worlds() {
         let names = |items: &mut dyn Iterator<Item = &WorldKey>| {
@@ -214,20 +214,21 @@ fn short(path: &str) -> String {
 fn claims(out: &mut String) {
     out.push_str(
         "\n## Claims and grants\n\n\
-         A claim is a path. A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys apart from what they \
-         hold (`#`), or a variable (`$job` is the TrainJob's name, `$config./pointer` a text of the plugin's \
-         configuration). A key that holds a bracket, a quote or a blank, or that begins with `$`, `@` or `#`, is quoted: \
-         `annotations[\"a]b\"]`. `containers[@base]` means the containers that no plugin added. `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the one of \
-         that name. A claim to write includes reading the same path; what a plugin created it may write. \
-         A claim that can match nothing, such as `containers[A_B]` or `lookups[v1/Secret/*]`, is refused when the manifest is checked.\n\n\
-         A claim to write is allowed by default, or needs a grant of the operator (`grants` in the policy file), or is \
-         never allowed. `own` means: by default for what stands on the plugin's own objects and volumes, or on none, \
-         and for ports that take none of the machine's; beyond that with a grant. Built-in plugins have what they claim.\n\n\
-         A claim to read the record or the TrainJob needs no grant. A lookup does, but for one ConfigMap by its name, as \
-         `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, as \
-         `pod-sets[launcher].count`: the plugin does not write it, but decides that it follows `numNodes`.\n\n\
-         Mount paths are compared as paths: `mounts[/dev/shm/]` is `mounts[/dev/shm]`. Names of objects that end in one of \
-         these are the host's, and are refused as a claim and when they are used:",
+         A claim is a path. A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys without their contents \
+         (`#`), or a variable: `$job` is the TrainJob's name, and `$config./pointer` is a text in the plugin's configuration. \
+         Quote a key that contains a bracket, a quote or a space, or begins with `$`, `@` or `#`: `annotations[\"a]b\"]`. \
+         `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the pod set with that name, and \
+         `containers[@base]` the containers that no plugin added. A claim to write a path includes reading it. What a plugin has \
+         created, it may write. A claim that cannot match anything, such as `containers[A_B]` or `lookups[v1/Secret/*]`, is \
+         refused when the manifest is checked.\n\n\
+         A claim to write is allowed by default, needs a grant (`grants` in the policy file), or is never allowed. `own` means \
+         that the claim is allowed by default for the plugin's own objects and volumes, for values without a source, and for ports \
+         that are not host ports; otherwise, it needs a grant. Built-in plugins are granted their claims.\n\n\
+         Claims to read the record or the TrainJob need no grant. Lookups need one, except for a ConfigMap with a fixed name, such \
+         as `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, such as \
+         `pod-sets[launcher].count`: the plugin does not write the count, but decides that it follows `numNodes`.\n\n\
+         Mount paths are normalized: `mounts[/dev/shm/]` is `mounts[/dev/shm]`. Names of objects with one of these endings are \
+         reserved for the host, in claims and in calls:",
     );
     for (at, reserved) in RESERVED.iter().enumerate() {
         let comma = if at == 0 { " " } else { ", " };
@@ -235,11 +236,11 @@ fn claims(out: &mut String) {
     }
     out.push_str(
         ".\n\n\
-         Claims do not show everything, such as what a plugin writes into a container that it added. When all plugins have \
-         run, two that changed one place without a declared order (`after`, `before`), emitted one object, or mounted two \
-         things at one path of a container refuse the TrainJob.\n\n",
+         Claims do not show everything, such as what a plugin writes into a container that it added. So after all plugins have \
+         run, the TrainJob is refused if two of them changed the same field without a declared order (`after`, `before`), emitted \
+         the same object, or mounted volumes at the same path of a container.\n\n",
     );
-    row(out, &["path", "what it is", "to write it"]);
+    row(out, &["path", "meaning", "writing"]);
     rule(out, 3);
     for field in Field::ALL {
         let scope = match field.level() {
@@ -268,9 +269,9 @@ fn claims(out: &mut String) {
 fn manifest(out: &mut String) {
     let _ = write!(
         out,
-        "\n## The manifest\n\nJSON in the component's custom section `{SECTION}`, read without running anything; unknown keys are \
-         refused. `docs/manifest.schema.json` is its JSON Schema. The SDK's macro writes `name`, `version`, `contract`, \
-         `phases` and `configSchema` from the crate; the author writes the rest in `manifest.json`.\n\n"
+        "\n## The manifest\n\nThe manifest is JSON in the component's custom section `{SECTION}`, which the host reads without running the \
+         plugin. Unknown keys are refused. `docs/manifest.schema.json` is its JSON Schema. The SDK's macro adds `name`, `version`, \
+         `contract`, `phases` and `configSchema` from the crate; write the rest in `manifest.json`.\n\n"
     );
     let schema = serde_json::to_value(schemars::schema_for!(Manifest)).unwrap();
     row(out, &["key", "required", "meaning"]);
@@ -331,12 +332,12 @@ fn target<'s>(root: &'s Value, property: &'s Value) -> (&'s Value, bool) {
 
 fn limits(out: &mut String) {
     out.push_str(
-        "\n## Limits\n\nOf one call. Each can be set for a plugin by `limits` in the policy file; the error names the plugin, \
-         its version, its digest and the phase.\n\n",
+        "\n## Limits\n\nLimits of one call. Set them for a plugin with `limits` in the policy file. Errors name the plugin with its \
+         version and digest, and the phase.\n\n",
     );
     let schema = serde_json::to_value(schemars::schema_for!(Limits)).unwrap();
     let defaults = serde_json::to_value(Limits::default()).unwrap();
-    row(out, &["key", "default", "least", "what it limits"]);
+    row(out, &["key", "default", "minimum", "meaning"]);
     rule(out, 4);
     for (key, property) in schema["properties"].as_object().unwrap() {
         let number = |value: &Value| value.as_u64().map(|n| n.to_string()).unwrap_or_default();

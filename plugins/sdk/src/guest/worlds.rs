@@ -2,7 +2,7 @@
 
 //! Bindings of the contract: a world for each phase, all of them over the imports of `transformer`.
 
-/// A plugin with a transform phase. Guests build against one world a phase and join them.
+/// A plugin with a transform phase. Guests are built for one world per phase, and combine them.
 pub mod transformer {
     wit_bindgen::generate!({
         path: "../../wit",
