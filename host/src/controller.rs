@@ -15,6 +15,7 @@ use trainyard_controller::{
     settings::{LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
     threads::{Sizes, Threads},
 };
+use trainyard_model::names::sha256_digest;
 
 use crate::{
     cli::LoadArgs,
@@ -108,9 +109,12 @@ fn plugins(
     settings: &Settings,
     metrics: &Arc<Metrics>,
 ) -> Result<Plugins, Failure> {
-    let policy = match &settings.policy_file {
-        Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
-        None => PolicyFile::default(),
+    let (policy, policy_digest) = match &settings.policy_file {
+        Some(path) => {
+            let policy = PolicyFile::read(path).map_err(Failure::from_iter)?;
+            (policy, Some(sha256_digest(std::fs::read(path)?)))
+        }
+        None => (PolicyFile::default(), None),
     };
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
     let wrap = |policy| trainyard_controller::guarded(policy, metrics);
@@ -120,11 +124,22 @@ fn plugins(
     let generation = load.renderer.generation();
     let plan = generation.digest(&load.renderer.facts().facts);
     metrics.set_plan(&plan);
-    tracing::info!(plan, "the plugins are in order");
-    for plugin in generation.plugins() {
+    let plugins: Vec<_> = generation.plugins().collect();
+    for plugin in &plugins {
         metrics.plugin_loaded(&plugin.id);
-        tracing::info!(plugin = %plugin.id, "loaded");
     }
+    let plugins: Vec<_> = plugins.iter().map(|it| it.id.to_string()).collect();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        plugins = plugins.join(", "),
+        plan,
+        policy_file = settings
+            .policy_file
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        policy_digest,
+        "plugins are loaded"
+    );
     for plugin in &load.disabled {
         tracing::info!(plugin, "disabled in the policy file");
     }

@@ -5,9 +5,9 @@
 //!
 //! What is known, and what is done next:
 //! - [`watch`] keeps slim copies of what the cluster has; [`queue`] holds the TrainJobs that something happened to, and `turns` whose turn it
-//!   is among namespaces. `work` empties the queue with so many `workers`.
+//!   is among namespaces. `work` empties the queue with so many `workers`, and `failures` counts the errors that come again.
 //! - [`reconcile`] brings one TrainJob to where it should be: observe, decide, act. [`keys`] makes the key material of a Secret, and [`events`] tells
-//!   users what happened.
+//!   users what happened; `census` counts the TrainJobs in each state.
 //!
 //! Plugins: [`plugins`] are those of the process, called on [`threads`] of their own; `observe` measures their calls, and `guard` stops calling one
 //! that used up its limits again and again, as its `breaker` says.
@@ -17,8 +17,10 @@
 
 mod annotations;
 mod breaker;
+mod census;
 pub mod client;
 pub mod events;
+mod failures;
 mod guard;
 pub mod keys;
 mod kubernetes;

@@ -12,6 +12,7 @@ use trainyard_api::names;
 
 use crate::client::{ClientError, ClientOptions, client};
 use crate::events::{Recorder, Reporter, recorder};
+use crate::failures::Failures;
 use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::plugins::Plugins;
@@ -97,6 +98,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let candidate = options.candidate()?;
     let concurrency = settings.concurrency.get();
     let work = Arc::new(work(options, api, recorder, readiness));
+    let counted = Arc::downgrade(&work);
+    let count = move || counted.upgrade()?.count_train_jobs();
+    work.metrics.count_train_jobs_with(count);
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         _ = &mut watches => Err(ControllerError::WatchesEnded),
@@ -146,6 +150,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         metrics: options.metrics,
         recorder,
         readiness,
+        failures: Failures::default(),
         leads: AtomicBool::new(false),
     }
 }
@@ -167,7 +172,9 @@ async fn lead(
     }
     tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
     let Some(candidate) = candidate else {
+        work.metrics.set_leader(true);
         work.run(concurrency, stop).await;
+        work.metrics.set_leader(false);
         return Ok(());
     };
     let leadership = tokio::select! {

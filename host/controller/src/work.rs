@@ -14,10 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use trainyard_api::names;
 
+use crate::census;
 use crate::events::Recorder;
-use crate::metrics::{Metrics, Outcome};
+use crate::failures::Failures;
+use crate::metrics::{Metrics, Outcome, TrainJobCounts};
 use crate::queue::{Key, Queue, Running};
-use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores};
+use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY};
 use crate::serve::Readiness;
 use crate::watch::{
     ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches, RuntimeKey,
@@ -34,9 +36,6 @@ const REASON: &str = "TrainJobResourcesCreationFailed";
 /// The reason of the Event of what its author should know of a TrainJob that goes on.
 const WARNING: &str = "TrainJobWarning";
 
-/// What should pass by itself, and is waited for so long by now, does not.
-const PASSING: Duration = Duration::from_secs(60);
-
 /// What is wrong for all TrainJobs at once, and should pass by itself, is reported after so long, and then once in each such time.
 const PERSISTS: Duration = Duration::from_secs(300);
 
@@ -52,6 +51,8 @@ pub(crate) struct Work {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) recorder: Recorder,
     pub(crate) readiness: Arc<Readiness>,
+    /// The last failures of TrainJobs.
+    pub(crate) failures: Failures,
     /// Whether TrainJobs are queued. Who waits to lead would queue them for nobody.
     pub(crate) leads: AtomicBool,
 }
@@ -163,7 +164,8 @@ impl Work {
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
         // What a reconciler keeps between reconciles is written in one step each, so that a panic leaves it whole.
-        let result = AssertUnwindSafe(self.reconciler.reconcile(&key, worker))
+        let failing_for = running.failing().now;
+        let result = AssertUnwindSafe(self.reconciler.reconcile(&key, worker, failing_for))
             .catch_unwind()
             .instrument(span.clone())
             .await;
@@ -177,12 +179,17 @@ impl Work {
                     self.tell(&key, WARNING, &[warning]);
                 }
                 match result {
-                    Ok(()) => succeeded(running, again),
+                    Ok(()) => {
+                        self.failures.forget(&key);
+                        succeeded(running, again)
+                    }
                     Err(error) => self.failed(running, &error, again),
                 }
             }
             Err(_) => {
                 let again = running.fail();
+                let error = ReconcileError::Internal("the reconcile panicked".to_owned());
+                self.failures.note(&key, &error);
                 tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
                 Outcome::Error("panic")
             }
@@ -198,6 +205,7 @@ impl Work {
     ) -> Outcome {
         let key = running.key().clone();
         let failing = running.failing();
+        let (reason, times) = (error.reason(), self.failures.note(&key, error));
         // A conflict is over as soon as the watch has caught up, which may be busy with others.
         let again = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
@@ -207,24 +215,53 @@ impl Work {
         if let Some(deadline) = deadline {
             self.queue.add_after(key.clone(), deadline);
         }
-        if error.is_passing() && again < PASSING {
-            tracing::debug!(%error, ?again, "tried again");
-        } else if error.is_cluster_wide() && !failing.passes(PERSISTS) {
-            // It is wrong for all TrainJobs at once: an Event for each, at each try, would be one more burden for the API server.
-            tracing::warn!(%error, ?again, "the API server does not answer as it should");
-        } else if error.is_cluster_wide() {
-            let minutes = failing.now.as_secs() / 60;
-            tracing::warn!(%error, ?again, minutes, "the API server still does not answer as it should");
-            let note = format!(
-                "failing for {minutes} minutes, and retried every {} seconds: {error}",
-                again.as_secs().max(1)
+        if error.is_passing() && again < TEMPORARY {
+            tracing::debug!(%error, ?again, "reconcile failed for a temporary reason; retrying");
+            return Outcome::Error(error.kind());
+        }
+        if times > 1 {
+            tracing::warn!(
+                reason,
+                times,
+                ?again,
+                "reconcile failed again with the same error; retrying with backoff"
             );
-            self.tell(&key, REASON, &[note]);
         } else {
-            tracing::warn!(%error, ?again, "reconcile failed; retrying with backoff");
+            tracing::warn!(reason, %error, ?again, "reconcile failed; retrying with backoff");
+        }
+        // An Event with the same message is counted on the first one.
+        if !error.is_cluster_wide() {
             self.tell(&key, REASON, &error.sentences());
+        } else if failing.passes(PERSISTS) {
+            // It is wrong for all TrainJobs at once: an Event for each, at each try, would be one more burden for the API server.
+            let minutes = PERSISTS.as_secs() / 60;
+            let note =
+                format!("failing for more than {minutes} minutes and still retried: {error}");
+            self.tell(&key, REASON, &[note]);
         }
         Outcome::Error(error.kind())
+    }
+
+    /// How many TrainJobs are in which state; `None` if another process reconciles them.
+    pub(crate) fn count_train_jobs(&self) -> Option<TrainJobCounts> {
+        if !self.leads.load(Ordering::SeqCst) {
+            return None;
+        }
+        let Stores { jobs, job_sets, .. } = &*self.stores;
+        let mut counts = TrainJobCounts::new();
+        for (key, job) in jobs.objects() {
+            let labels = census::labels(
+                &job,
+                job_sets.get(&key).as_deref(),
+                self.failures.cause(&key),
+            );
+            *counts.entry(labels).or_default() += 1;
+        }
+        if let unreadable @ 1.. = jobs.count_unreadable() {
+            let count = counts.entry(census::UNREADABLE).or_default();
+            *count += u64::try_from(unreadable).unwrap_or(u64::MAX);
+        }
+        Some(counts)
     }
 
     /// Tells whoever looks at the TrainJob.

@@ -3,6 +3,7 @@
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_parsed_strictly;
 mod deleted_job_sets_are_recreated;
+mod errors_are_shown_on_the_train_job;
 mod events_are_counted_and_limited;
 mod forged_snapshots_have_no_effect;
 mod keys_are_generated_once_and_never_shown;
@@ -19,3 +20,4 @@ mod slow_plugins_do_not_delay_other_train_jobs;
 mod snapshots_can_be_deleted_or_marked_late;
 mod stub;
 mod suspended_means_no_pods_run;
+mod train_jobs_and_leadership_are_measured;

@@ -1,13 +1,17 @@
 //! Metrics have the names and labels that the reference's dashboards read, and show what each plugin does.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
 use trainyard_controller::{
-    metrics::{Metrics, Outcome, PluginCall},
+    metrics::{Metrics, Outcome, PluginCall, TrainJobCounts, TrainJobLabels},
     queue::{Backoff, Key, Queue},
 };
 use trainyard_model::{
@@ -287,6 +291,41 @@ fn process_metrics_have_standard_names() {
     assert!((-60.0..3600.0).contains(&age), "{age}");
 }
 
+#[test]
+fn train_jobs_are_counted_by_the_process_that_reconciles_them() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    assert!(!metrics.text().unwrap().contains("trainyard_train_jobs"));
+    let leads = Arc::new(AtomicBool::new(false));
+    let labels = TrainJobLabels {
+        state: "waiting",
+        reason: "RuntimeNotFound",
+    };
+    let counts = TrainJobCounts::from([(labels, 3)]);
+    let (reads, known) = (leads.clone(), counts);
+    metrics.count_train_jobs_with(move || reads.load(Ordering::SeqCst).then(|| known.clone()));
+    assert!(!metrics.text().unwrap().contains("trainyard_train_jobs"));
+    leads.store(true, Ordering::SeqCst);
+    let text = metrics.text().unwrap();
+    has(&text, "# TYPE trainyard_train_jobs gauge");
+    has(
+        &text,
+        r#"trainyard_train_jobs{state="waiting",reason="RuntimeNotFound"} 3"#,
+    );
+    for state in [
+        "complete",
+        "failed",
+        "refused",
+        "running",
+        "suspended",
+        "waiting",
+    ] {
+        has(
+            &text,
+            &format!(r#"trainyard_train_jobs{{state="{state}",reason=""}} 0"#),
+        );
+    }
+}
+
 /// The names in the first column of the tables of a text.
 fn rows(text: &str) -> BTreeSet<&str> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -294,17 +333,22 @@ fn rows(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Of the code, the names that `ReconcileError::kind` gives.
+/// Of the code, the pairs of a kind and a reason that `ReconcileError::labels` gives.
 #[test]
 fn every_kind_of_error_is_documented() {
-    let code = include_str!("../src/reconcile/error.rs");
-    let (_, kind) = code.split_once("pub fn kind(&self)").unwrap();
-    let (kind, _) = kind.split_once("\n    }\n").unwrap();
-    let names: BTreeSet<_> = kind.split('"').skip(1).step_by(2).collect();
+    let code = include_str!("../src/reconcile/error_summary.rs");
+    let (_, labels) = code.split_once("fn labels(&self)").unwrap();
+    let (labels, _) = labels.split_once("\n    }\n").unwrap();
+    let labels: Vec<_> = labels.split('"').skip(1).step_by(2).collect();
+    let names: BTreeSet<_> = labels.iter().step_by(2).copied().collect();
     assert!(names.len() > 10 && names.contains("train_job"), "{names:?}");
     let page = include_str!("../../../docs/metrics.md");
     let (_, kinds) = page.split_once("## Kinds of errors").unwrap();
     assert_eq!(rows(kinds), names);
+    for pair in labels.chunks(2) {
+        let row = format!("| `{}` | `{}` |", pair[0], pair[1]);
+        assert!(kinds.contains(&row), "no {row}");
+    }
 }
 
 /// Of docs/metrics.md, a name in each row of a table.
@@ -329,6 +373,7 @@ fn every_metric_is_documented() {
     metrics.plugin_refused("broken.wasm");
     metrics.set_plan("sha256:1");
     metrics.set_unreadable("TrainJob", 1);
+    metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text
         .lines()

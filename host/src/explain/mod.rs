@@ -1,6 +1,7 @@
 //! `trainyard explain`.
 
 mod blocks;
+mod live;
 mod table;
 
 use std::path::PathBuf;
@@ -9,17 +10,13 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
-use trainyard_controller::reconcile::live;
 use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter};
 
 use crate::{
-    bundle::InputKind,
     cli::RunArgs,
-    cluster::{self, ClusterArgs},
-    load::LoadedPlugins,
+    cluster::ClusterArgs,
     output::{self, Held, List},
-    record::{self, Recording, Written},
-    report::{self, Failure},
+    report::Failure,
     run,
 };
 
@@ -132,7 +129,7 @@ impl Explained<'_> {
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let (live, wanted) = args.subjects()?;
     if let Some(name) = live {
-        return explain_live(args, name, &wanted);
+        return live::explain(args, name, &wanted);
     }
     if args.record.is_some() {
         return Err(["--record is of a live TrainJob here: give trainjob/NAME, or record files with `trainyard render --record`"]
@@ -196,71 +193,6 @@ impl Absence {
             failure.absorb(self.lines);
         }
     }
-}
-
-/// Renders a live TrainJob once more from its snapshot, and explains that.
-fn explain_live(args: &ExplainArgs, name: &str, wanted: &[&FieldPath]) -> Result<(), Failure> {
-    let RunArgs { input, load, .. } = &args.run;
-    if !input.filename.is_empty() {
-        return Err(["trainjob/NAME is a live TrainJob: leave out -f, or pick one of the files' TrainJobs with --train-job NAME"]
-            .into_iter()
-            .collect());
-    }
-    let failed = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
-    let mut loaded = LoadedPlugins::load(load)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let (namespace, live) = runtime.block_on(async {
-        let config = args.cluster.config().await?;
-        let given = input.namespace.clone();
-        let namespace = given.unwrap_or_else(|| config.default_namespace.clone());
-        let client = cluster::client(config).map_err(|error| failed(&error))?;
-        let live = live(client, &namespace, name).await;
-        let live = live.map_err(|error| failed(&error))?;
-        Ok::<_, Failure>((namespace, live))
-    })?;
-    let (namespace, snapshot) = (&*namespace, &live.snapshot);
-    if let Some(facts) = snapshot.facts() {
-        loaded.renderer = loaded.renderer.with_facts(facts);
-    }
-    let renderer = &loaded.renderer;
-    let rendered = renderer.render(&live.job, &snapshot.runtime, namespace, &snapshot.lookups);
-    let rendered = rendered.map_err(|stopped| Failure::from_iter(stopped.lines()))?;
-    let now = rendered.whole_plan();
-    let pinned = snapshot.plan.as_ref();
-    if !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
-        let message = format!(
-            "TrainJob {namespace}/{name} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
-        );
-        if args.record.is_some() {
-            return Err(failed(&format!(
-                "{message}: a bundle would hold what never happened"
-            )));
-        }
-        report::warn(message);
-    }
-    if let Some(bundle) = &args.record {
-        let written = Written {
-            namespace,
-            name,
-            from: InputKind::Cluster,
-            train_job: &live.object,
-            runtime: snapshot.runtime_object(),
-        };
-        let recording = Recording::of(&written, &rendered);
-        record::write(bundle, &loaded, vec![recording])?;
-    }
-    let (fields, not_there) = fields(&rendered, wanted);
-    Failure::from_iter(not_there.into_iter().flatten()).or_ok(())?;
-    let explained = Explained {
-        train_job: name,
-        namespace,
-        fields,
-    };
-    let mut held = Held::new(args.output.list());
-    held.add(explained.title(), &explained.text(args.output)?)?;
-    held.print()
 }
 
 /// What is known of those fields and what is below them, or of all fields if none is given; and for each of those, that it is not

@@ -158,6 +158,18 @@ impl<'a> Api<'a> {
         self.call(Method::GET, &path, None).await
     }
 
+    /// All objects as `kubectl get` shows them: the names of the columns, and the cells of each object.
+    ///
+    /// # Errors
+    /// No answer, or the server refused.
+    pub async fn table(&self) -> Result<Value> {
+        let path = self.resource.collection(self.namespace);
+        let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+        let request = Request::get(&path).header(header::ACCEPT, accept);
+        let request = request.body(Body::from(Vec::new()))?;
+        Ok(self.answer(request).await?.accepted()?)
+    }
+
     /// All objects.
     ///
     /// # Errors
@@ -212,11 +224,13 @@ impl<'a> Api<'a> {
             request = request.header(header::CONTENT_TYPE, kind);
             bytes = serde_json::to_vec(value)?;
         }
-        let response = self
-            .client
-            .send(request.body(Body::from(bytes))?)
-            .await
-            .with_context(|| format!("{method} {path}"))?;
+        self.answer(request.body(Body::from(bytes))?).await
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Result<Answer> {
+        let (method, path) = (request.method().clone(), request.uri().clone());
+        let response = self.client.send(request).await;
+        let response = response.with_context(|| format!("{method} {path}"))?;
         let status = response.status();
         let warnings = response.headers().get_all(header::WARNING);
         let warnings = warnings.iter().filter_map(warning).collect();

@@ -121,6 +121,7 @@ async fn printer_columns_are_served(plane: &ControlPlane, definitions: &Definiti
     };
     let wanted = json!([
         {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+        {"name": "Error", "type": "string", "jsonPath": r".metadata.annotations.trainyard\.dev/reconcile-error"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]);
     ensure!(

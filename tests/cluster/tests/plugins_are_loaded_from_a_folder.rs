@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Test, Write, build_plugin};
+use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, build_plugin};
 use trainyard_schema::documents::Kind;
 
 use crate::common;
@@ -183,6 +183,37 @@ async fn plugin_waits_for_its_lookup_and_then_changes_the_train_job(shared: &Sha
     );
     let calls = "trainyard_plugin_call_duration_seconds_count";
     ensure!(shared.controller.metric(calls, "plugin=\"tracer\"").await? > 0.0);
+    explain_works_without_the_plugin(shared, &namespace)
+}
+
+/// What the runtime set is explained; what the plugin set is named as such.
+fn explain_works_without_the_plugin(shared: &Shared, namespace: &Namespace<'_>) -> Result<()> {
+    let container = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
+    let explain = |field: &str| {
+        let mut command = std::process::Command::new(Trainyard::program()?);
+        command.args(["explain", "trainjob/traced", "--output=json"]);
+        command.arg(format!("{container}.{field}"));
+        command.args(["--namespace", &namespace.name, "--kubeconfig"]);
+        let output = command.arg(shared.plane().kubeconfig()).output()?;
+        let errors = String::from_utf8(output.stderr)?;
+        ensure!(output.status.success(), "{errors}");
+        ensure!(
+            errors.contains("the plugin tracer 0.1.0 (sha256:")
+                && errors.contains("is not loaded, and what it set is not explained"),
+            "{errors}"
+        );
+        anyhow::Ok((String::from_utf8(output.stdout)?, errors))
+    };
+    let (explained, _) = explain("image")?;
+    let explained: Value = serde_json::from_str(&explained)?;
+    let by = explained.pointer("/0/fields/0/steps/0/by/kind");
+    ensure!(by == Some(&json!("runtime")), "{explained:#}");
+    let (_, errors) = explain("env[OTEL_EXPORTER_OTLP_ENDPOINT]")?;
+    ensure!(
+        errors.contains("http://collector:4317")
+            && errors.contains("which a plugin that is not loaded"),
+        "{errors}"
+    );
     Ok(())
 }
 

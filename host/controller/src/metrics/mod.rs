@@ -6,6 +6,7 @@
 mod label;
 #[cfg(target_os = "linux")]
 mod process;
+mod train_jobs;
 
 use std::{fmt, time::Duration};
 
@@ -27,6 +28,8 @@ use trainyard_model::{
 
 use crate::queue::Queue;
 use label::{Bounded, Label};
+use train_jobs::TrainJobMetrics;
+pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 
 /// The name of the reference's TrainJob controller, which its metrics carry.
 const CONTROLLER: &str = "trainjob_controller";
@@ -65,6 +68,7 @@ pub struct Metrics {
     events_dropped: Family<ReasonLabels, Counter>,
     objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
+    train_jobs: TrainJobMetrics,
 }
 
 /// How a reconcile ended.
@@ -257,6 +261,7 @@ impl Metrics {
             events_dropped: Family::default(),
             objects_unreadable: Family::default(),
             leader: Gauge::default(),
+            train_jobs: TrainJobMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
@@ -265,6 +270,8 @@ impl Metrics {
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
         metrics.registry.register_collector(Box::new(Tasks));
+        let train_jobs = Box::new(metrics.train_jobs.clone());
+        metrics.registry.register_collector(train_jobs);
         #[cfg(target_os = "linux")]
         metrics
             .registry
@@ -368,7 +375,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_leader",
-            "1 where this process is the leader",
+            "1 if this process reconciles TrainJobs, as the leader or alone, and 0 if it waits",
             self.leader.clone(),
         );
     }
@@ -488,7 +495,15 @@ impl Metrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// This process is the leader, or is no more.
+    /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.
+    pub fn count_train_jobs_with(
+        &self,
+        count: impl Fn() -> Option<TrainJobCounts> + Send + Sync + 'static,
+    ) {
+        self.train_jobs.count_with(Box::new(count));
+    }
+
+    /// Sets whether this process reconciles TrainJobs.
     pub fn set_leader(&self, leader: bool) {
         self.leader.set(i64::from(leader));
     }

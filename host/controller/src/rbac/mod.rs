@@ -39,7 +39,11 @@ const BASE: [(&str, &str, &[&str]); 9] = [
     ),
     (TRAINER_GROUP, "clustertrainingruntimes", &["list", "watch"]),
     (TRAINER_GROUP, "trainingruntimes", &["list", "watch"]),
-    (TRAINER_GROUP, "trainjobs", &["get", "list", "watch"]),
+    (
+        TRAINER_GROUP,
+        "trainjobs",
+        &["get", "list", "patch", "watch"],
+    ),
     (TRAINER_GROUP, "trainjobs/finalizers", &["update"]),
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
 ];

@@ -9,6 +9,7 @@ use trainyard_model::lookup::Lookups;
 use trainyard_render::{PendingLookup, RenderedObject};
 
 use super::error::ReconcileError;
+use super::error_summary::ErrorSummary;
 use super::failure::{Class, ErrorId, Failure};
 use super::inputs::Inputs;
 use super::job_set::Suspended;
@@ -86,10 +87,14 @@ impl Bodies {
 
     /// Keeps an error, and says what of it decisions depend on.
     pub(super) fn failure(&mut self, error: ReconcileError) -> Failure {
-        let class = Class::of(&error);
+        let (class, summary) = (Class::of(&error), ErrorSummary::of(&error));
         self.errors.push(Some(error));
         let error = ErrorId(self.errors.len() - 1);
-        Failure::Met { error, class }
+        Failure::Met {
+            error,
+            class,
+            summary,
+        }
     }
 
     /// The error of that id; `None` if it was taken before.

@@ -211,35 +211,6 @@ impl ReconcileError {
         Self::Internal(format!("{what} was needed before it was read"))
     }
 
-    /// The error's kind, for metrics.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::TrainJob(_) => "train_job",
-            Self::Unreadable { .. } => "unreadable",
-            Self::NoRuntime { .. } => "no_runtime",
-            Self::Runtime { .. } => "runtime",
-            Self::Render(_) => "render",
-            Self::Busy(_) => "busy",
-            Self::NoObject(_) => "no_object",
-            Self::Secret(_) => "secret",
-            Self::Keys { .. } => "keys",
-            Self::Snapshot(_) => "snapshot",
-            Self::Foreign { .. } => "foreign",
-            Self::Stale { .. } => "stale",
-            Self::Deleting { .. } => "deleting",
-            Self::PlanIsPinned { .. } => "plan_is_pinned",
-            Self::Lost { .. } | Self::KeysLost { .. } => "lost",
-            Self::EndIsUnknown { .. } => "end_is_unknown",
-            Self::JobsHaveOldPlacement { .. } => "old_placement",
-            Self::Conflict { .. } => "conflict",
-            Self::Api { .. } => "api",
-            Self::TooSlow { .. } => "too_slow",
-            Self::Panicked(_) => "panic",
-            Self::Internal(_) => "internal",
-            Self::Abandoned => "abandoned",
-        }
-    }
-
     /// Whether it goes by itself, so that nobody needs to hear of it.
     pub fn is_passing(&self) -> bool {
         matches!(

@@ -1,6 +1,9 @@
 //! Why a step failed or a reconcile can't go on, as far as decisions depend on it.
 
+use trainyard_api::names;
+
 use super::error::ReconcileError;
+use super::error_summary::ErrorSummary;
 use super::job_set::is_immutable;
 use super::object_ref::ObjectRef;
 
@@ -12,7 +15,11 @@ pub(crate) struct ErrorId(pub(crate) usize);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Failure {
     /// A step met an error.
-    Met { error: ErrorId, class: Class },
+    Met {
+        error: ErrorId,
+        class: Class,
+        summary: ErrorSummary,
+    },
     /// What was observed does not let the reconcile go on.
     Found(Finding),
 }
@@ -86,7 +93,41 @@ impl Class {
     }
 }
 
+impl Finding {
+    /// The error of the TrainJob of this name.
+    pub(crate) fn error(&self, job: &str) -> ReconcileError {
+        let name = job.to_owned();
+        match self {
+            Self::StaleJobSet => ReconcileError::Stale {
+                kind: names::JOB_SET.to_owned(),
+                name,
+            },
+            Self::EndIsUnknown => ReconcileError::EndIsUnknown { name },
+            Self::JobsHaveOldPlacement => ReconcileError::JobsHaveOldPlacement { name },
+            Self::KeysLost(secret) => ReconcileError::KeysLost {
+                name: secret.name.to_string(),
+            },
+            Self::Lost(object, cause) => ReconcileError::Lost {
+                kind: object.kind.to_string(),
+                name: object.name.to_string(),
+                why: match cause {
+                    Cause::NoSnapshot => "so is the snapshot that says how it was made",
+                    Cause::NotRendered => "the TrainJob as it is now does not lead to it",
+                },
+            },
+        }
+    }
+}
+
 impl Failure {
+    /// The summary of the error that it stands for, of the TrainJob of this name.
+    pub(crate) fn summary(&self, job: &str) -> ErrorSummary {
+        match self {
+            Self::Met { summary, .. } => summary.clone(),
+            Self::Found(finding) => ErrorSummary::of(&finding.error(job)),
+        }
+    }
+
     fn class(&self) -> Option<Class> {
         match self {
             Self::Met { class, .. } => Some(*class),

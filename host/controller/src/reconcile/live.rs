@@ -1,7 +1,7 @@
 //! A live TrainJob with its snapshot, for whoever asks why its JobSet is what it is.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::GetParams;
+use kube::api::{ApiResource, DynamicObject, GetParams};
 use kube::{Api, Client};
 use serde_json::Value;
 use thiserror::Error;
@@ -10,7 +10,7 @@ use trainyard_api::{TrainJob, names};
 use super::error::ReconcileError;
 use super::observe::train_job;
 use super::snapshot::Snapshot;
-use crate::kubernetes::unless_gone;
+use crate::kubernetes::{kind_of, unless_gone};
 use crate::watch::{TrainJobObject, answer, objects};
 
 /// Why a live TrainJob can't be read.
@@ -25,7 +25,9 @@ pub enum LiveError {
         name: String,
     },
     /// Nothing was made of it yet.
-    #[error("TrainJob `{name}` has no snapshot yet: nothing was made of it; its Events say why")]
+    #[error(
+        "TrainJob `{name}` has no snapshot yet, because its JobSet has not been created; see its Events for the reason"
+    )]
     NoSnapshot {
         /// The name.
         name: String,
@@ -85,4 +87,22 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
         object,
         snapshot,
     })
+}
+
+/// Reads the JobSet of a live TrainJob; `None` if there is none.
+///
+/// # Errors
+/// The API server does not answer, or does not allow it.
+pub async fn live_job_set(
+    client: Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, LiveError> {
+    let kind = ApiResource::from_gvk(&kind_of(names::JOB_SET_API_VERSION, names::JOB_SET));
+    let job_sets: Api<DynamicObject> = Api::namespaced_with(client, namespace, &kind);
+    let found = job_sets.get_opt(name).await;
+    let failed = |problem| ReconcileError::api(format!("reading JobSet `{name}`"), problem);
+    let found = found.map_err(failed)?;
+    let value = found.map(serde_json::to_value).transpose();
+    Ok(value.map_err(|problem| failed(kube::Error::SerdeError(problem)))?)
 }

@@ -18,7 +18,8 @@
 //!    (`decide/placement.rs`, `observe/placement.rs`, `observe/jobs.rs`).
 //! 5. **A running JobSet** is suspended if the TrainJob is to be (`decide/suspend.rs`); otherwise what stands beside it is looked at if
 //!    something has changed (`decide/running.rs`).
-//! 6. **Whatever came of that**, the status is written, and a JobSet that is overdue is deleted (`decide/finish.rs`, `act/status.rs`).
+//! 6. **Whatever came of that**, the status is written, a JobSet that is overdue is deleted, and an annotation says why the TrainJob can't be
+//!    reconciled, if so (`decide/finish.rs`, `act/train_job.rs`).
 //!
 //! Why this order is safe is written in [`decide`].
 
@@ -29,6 +30,7 @@ mod decide;
 mod defaults;
 mod departed;
 mod error;
+mod error_summary;
 mod failure;
 mod fetch;
 mod inputs;
@@ -41,13 +43,14 @@ mod owner;
 mod placement;
 mod reconciler;
 mod snapshot;
-mod status;
+pub(crate) mod status;
 mod step;
 mod walk;
 
 pub use error::ReconcileError;
-pub use live::{Live, LiveError, live};
+pub use live::{Live, LiveError, live, live_job_set};
 pub use object_ref::ObjectRef;
 pub use reconciler::{Reconciler, Stores};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use walk::Reconciled;
+pub(crate) use walk::TEMPORARY;

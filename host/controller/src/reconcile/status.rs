@@ -21,6 +21,15 @@ const JOB_SET_GONE: &str = "JobSetGone";
 /// The reason of a TrainJob whose `spec.runtimeRef` names a kind that nobody supports: the one failure that is not final.
 pub(crate) const NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
 
+/// The reason of a failed TrainJob if the controller gave it, and one word for all that JobSet gives.
+pub(crate) fn known_reason(reason: &str) -> &'static str {
+    let known = [DEADLINE_EXCEEDED, JOB_SET_GONE, NOT_SUPPORTED];
+    let mut known = known.into_iter();
+    known
+        .find(|known| *known == reason)
+        .unwrap_or("JobSetFailed")
+}
+
 /// The condition by which the TrainJob has ended for good; none while it may go on.
 pub(crate) fn end(status: &TrainJobStatus) -> Option<&Condition> {
     let failed = || {

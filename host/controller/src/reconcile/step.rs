@@ -100,6 +100,8 @@ pub(crate) enum Action {
     Settle(Settle),
     /// Writes the status.
     WriteStatus(Arc<TrainJobStatus>),
+    /// Writes the annotation that says why the TrainJob can't be reconciled; `None` removes it.
+    WriteError(Option<Arc<str>>),
     /// Forgets how the last JobSet went: the status says it.
     ForgetDeparted,
 }
@@ -224,6 +226,8 @@ pub(crate) enum Reason {
     Overdue,
     /// The status differs from what is known.
     StatusOutdated,
+    /// The annotation about the last error differs from what is known.
+    ErrorOutdated,
     /// The reconcile has done its part.
     Ends,
 }
@@ -245,6 +249,7 @@ impl fmt::Display for Reason {
             Self::OldPlacement => "Jobs still have the placement of an earlier admission",
             Self::Overdue => "the TrainJob exceeded its active deadline",
             Self::StatusOutdated => "the status is outdated",
+            Self::ErrorOutdated => "the annotation about the last error is outdated",
             Self::Ends => "the reconcile has done its part",
         })
     }

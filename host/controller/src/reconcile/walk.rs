@@ -11,7 +11,7 @@ use super::bodies::Bodies;
 use super::context::Context;
 use super::decide::{Decision, End, Report, decide};
 use super::error::ReconcileError;
-use super::failure::{Cause, Failure, Finding};
+use super::failure::Failure;
 use super::observe::observe;
 use super::observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet};
 use super::reconciler::Reconciler;
@@ -20,6 +20,9 @@ use crate::annotations::{INPUTS, STARTED};
 use crate::queue::Key;
 use crate::watch::{TrainJobState, Unreadable};
 use crate::workers::Worker;
+
+/// For how long a temporary condition may make reconciles fail before users hear of it.
+pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 
 /// What a reconcile leaves.
 #[derive(Debug)]
@@ -33,9 +36,15 @@ pub struct Reconciled {
 }
 
 impl Reconciler {
-    /// Brings a TrainJob to where it should be.
-    pub(crate) async fn reconcile(&self, key: &Key, worker: &Worker) -> Reconciled {
+    /// Brings a TrainJob to where it should be. Its reconciles may have failed for some time.
+    pub(crate) async fn reconcile(
+        &self,
+        key: &Key,
+        worker: &Worker,
+        failing_for: Duration,
+    ) -> Reconciled {
         let mut walk = Walk::begin(self, key, worker, Timestamp::now());
+        walk.observed.persists = failing_for >= TEMPORARY;
         let mut steps = 0;
         loop {
             match decide(&walk.observed, walk.context.now) {
@@ -89,7 +98,7 @@ impl<'a> Walk<'a> {
                 StoredJob::Unreadable(bodies.failure(error))
             }
             (None, None) => StoredJob::Missing,
-            (None, Some(job)) => StoredJob::Found(Arc::new(JobFacts::of(job))),
+            (None, Some(job)) => StoredJob::Found(Arc::new(JobFacts::of(&key.name, job))),
         };
         let uid = job.as_ref().map_or("", |job| &job.uid);
         let initial = reconciler.cached(key, uid);
@@ -112,6 +121,7 @@ impl<'a> Walk<'a> {
                 initial,
                 last: last.filter(|last| *last.uid == *uid),
                 outdated: reconciler.interests.is_outdated(key),
+                persists: false,
                 asked: Asked::default(),
                 done: Done::default(),
                 failures: Vec::new(),
@@ -174,6 +184,10 @@ impl<'a> Walk<'a> {
                     let error = self.error(failure);
                     tracing::info!(%error, "live objects are left unchanged");
                 }
+                Report::NotAnnotated(failure) => {
+                    let error = self.error(failure);
+                    tracing::warn!(%error, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
+                }
                 Report::BothMarks => warnings.push(format!(
                     "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",
                     self.context.key.name
@@ -190,32 +204,12 @@ impl<'a> Walk<'a> {
 
     /// The error that a failure stands for.
     fn error(&mut self, failure: Failure) -> ReconcileError {
-        let name = self.context.key.name.to_string();
-        let finding = match failure {
+        match failure {
             Failure::Met { error, .. } => {
                 let taken = ReconcileError::out_of_order("an error");
-                return self.bodies.take_error(error).unwrap_or(taken);
+                self.bodies.take_error(error).unwrap_or(taken)
             }
-            Failure::Found(finding) => finding,
-        };
-        match finding {
-            Finding::StaleJobSet => ReconcileError::Stale {
-                kind: names::JOB_SET.to_owned(),
-                name,
-            },
-            Finding::EndIsUnknown => ReconcileError::EndIsUnknown { name },
-            Finding::JobsHaveOldPlacement => ReconcileError::JobsHaveOldPlacement { name },
-            Finding::KeysLost(secret) => ReconcileError::KeysLost {
-                name: secret.name.to_string(),
-            },
-            Finding::Lost(object, cause) => ReconcileError::Lost {
-                kind: object.kind.to_string(),
-                name: object.name.to_string(),
-                why: match cause {
-                    Cause::NoSnapshot => "so is the snapshot that says how it was made",
-                    Cause::NotRendered => "the TrainJob as it is now does not lead to it",
-                },
-            },
+            Failure::Found(finding) => finding.error(&self.context.key.name),
         }
     }
 }

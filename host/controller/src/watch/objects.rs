@@ -272,6 +272,9 @@ impl Decode for TrainJobObject {
             created.ok_or_else(|| Undecodable::Field("metadata.creationTimestamp".to_owned()))?;
         let created = created.0;
         let spec = Spec::of(object)?;
+        let mut annotations = annotations(metadata.annotations);
+        // Nothing is rendered from what the controller writes itself.
+        let error = annotations.remove(names::ERROR_ANNOTATION);
         let object = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": names::TRAIN_JOB,
@@ -280,7 +283,7 @@ impl Decode for TrainJobObject {
                 "namespace": metadata.namespace,
                 "uid": uid,
                 "labels": metadata.labels.unwrap_or_default(),
-                "annotations": annotations(metadata.annotations),
+                "annotations": annotations,
             },
             "spec": spec.members,
         });
@@ -292,6 +295,7 @@ impl Decode for TrainJobObject {
             created,
             deleting: metadata.deletion_timestamp.is_some(),
             status,
+            error: error.map(Into::into),
             wishes,
             object: match spec.problem {
                 None => Ok(object.to_string().into()),

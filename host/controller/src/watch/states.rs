@@ -88,6 +88,8 @@ pub struct TrainJobState {
     pub deleting: bool,
     /// Its status.
     pub status: TrainJobStatus,
+    /// Its annotation that says why it can't be reconciled.
+    pub(crate) error: Option<Box<str>>,
     /// What it says of itself, so that the text is read only where something is made of it.
     pub(crate) wishes: Wishes,
     /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much. An error if the spec can't be decoded as

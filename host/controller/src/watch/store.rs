@@ -101,6 +101,13 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         keys.cloned().collect()
     }
 
+    /// All objects that can be decoded, with their keys.
+    pub fn objects(&self) -> Vec<(K, Arc<S>)> {
+        let objects = self.read();
+        let known = objects.there.iter();
+        known.map(|(key, it)| (key.clone(), it.clone())).collect()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().there.len()

@@ -39,6 +39,7 @@ fn work(client: &Client) -> (Work, EventWriter) {
         metrics,
         recorder,
         readiness: Arc::new(Readiness::default()),
+        failures: Failures::default(),
         leads: AtomicBool::new(true),
     };
     (work, writer)

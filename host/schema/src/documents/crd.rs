@@ -107,6 +107,7 @@ impl Kind {
                 "name": VERSION, "served": true, "storage": true,
                 "additionalPrinterColumns": [
                     {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+                    {"name": "Error", "type": "string", "jsonPath": error_column()},
                     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
                 ],
                 "subresources": {"status": {}},
@@ -138,4 +139,10 @@ impl Kind {
             },
         }))
     }
+}
+
+/// The path of the annotation about a TrainJob's error, for `kubectl get`. Of a key, the dots are escaped.
+fn error_column() -> String {
+    let key = names::ERROR_ANNOTATION.replace('.', "\\.");
+    format!(".metadata.annotations.{key}")
 }

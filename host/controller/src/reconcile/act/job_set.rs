@@ -3,6 +3,7 @@
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
+use trainyard_model::plan::Plan;
 
 use crate::annotations::{INPUTS, RECREATED};
 use crate::kubernetes::unless_gone;
@@ -25,7 +26,12 @@ pub(super) async fn apply(
     let mut job_set = wanted(bodies, held, recreated)?;
     let params = PatchParams::apply(MANAGER);
     let Some(over) = over else {
-        return patch(cx, &Patch::Apply(&job_set), &params).await;
+        let created = patch(cx, &Patch::Apply(&job_set), &params).await?;
+        let plan = bodies.rendered()?.snapshot.plan.as_ref();
+        let plugins = plan.map(Plan::in_words).unwrap_or_default();
+        let (namespace, name) = (&*cx.key.namespace, &*cx.key.name);
+        tracing::info!(namespace, name, plugins, "JobSet created");
+        return Ok(created);
     };
     if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("uid".to_owned(), json!(over.uid));

@@ -5,7 +5,7 @@ pub(super) mod job_set;
 mod jobs;
 mod objects;
 mod snapshot;
-mod status;
+mod train_job;
 
 use super::bodies::Bodies;
 use super::context::Context;
@@ -42,7 +42,8 @@ pub(super) async fn act(
             bodies.release();
             Ok(bookkeeping::settle(cx, *settle))
         }
-        Action::WriteStatus(status) => status::write(cx, status).await,
+        Action::WriteStatus(status) => train_job::write_status(cx, status).await,
+        Action::WriteError(error) => train_job::write_error(cx, error.as_deref()).await,
         Action::ForgetDeparted => Ok(bookkeeping::forget_departed(cx)),
     }
 }

@@ -1,11 +1,12 @@
-//! The end of a reconcile: what is kept in memory, the status, and the end of a JobSet that is overdue.
+//! The end of a reconcile: what is kept in memory, the status, the end of a JobSet that is overdue, and the annotation about an error.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Because as _, Decided, Decision, End, Pending, Reports};
+use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
+use crate::reconcile::error_summary::ErrorSummary;
 use crate::reconcile::failure::Failure;
 use crate::reconcile::observed::{Cached, JobFacts, Observed, Version};
 use crate::reconcile::status;
@@ -23,7 +24,7 @@ pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&Failure>) -> 
     })
 }
 
-/// Ends a reconcile: whatever came of it, the status is written.
+/// Ends a reconcile: whatever came of it, the status and the annotation about its error are written.
 pub(super) fn finish(
     o: &Observed,
     job: &JobFacts,
@@ -32,16 +33,25 @@ pub(super) fn finish(
     now: Timestamp,
 ) -> Decision {
     let again = deadline(job, &o.current, now);
-    let told = match tell(o, job, has_ended, outcome.is_err(), now) {
+    let failure = outcome.as_ref().err();
+    let written = write_status(o, job, has_ended, failure.is_some(), now);
+    let written = match written.and_then(|()| annotate(o, job, failure)) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
         }
-        Err(Pending::Failed(failure)) => Some(failure),
-        Ok(()) => None,
+        Err(Pending::Failed(failure)) => Err(failure),
+        Ok(reports) => Ok(reports),
     };
-    let (reports, failure) = match outcome {
-        Ok(reports) => (reports, told),
-        Err(failure) => (Reports::new(), told.or(Some(failure))),
+    let (mut reports, failure) = match outcome {
+        Ok(reports) => (reports, None),
+        Err(failure) => (Reports::new(), Some(failure)),
+    };
+    let failure = match written {
+        Ok(more) => {
+            reports.extend(more);
+            failure
+        }
+        Err(of_status) => Some(of_status),
     };
     Decision::Done(End {
         again,
@@ -50,7 +60,43 @@ pub(super) fn finish(
     })
 }
 
-fn tell(
+/// Ends a reconcile that changes nothing but the annotation about its failure.
+pub(super) fn refuse(o: &Observed, job: &JobFacts, failure: &Failure) -> Decision {
+    let reports = match annotate(o, job, Some(failure)) {
+        Err(Pending::Step(step, reason)) => {
+            return Decision::Next(step, reason.unwrap_or(Reason::Ends));
+        }
+        Err(Pending::Failed(_)) => Reports::new(),
+        Ok(reports) => reports,
+    };
+    Decision::Done(End {
+        reports,
+        failure: Some(failure.clone()),
+        ..End::default()
+    })
+}
+
+/// Writes why the TrainJob can't be reconciled to its annotation, or removes that. A temporary failure changes nothing of it.
+fn annotate(o: &Observed, job: &JobFacts, failure: Option<&Failure>) -> Decided<Reports> {
+    let summary = failure.map(|failure| failure.summary(&job.name));
+    let is_temporary = |summary: &ErrorSummary| summary.passing && !o.persists;
+    if job.deleting || o.done.error_written || summary.as_ref().is_some_and(is_temporary) {
+        return Ok(Reports::new());
+    }
+    let error = summary.map(|summary| summary.text);
+    if error.as_deref() == job.error.as_deref() {
+        return Ok(Reports::new());
+    }
+    let refused = o.attempted(Action::WriteError(error));
+    let refused = refused.because(Reason::ErrorOutdated)?;
+    match failure {
+        // The failure that could not be noted is the one to report.
+        Some(_) => Ok(vec![Report::NotAnnotated(refused)]),
+        None => Err(Pending::Failed(refused)),
+    }
+}
+
+fn write_status(
     o: &Observed,
     job: &JobFacts,
     has_ended: bool,

@@ -9,7 +9,8 @@
 //! 3. **The JobSet** ([`create`], [`update`]), applied over the version that was read, if it has never run. One that has run is frozen:
 //!    of it only `spec.suspend` changes ([`suspend`]), and the placement of its pods when it is unsuspended ([`resume`]). Beside one
 //!    that runs, missing objects are created again and live objects follow ([`running`]).
-//! 4. **The status** ([`finish`]), whatever kept the rest from being done; last, a JobSet that is overdue is deleted.
+//! 4. **The status** ([`finish`]), whatever kept the rest from being done; then a JobSet that is overdue is deleted. Last, an annotation
+//!    says what kept the rest from being done, until a reconcile succeeds.
 //!
 //! The functions here read like the reconcile itself. Each `?` behind something that is not known, or not done, ends the function with
 //! the step that comes next; once that step was taken, the next call gets past it.
@@ -64,6 +65,8 @@ pub(crate) enum Report {
     Failure(Failure),
     /// Live objects can't follow, since the plan is pinned: worth a line in the log.
     NotFollowed(Failure),
+    /// The annotation about the failure of the reconcile could not be written: worth a line in the log.
+    NotAnnotated(Failure),
     /// The JobSet says both that it has run and what it was rendered from, as only one does that has never run.
     BothMarks,
 }
@@ -112,10 +115,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
         return finish::leave(o, interests, None);
     }
     if let Some(failure) = &o.unreadable_job_set {
-        return Decision::Done(End {
-            failure: Some(failure.clone()),
-            ..End::default()
-        });
+        return finish::refuse(o, job, failure);
     }
     let status = finish::status(job, &o.initial, job.wishes.suspend, now);
     let has_ended = status::end(&status).is_some() || job.wishes.not_supported.is_some();

@@ -68,6 +68,8 @@ pub(crate) struct Done {
     pub(crate) settled: bool,
     /// The status was written.
     pub(crate) status_written: bool,
+    /// The annotation about the last error was written or removed.
+    pub(crate) error_written: bool,
 }
 
 /// What decisions need of a snapshot.

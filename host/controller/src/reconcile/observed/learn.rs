@@ -142,6 +142,7 @@ impl Observed {
             (Action::Remember(_), _) => done.remembered = true,
             (Action::Settle(_), _) => done.settled = true,
             (Action::WriteStatus(_), _) => done.status_written = true,
+            (Action::WriteError(_), _) => done.error_written = true,
             (Action::ForgetDeparted, _) => self.current.departed = None,
             // No action of those leaves anything else.
             (

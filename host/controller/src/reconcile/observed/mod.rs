@@ -37,6 +37,8 @@ pub(crate) struct Observed {
     pub(crate) last: Option<LastReconcile>,
     /// Whether something that the JobSet was rendered from has changed since.
     pub(crate) outdated: bool,
+    /// Whether its reconciles have failed for so long that a temporary condition may not be one.
+    pub(crate) persists: bool,
     /// What was asked for in this reconcile.
     pub(crate) asked: Asked,
     /// What was done in this reconcile.
@@ -59,24 +61,29 @@ pub(crate) enum StoredJob {
 /// What a TrainJob says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JobFacts {
+    pub(crate) name: Arc<str>,
     pub(crate) uid: Box<str>,
     pub(crate) created: Timestamp,
     pub(crate) deleting: bool,
     pub(crate) wishes: Wishes,
     pub(crate) status: TrainJobStatus,
+    /// What its annotation says of its last error.
+    pub(crate) error: Option<Box<str>>,
     /// A number that differs if what the TrainJob is rendered from differs.
     pub(crate) fingerprint: u64,
 }
 
 impl JobFacts {
     /// The facts of a TrainJob as the store has it.
-    pub(super) fn of(job: &TrainJobState) -> Self {
+    pub(super) fn of(name: &Arc<str>, job: &TrainJobState) -> Self {
         Self {
+            name: name.clone(),
             uid: job.uid.clone(),
             created: job.created,
             deleting: job.deleting,
             wishes: job.wishes.clone(),
             status: job.status.clone(),
+            error: job.error.clone(),
             fingerprint: job.fingerprint(),
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod each_case_has_one_decision;
+mod errors_are_annotated;
 mod objects_change_as_their_modes_let;
 mod reconciles_end_where_they_should;
 mod world;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
+use crate::reconcile::error_summary::ErrorSummary;
 use crate::reconcile::failure::{Class, ErrorId, Failure};
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{
@@ -26,6 +28,7 @@ fn now() -> Timestamp {
 /// A TrainJob that is to run and has no status yet.
 fn job() -> JobFacts {
     JobFacts {
+        name: "job".into(),
         uid: "job".into(),
         created: Timestamp::UNIX_EPOCH,
         deleting: false,
@@ -36,6 +39,7 @@ fn job() -> JobFacts {
             not_supported: None,
         },
         status: TrainJobStatus::default(),
+        error: None,
         fingerprint: 1,
     }
 }
@@ -72,6 +76,7 @@ fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
         current: cached,
         last: None,
         outdated: false,
+        persists: false,
         asked: Asked::default(),
         done: Done::default(),
         failures: Vec::new(),
@@ -89,5 +94,14 @@ fn object(name: &str, apply: ApplyMode) -> ObjectRef {
 
 fn failure(class: Class) -> Failure {
     let error = ErrorId(0);
-    Failure::Met { error, class }
+    let summary = ErrorSummary {
+        reason: "Failed",
+        text: format!("Failed: {class:?}").into(),
+        passing: class == Class::Conflict,
+    };
+    Failure::Met {
+        error,
+        class,
+        summary,
+    }
 }

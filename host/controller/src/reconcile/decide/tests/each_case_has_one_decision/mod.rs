@@ -166,6 +166,7 @@ fn check(name: &str, mut o: Observed, expected: &Expected) {
             };
             o.done.settled = true;
             o.done.status_written = true;
+            o.done.error_written = true;
             let Decision::Done(end) = decide(&o, now()) else {
                 panic!("{name}: it does not end");
             };

@@ -95,6 +95,7 @@ fn without_a_job_set() {
     let ran = |change: fn(&mut Observed)| with(begun(that_ran(), None), change);
     let lost = with(observed(job(), None), |o| {
         o.unreadable_job_set = Some(failure(Class::Other));
+        o.done.error_written = true;
     });
     let decision = decide(&lost, now());
     assert!(matches!(decision, Decision::Done(end) if end.failure.is_some()));

@@ -92,6 +92,7 @@ impl World {
                 }
             }
             Action::WriteStatus(status) => self.job.status = (**status).clone(),
+            Action::WriteError(error) => self.job.error = error.as_deref().map(Into::into),
             Action::ForgetDeparted => self.departed = None,
         }
         Ok(Effect::Done)

@@ -188,6 +188,7 @@ impl World {
             initial,
             last: self.last.clone(),
             outdated: self.outdated,
+            persists: false,
             asked: Asked::default(),
             done: Done::default(),
             failures: Vec::new(),

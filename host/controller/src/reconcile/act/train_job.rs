@@ -1,7 +1,8 @@
-//! The status of the TrainJob is written.
+//! The status of the TrainJob is written, and the annotation about its error.
 
 use kube::api::Patch;
 use serde_json::json;
+use trainyard_api::names::ERROR_ANNOTATION;
 
 use crate::kubernetes::unless_gone;
 use crate::reconcile::context::{Context, merging};
@@ -10,11 +11,11 @@ use crate::reconcile::observed::Effect;
 use crate::watch::{State as _, TrainJobObject, TrainJobStatus, answer, objects};
 
 /// Writes the status, if the TrainJob is still what it was written for. The store is told what became of it.
-pub(super) async fn write(
+pub(super) async fn write_status(
     cx: &Context<'_>,
     status: &TrainJobStatus,
 ) -> Result<Effect, ReconcileError> {
-    let (key, state) = (cx.key, cx.job()?);
+    let state = cx.job()?;
     let patch = json!({
         "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
         // An empty list would be one of a TrainJob that has replicated jobs, none of which is known.
@@ -24,11 +25,33 @@ pub(super) async fn write(
         },
     });
     let (patch, params) = (Patch::Merge(&patch), merging());
-    let jobs = objects::<TrainJobObject>(&key.namespace);
-    let request = jobs.patch_subresource("status", &key.name, &params, &patch);
+    let jobs = objects::<TrainJobObject>(&cx.key.namespace);
+    let request = jobs.patch_subresource("status", &cx.key.name, &params, &patch);
+    send(cx, "writing the TrainJob's status", request).await
+}
+
+/// Writes the annotation about the error, or removes it. Nothing else of the TrainJob changes, whoever changes it at the same time.
+pub(super) async fn write_error(
+    cx: &Context<'_>,
+    error: Option<&str>,
+) -> Result<Effect, ReconcileError> {
+    let patch = json!({
+        "metadata": {"uid": cx.job()?.uid, "annotations": {ERROR_ANNOTATION: error}},
+    });
+    let jobs = objects::<TrainJobObject>(&cx.key.namespace);
+    let request = jobs.patch(&cx.key.name, &merging(), &Patch::Merge(&patch));
+    send(cx, "writing the TrainJob's annotation", request).await
+}
+
+/// Sends a patch. The store is told what became of it.
+async fn send(
+    cx: &Context<'_>,
+    what: &str,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> Result<Effect, ReconcileError> {
+    let (key, state) = (cx.key, cx.job()?);
     let written = answer::<TrainJobObject>(&cx.reconciler.client, request).await;
-    let written = unless_gone(written)
-        .map_err(|error| ReconcileError::api("writing the TrainJob's status", error))?;
+    let written = unless_gone(written).map_err(|error| ReconcileError::api(what, error))?;
     let store = &cx.reconciler.stores.jobs;
     match written {
         // It was deleted meanwhile: there is nothing to say any more.

@@ -1,0 +1,156 @@
+//! What of an error fits into an annotation, a column and a label: its kind, its reason, and what it is about.
+
+use std::sync::Arc;
+
+use trainyard_model::text::clean;
+
+use super::error::ReconcileError;
+use crate::kubernetes::code;
+
+/// The most bytes of what a summary says beside its reason, and of a sentence in it: it has to fit into a column.
+const SUBJECT_BYTES: usize = 120;
+const SENTENCE_BYTES: usize = 100;
+
+/// An error in a few words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ErrorSummary {
+    /// One word of a fixed list, as the reason of a condition.
+    pub(crate) reason: &'static str,
+    /// The reason, and what the error is about. Retries of the same error have the same text.
+    pub(crate) text: Arc<str>,
+    /// Whether the condition is expected to be temporary.
+    pub(crate) passing: bool,
+}
+
+impl ErrorSummary {
+    /// The summary of an error.
+    pub(crate) fn of(error: &ReconcileError) -> Self {
+        let (_, reason) = error.labels();
+        Self {
+            reason,
+            text: format!("{reason}: {}", cut(clean(&error.subject()), SUBJECT_BYTES)).into(),
+            passing: error.is_passing() || error.is_cluster_wide(),
+        }
+    }
+}
+
+impl ReconcileError {
+    /// The error's kind, for the metric of failures.
+    pub fn kind(&self) -> &'static str {
+        self.labels().0
+    }
+
+    /// The error's reason, for the annotation and the metric of TrainJobs.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.labels().1
+    }
+
+    fn labels(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::TrainJob(_) => ("train_job", "InvalidTrainJob"),
+            Self::Unreadable { .. } => ("unreadable", "UnreadableObject"),
+            Self::NoRuntime { .. } => ("no_runtime", "RuntimeNotFound"),
+            Self::Runtime { .. } => ("runtime", "InvalidRuntime"),
+            Self::Render(_) => ("render", "Refused"),
+            Self::Busy(_) => ("busy", "RenderingTimeout"),
+            Self::NoObject(_) => ("no_object", "ObjectNotFound"),
+            Self::Secret(_) => ("secret", "SecretRequested"),
+            Self::Keys { .. } => ("keys", "KeysNotCreated"),
+            Self::Snapshot(_) => ("snapshot", "InvalidSnapshot"),
+            Self::Foreign { .. } => ("foreign", "ForeignObject"),
+            Self::Stale { .. } => ("stale", "StaleObject"),
+            Self::Deleting { .. } => ("deleting", "ObjectDeleting"),
+            Self::PlanIsPinned { .. } => ("plan_is_pinned", "PlanPinned"),
+            Self::Lost { .. } | Self::KeysLost { .. } => ("lost", "ObjectLost"),
+            Self::EndIsUnknown { .. } => ("end_is_unknown", "EndUnknown"),
+            Self::JobsHaveOldPlacement { .. } => ("old_placement", "OldPlacement"),
+            Self::Conflict { .. } => ("conflict", "Conflict"),
+            Self::Api { .. } => ("api", "APIError"),
+            Self::TooSlow { .. } => ("too_slow", "APITimeout"),
+            Self::Panicked(_) => ("panic", "InternalError"),
+            Self::Internal(_) => ("internal", "InternalError"),
+            Self::Abandoned => ("abandoned", "Abandoned"),
+        }
+    }
+
+    /// Whether it lasts until the TrainJob, its runtime or a plugin is corrected.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::TrainJob(_)
+                | Self::Unreadable { .. }
+                | Self::Runtime { .. }
+                | Self::Render(_)
+                | Self::Secret(_)
+        )
+    }
+
+    /// What the error is about, in a few words that do not change from retry to retry.
+    fn subject(&self) -> String {
+        match self {
+            Self::NoRuntime { kind, name }
+            | Self::Runtime { kind, name, .. }
+            | Self::Foreign { kind, name, .. }
+            | Self::Stale { kind, name }
+            | Self::Deleting { kind, name, .. }
+            | Self::Lost { kind, name, .. } => format!("{kind} {name}"),
+            Self::Unreadable { kind, name, .. } => format!("{kind} {name}"),
+            Self::Keys { name, .. } | Self::KeysLost { name } => format!("Secret {name}"),
+            Self::EndIsUnknown { name }
+            | Self::JobsHaveOldPlacement { name }
+            | Self::TooSlow { name, .. } => format!("JobSet {name}"),
+            Self::Api { what, problem } => match code(problem) {
+                Some(code) => format!("{what}: status {code}"),
+                None => format!("{what}: no answer"),
+            },
+            Self::Panicked(_) | Self::Internal(_) => "see the log of the controller".to_owned(),
+            Self::PlanIsPinned { .. } => "its plugins or their settings have changed".to_owned(),
+            other => match &other.sentences()[..] {
+                [first, more @ ..] if !more.is_empty() => {
+                    format!("{}; and {} more", shortened(first), more.len())
+                }
+                sentences => shortened(&sentences.concat()),
+            },
+        }
+    }
+}
+
+/// The sentence up to what is to be done, without hidden characters, and cut if it is long.
+fn shortened(sentence: &str) -> String {
+    let wrong = sentence.split("; ").next().unwrap_or_default();
+    cut(clean(wrong), SENTENCE_BYTES)
+}
+
+fn cut(text: String, most: usize) -> String {
+    match text.get(..text.floor_char_boundary(most)) {
+        Some(start) if start.len() < text.len() => format!("{start}..."),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(error: &ReconcileError) -> String {
+        ErrorSummary::of(error).text.to_string()
+    }
+
+    #[test]
+    fn a_summary_is_short_and_has_its_reason_first() {
+        let kind = "ClusterTrainingRuntime".to_owned();
+        let name = "torch".to_owned();
+        let missing = ReconcileError::NoRuntime { kind, name };
+        assert_eq!(
+            text(&missing),
+            "RuntimeNotFound: ClusterTrainingRuntime torch"
+        );
+        let sentences = ["spec.a: is 0; set it to 1", "spec.b: is 0; set it to 2"];
+        let refused = ReconcileError::TrainJob(sentences.map(str::to_owned).into());
+        assert_eq!(text(&refused), "InvalidTrainJob: spec.a: is 0; and 1 more");
+        let long = ReconcileError::TrainJob(vec![format!("a\n\u{1b}{}", "\u{e4}".repeat(5_000))]);
+        let long = text(&long);
+        assert!(long.len() < SUBJECT_BYTES + 30, "{long}");
+        assert!(!long.contains(|c: char| c.is_control()), "{long:?}");
+    }
+}

@@ -1,0 +1,126 @@
+//! A TrainJob that can't be reconciled says why in an annotation until it can be, and nothing is written in between. Nothing is rendered
+//! from the annotation.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trainyard_api::names::ERROR_ANNOTATION;
+use trainyard_controller::metrics::Metrics;
+
+use crate::stub::cluster::{Act, Cluster, When};
+use crate::stub::controller::{Controller, job, runtime};
+
+fn train_job(cluster: &Cluster) -> Value {
+    cluster.get("trainjobs", "a", "job").unwrap()
+}
+
+fn error(cluster: &Cluster) -> Value {
+    train_job(cluster)["metadata"]["annotations"][ERROR_ANNOTATION].clone()
+}
+
+async fn start(cluster: &Cluster) -> Controller {
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    Controller::start(cluster, metrics, |_| Vec::new()).await
+}
+
+/// How often TrainJobs were patched, their status included.
+fn patches(cluster: &Cluster) -> u64 {
+    cluster.asked("patch", "trainjobs").calls
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reason_is_there_while_the_runtime_is_missing() {
+    let cluster = Cluster::new();
+    let mut waits = job("a", "job", "plain", false);
+    waits["metadata"]["annotations"] = json!({"example.com/ticket": "42"});
+    cluster.put(waits);
+    let controller = start(&cluster).await;
+    let wanted = "RuntimeNotFound: ClusterTrainingRuntime plain";
+    cluster
+        .until("the reason is written", |cluster| error(cluster) == wanted)
+        .await;
+    let annotated = train_job(&cluster);
+    assert_eq!(
+        annotated["metadata"]["annotations"]["example.com/ticket"],
+        "42"
+    );
+    assert_eq!(annotated["spec"], job("a", "job", "plain", false)["spec"]);
+    // The watch shows the annotation, and two retries follow: neither writes anything.
+    let (written, events) = (patches(&cluster), cluster.asked("patch", "events").calls);
+    cluster
+        .until("it is retried twice", |cluster| {
+            cluster.asked("patch", "events").calls >= events + 2
+        })
+        .await;
+    assert_eq!(patches(&cluster), written);
+    assert_eq!(train_job(&cluster), annotated);
+
+    cluster.put(runtime("plain", &[]));
+    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster.until("it goes on without a reason", goes_on).await;
+    let job_set = cluster.get("jobsets", "a", "job").unwrap();
+    assert!(!job_set.to_string().contains(ERROR_ANNOTATION), "{job_set}");
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_set_is_not_rendered_again_for_the_annotation() {
+    let cluster = Cluster::new();
+    cluster.put(runtime("plain", &[]));
+    cluster.put(job("a", "job", "plain", true));
+    let controller = start(&cluster).await;
+    let is_suspended = |cluster: &Cluster| {
+        let job_set = cluster.get("jobsets", "a", "job").unwrap_or_default();
+        let conditions = &train_job(cluster)["status"]["conditions"];
+        job_set["spec"]["suspend"] == true && conditions[0]["status"] == "True"
+    };
+    cluster.until("it is suspended", is_suspended).await;
+    let (job_set, snapshot) = (cluster.all("jobsets"), cluster.all("configmaps"));
+    let applied = cluster.asked("patch", "jobsets").calls;
+    let annotation =
+        json!({"metadata": {"annotations": {ERROR_ANNOTATION: "Other: of another version"}}});
+    cluster.merge("trainjobs", "a", "job", &annotation);
+    cluster
+        .until("it is removed", |cluster| error(cluster).is_null())
+        .await;
+    assert_eq!(cluster.asked("patch", "jobsets").calls, applied);
+    assert_eq!(cluster.all("jobsets"), job_set);
+    assert_eq!(cluster.all("configmaps"), snapshot);
+    controller.stop().await;
+}
+
+/// A cluster whose role is of an earlier release.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
+    let cluster = Cluster::new();
+    cluster.put(job("a", "job", "plain", false));
+    cluster.set_rule(|_, when, (verb, plural), body| {
+        let annotates = (verb, plural) == ("patch", "trainjobs") && body.get("status").is_none();
+        match when {
+            When::Before if annotates => Act::Quote,
+            _ => Act::GoOn,
+        }
+    });
+    let controller = start(&cluster).await;
+    let event = |cluster: &Cluster| {
+        let events = cluster.all("events");
+        events.first().map(|event| event["message"].to_string())
+    };
+    cluster
+        .until("an Event says it", |cluster| event(cluster).is_some())
+        .await;
+    assert!(
+        event(&cluster)
+            .unwrap()
+            .contains("there is no ClusterTrainingRuntime `plain`")
+    );
+    assert!(error(&cluster).is_null());
+    cluster.put(runtime("plain", &[]));
+    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1;
+    cluster.until("it goes on", goes_on).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(cluster.count("events"), 1);
+    controller.stop().await;
+}

@@ -1,0 +1,57 @@
+//! A controller that reconciles counts TrainJobs by state and is the leader, also without leader election.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::json;
+use trainyard_controller::metrics::Metrics;
+use trainyard_controller::queue::Queue;
+
+use crate::stub::cluster::Cluster;
+use crate::stub::controller::{Controller, job, runtime};
+
+static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
+
+fn metrics(queue: &Queue) -> Arc<Metrics> {
+    let metrics = || Arc::new(Metrics::new(queue));
+    METRICS.get_or_init(metrics).clone()
+}
+
+fn shows(line: &str) -> bool {
+    let text = METRICS.get().unwrap().text().unwrap();
+    text.lines().any(|it| it == line)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_train_job_is_counted_in_its_state() {
+    let cluster = Cluster::new();
+    cluster.put(runtime("plain", &[]));
+    cluster.put(job("a", "runs", "plain", false));
+    cluster.put(job("a", "suspended", "plain", true));
+    cluster.put(job("a", "waits", "missing", false));
+    let mut refused = job("a", "refused", "plain", false);
+    refused["spec"]["trainer"] = json!({"numNodes": "many"});
+    cluster.put(refused);
+    let controller = Controller::start(&cluster, metrics, |_| Vec::new()).await;
+    for (state, reason) in [
+        ("running", ""),
+        ("suspended", ""),
+        ("waiting", "RuntimeNotFound"),
+        ("refused", "InvalidTrainJob"),
+    ] {
+        let line = format!(r#"trainyard_train_jobs{{state="{state}",reason="{reason}"}} 1"#);
+        cluster.until(&line, |_| shows(&line)).await;
+    }
+    assert!(shows(
+        r#"trainyard_train_jobs{state="waiting",reason=""} 0"#
+    ));
+    assert!(shows("trainyard_leader 1"));
+    cluster.delete("trainjobs", "a", "waits");
+    let gone = r#"trainyard_train_jobs{state="waiting",reason="RuntimeNotFound"} 1"#;
+    cluster.until("it is gone", |_| !shows(gone)).await;
+    controller.stop().await;
+    assert!(shows("trainyard_leader 0"));
+    // A process that reconciles nothing counts nothing.
+    let text = METRICS.get().unwrap().text().unwrap();
+    assert!(!text.contains("trainyard_train_jobs"), "{text}");
+}

@@ -1,0 +1,96 @@
+//! `kubectl get trainjobs` tells a TrainJob that waits from one that runs: the API server's table has the reason.
+#![allow(clippy::indexing_slicing)]
+
+use std::ffi::OsString;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{Fate, Test, Write, eventually};
+use trainyard_schema::documents::Kind;
+
+use crate::common::{self, Controlled, Namespace, Setup, kind};
+
+pub(crate) struct OneRuntime;
+
+impl Setup for OneRuntime {
+    fn runtimes() -> Vec<Value> {
+        vec![common::runtime()]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(Vec::new())
+    }
+}
+
+type Shared = Controlled<OneRuntime>;
+
+const ANNOTATION: &str = "/metadata/annotations/trainyard.dev~1reconcile-error";
+
+/// What a column of the table says of the TrainJob of that name.
+async fn cell(namespace: &Namespace<'_>, name: &str, column: &str) -> Result<String> {
+    let table = namespace.api(&namespace.jobs).table().await?;
+    let columns = table["columnDefinitions"].as_array();
+    let mut columns = columns.into_iter().flatten();
+    let at = columns.position(|it| it["name"] == column);
+    let at = at.with_context(|| format!("no column {column}: {table:#}"))?;
+    let mut rows = table["rows"].as_array().into_iter().flatten();
+    let row = rows.find(|row| row["cells"][0] == name);
+    let row = row.with_context(|| format!("no row of {name}: {table:#}"))?;
+    Ok(row["cells"][at].as_str().unwrap_or_default().to_owned())
+}
+
+async fn a_train_job_without_its_runtime_says_so_until_it_runs(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let spec = |runtime: &str| json!({"runtimeRef": {"name": runtime}});
+    namespace.create("runs", &spec("torch")).await?;
+    namespace.until_active("runs", 1).await?;
+    let created = namespace.create("waits", &spec("later")).await?;
+    let is_annotated = |job: &Value| job.pointer(ANNOTATION).is_some();
+    let waits = namespace
+        .until("waits", "it says why it waits", is_annotated)
+        .await?;
+
+    let wanted = "RuntimeNotFound: ClusterTrainingRuntime later";
+    ensure!(cell(&namespace, "waits", "Error").await? == wanted);
+    ensure!(cell(&namespace, "runs", "Error").await?.is_empty());
+    ensure!(cell(&namespace, "waits", "State").await?.is_empty());
+    // The user's fields are as they were, and so is the generation.
+    ensure!(waits["spec"] == created["spec"], "{waits:#}");
+    ensure!(
+        waits["metadata"]["generation"] == created["metadata"]["generation"],
+        "{waits:#}"
+    );
+    let counted = async |state: &str, reason: &str| {
+        let labels = format!(r#"state="{state}",reason="{reason}""#);
+        let value = shared.controller.metric("trainyard_train_jobs", &labels);
+        anyhow::Ok(value.await? >= 1.0)
+    };
+    ensure!(counted("waiting", "RuntimeNotFound").await?);
+    ensure!(counted("running", "").await?);
+
+    let mut runtime = common::runtime();
+    runtime["metadata"]["name"] = json!("later");
+    let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+    let created = shared.cluster.api(&runtimes, "");
+    created
+        .create(&runtime, &Write::strict())
+        .await?
+        .accepted()?;
+    namespace.until_active("waits", 1).await?;
+    eventually("nothing is wrong any more", async || {
+        let error = cell(&namespace, "waits", "Error").await?;
+        Ok(error.is_empty().then_some(()))
+    })
+    .await?;
+    let job_set = namespace.job_set("waits").await?;
+    ensure!(!job_set.to_string().contains("reconcile-error"));
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Shared>> {
+    vec![Test::new(
+        "a_train_job_without_its_runtime_says_so_until_it_runs",
+        a_train_job_without_its_runtime_says_so_until_it_runs,
+    )]
+}
