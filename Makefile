@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster. The skipped test has 5,000 queued TrainJobs and takes most of a minute.
-FAST := model api render schema controller sdk plugin-dra plugin-flux plugin-mpi plugin-torch bindings
+FAST := text api structural schema config model render controller sdk plugin-dra plugin-flux plugin-mpi plugin-torch bindings
 
 .PHONY: help
 help: ## List the targets.
@@ -57,7 +57,8 @@ plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they
 	target/debug/examples/plane
 
 .PHONY: test-harness
-test-harness: ## Test the cluster that test-cluster uses.
+test-harness: build ## Test the cluster that test-cluster uses.
+	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference

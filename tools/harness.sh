@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 digest=$({
     go env GOVERSION
     echo "${KUBEBUILDER_ASSETS:-}"
-    git ls-files -s Cargo.lock tests/cluster/Cargo.toml tests/cluster/src tests/cluster/tools tests/cluster/tests/harness.rs
+    git ls-files -s Cargo.lock tests/cluster/Cargo.toml tests/cluster/src tests/cluster/examples tests/cluster/tools tests/cluster/tests/harness.rs
     sed -n 's/^mod \(.*\);$/tests\/cluster\/tests\/\1.rs/p' tests/cluster/tests/harness.rs | xargs git ls-files -s
     git diff HEAD -- Cargo.lock tests/cluster
 } | sha256sum | cut -c1-16)

@@ -1,5 +1,6 @@
 //! Tests of the harness itself, which `make test-harness` runs when it changes.
 
+mod interactive_cluster_stops_on_ctrl_c;
 mod service_accounts_have_the_permissions_of_their_roles;
 mod test_cluster_runs_job_sets;
 mod test_cluster_survives_api_server_restarts;
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
         .tests(
             "test_cluster_survives_api_server_restarts",
             test_cluster_survives_api_server_restarts::tests(),
+        )
+        .tests(
+            "interactive_cluster_stops_on_ctrl_c",
+            interactive_cluster_stops_on_ctrl_c::tests(),
         )
         .run()
 }
