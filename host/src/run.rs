@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    panic::resume_unwind,
     sync::Arc,
 };
 
@@ -95,31 +94,23 @@ fn read_keeping_and_load(
     load: &LoadArgs,
     originals: Option<&mut Originals>,
 ) -> Result<Run, Failure> {
-    // Either takes milliseconds, of which a command has few.
-    let (read, loaded) = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| LoadedPlugins::load_silently(load));
-        let read = read(input, originals);
-        let loaded = loading.join();
-        (read, loaded.unwrap_or_else(|panic| resume_unwind(panic)))
-    });
-    let (catalog, mut failure) = read?;
+    let (catalog, mut failure) = read(input, originals)?;
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; give one with -f");
     }
-    with_plugins(catalog, failure, loaded)
+    with_plugins(catalog, failure, load)
 }
 
-/// The run of what was read with the plugins that were loaded for it.
+/// Loads the plugins for what was read.
 fn with_plugins(
     mut catalog: Catalog,
     mut failure: Failure,
-    loaded: Result<LoadedPlugins, Failure>,
+    load: &LoadArgs,
 ) -> Result<Run, Failure> {
-    match loaded {
+    match LoadedPlugins::load(load) {
         Ok(loaded) => {
-            loaded.warn();
             catalog.jobs.retain(is_mine);
             judge_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
             Ok(Run {
@@ -161,7 +152,7 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checke
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let run = with_plugins(catalog, failure, LoadedPlugins::load_silently(load))?;
+            let run = with_plugins(catalog, failure, load)?;
             render_run(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,

@@ -35,12 +35,6 @@ impl Pool {
         self.0.install(run)
     }
 
-    /// Runs `run` for each item on the pool's threads, and returns the results in the order of the items. A panic of it is the caller's.
-    pub fn map<T: Sync, R: Send>(&self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        self.0
-            .install(|| items.par_iter().map(|item| run(item)).collect())
-    }
-
     /// Runs `run` on one of the pool's threads, and does not wait for it. A panic of it is logged, and goes no further.
     pub fn spawn(&self, run: impl FnOnce() + Send + 'static) {
         self.0.spawn(run);

@@ -42,7 +42,6 @@ pub(crate) struct LoadedPlugins {
     pub(crate) loader: Loader,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
-    warnings: Vec<String>,
     /// Where the plugins come from, by name.
     origins: BTreeMap<Arc<str>, Origin>,
 }
@@ -51,13 +50,6 @@ impl LoadedPlugins {
     /// Loads the built-in plugins and those that were given, and checks them against each other. A command works with all of
     /// them or not at all.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {
-        let loaded = Self::load_silently(args)?;
-        loaded.warn();
-        Ok(loaded)
-    }
-
-    /// Like [`Self::load`], but leaves printing the warnings to the caller: beside a thread that prints, too.
-    pub(crate) fn load_silently(args: &LoadArgs) -> Result<Self, Failure> {
         let (policy, loader) = prepared(args)?;
         let plugins = load(
             &loader,
@@ -66,11 +58,6 @@ impl LoadedPlugins {
         );
         let failure = Failure::from_iter(plugins.unknown_plugins(&policy, None));
         Self::of(plugins, loader, &policy, failure)
-    }
-
-    /// Prints what may be wrong with the plugins, though they run.
-    pub(crate) fn warn(&self) {
-        self.warnings.iter().for_each(report::warn);
     }
 
     /// The same, and one more file that is seen beside them.
@@ -94,10 +81,7 @@ impl LoadedPlugins {
             Self::of(plugins, loader, &policy, Failure::default()),
             beside,
         ) {
-            (Ok(loaded), Ok(beside)) => {
-                loaded.warn();
-                failure.or_ok((loaded, beside))
-            }
+            (Ok(loaded), Ok(beside)) => failure.or_ok((loaded, beside)),
             (Err(refused), _) => {
                 failure.absorb(refused);
                 Err(failure)
@@ -122,14 +106,13 @@ impl LoadedPlugins {
             (policy.plugin().id.name.clone(), origin.clone())
         };
         let origins = plugins.policies.iter().map(named).collect();
-        let warnings = plugins.misspelled_orders();
+        plugins.misspelled_orders().iter().for_each(report::warn);
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
         let renderer = Renderer::new(policies, policy.facts()).map_err(Failure::from_iter)?;
         Ok(Self {
             renderer: renderer.without(left_out),
             loader,
             disabled,
-            warnings,
             origins,
         })
     }
@@ -252,14 +235,17 @@ impl Read {
 /// Loads the built-in plugins and those files, in this order. One that is refused keeps no other from being loaded; whether that
 /// is good enough is the caller's affair.
 fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
-    let mut loading = Loading::default();
-    let built_ins = loader.pool().map(BUILT_INS, |plugin| {
-        attempt(policy, &Settings::built_in(), |settings| {
-            loader.load_built_in(plugin.name, plugin.component, settings)
-        })
-    });
-    for attempt in built_ins {
-        loading.add(Origin::BuiltIn, attempt);
+    let mut loading = Loading {
+        policy,
+        loaded: Vec::new(),
+        refused: Vec::new(),
+        disabled: Vec::new(),
+    };
+    for plugin in BUILT_INS {
+        let (name, component) = (plugin.name, plugin.component);
+        loading.add(Origin::BuiltIn, Settings::built_in(), |settings| {
+            loader.load_built_in(name, component, settings)
+        });
     }
     let mut given = BTreeSet::new();
     for path in files {
@@ -268,10 +254,10 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
             loading.refused.push(Refused::GivenTwice(path.clone()));
             continue;
         }
-        let attempt = attempt(policy, &Settings::default(), |settings| {
+        let origin = Origin::File(path.clone());
+        loading.add(origin, Settings::default(), |settings| {
             loader.load_file(path, settings)
         });
-        loading.add(Origin::File(path.clone()), attempt);
     }
     Read {
         policies: loading.loaded,
@@ -280,41 +266,31 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
     }
 }
 
-/// What the operator sets for the plugin of a manifest.
-type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
-
-/// A plugin that was loaded or refused, with its declaration if its manifest could be read.
-struct Attempt {
-    declared: Option<Declared>,
-    loaded: Result<SandboxedPolicy, LoadError>,
-}
-
-/// Loads one plugin with the operator's settings for it.
-fn attempt(
-    policy: &PolicyFile,
-    defaults: &Settings,
-    load: impl FnOnce(SettingsOf<'_>) -> Result<SandboxedPolicy, LoadError>,
-) -> Attempt {
-    let mut declared = None;
-    let loaded = load(&mut |manifest| {
-        declared = Some(self::declared(manifest));
-        policy.settings(&manifest.name, defaults.clone())
-    });
-    Attempt { declared, loaded }
-}
-
 /// Plugins that are being loaded, with where they come from.
-#[derive(Default)]
-struct Loading {
+struct Loading<'p> {
+    policy: &'p PolicyFile,
     loaded: Vec<(Arc<dyn Policy>, Origin)>,
     refused: Vec<Refused>,
     disabled: Vec<Declared>,
 }
 
-impl Loading {
-    fn add(&mut self, origin: Origin, attempt: Attempt) {
-        let declared = attempt.declared;
-        match attempt.loaded {
+/// What the operator sets for the plugin of a manifest.
+type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
+
+impl Loading<'_> {
+    fn add(
+        &mut self,
+        origin: Origin,
+        defaults: Settings,
+        load: impl FnOnce(SettingsOf<'_>) -> Result<SandboxedPolicy, LoadError>,
+    ) {
+        let policy = self.policy;
+        let mut declared = None;
+        let loaded = load(&mut |manifest| {
+            declared = Some(self::declared(manifest));
+            policy.settings(&manifest.name, defaults.clone())
+        });
+        match loaded {
             Ok(loaded) => self.keep(Arc::new(loaded), origin),
             Err(error) if is_disabled(&error) => self.disabled.extend(declared),
             Err(error) => self.refused.push(Refused::Load { declared, error }),
