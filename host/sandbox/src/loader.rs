@@ -4,22 +4,22 @@ use std::{path::Path, sync::Arc};
 
 use trainyard_model::{
     manifest::Manifest,
-    plugin::{Plugin, PluginError, PluginId, Settings},
-    policy::CallFailure,
+    plugin::{Plugin, Settings},
     text::clean,
 };
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Linker;
 
 use crate::{
-    cache::{Cache, CachePaths, entry_name},
-    compile::{self, CompileError, CompilerCommand, Task},
+    cache::{Cache, CachePaths},
+    compile::{self, CompilerCommand, Task},
     contract::{Contract, OURS},
+    deferred::DeferredPolicy,
     engine::RunningEngine,
-    policy::{LinkError, SandboxedPolicy},
+    load_error::{LoadError, LoadProblem, not_compiled},
+    policy::SandboxedPolicy,
     pool::Pool,
-    screen::{self, LoadLimits, Outlined, ScreenError},
-    state::State,
-    vouched::{self, Vouched},
+    sandbox::Sandbox,
+    screen::{self, LoadLimits, Outlined},
 };
 
 /// How plugins are loaded.
@@ -38,10 +38,7 @@ pub struct LoaderOptions {
 /// Loads plugins.
 pub struct Loader {
     options: LoaderOptions,
-    engine: Arc<RunningEngine>,
-    contract: Contract,
-    linker: Linker<State>,
-    cache: Option<Cache>,
+    sandbox: Arc<Sandbox>,
     pool: Pool,
 }
 
@@ -49,59 +46,6 @@ pub struct Loader {
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox can't be set up: {0}")]
 pub struct SetupError(String);
-
-/// A plugin file that is refused.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}: {problem}")]
-pub struct LoadError {
-    /// The file, or the name of a built-in plugin.
-    pub file: String,
-    /// Why.
-    pub problem: Box<LoadProblem>,
-}
-
-/// Why a plugin file is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadProblem {
-    /// It is no plugin.
-    #[error(transparent)]
-    Screen(#[from] ScreenError),
-    /// It is not compiled.
-    #[error("plugin {id}: {problem}")]
-    Compile {
-        /// The plugin.
-        id: PluginId,
-        /// Why.
-        problem: CompileError,
-    },
-    /// Its claims or configuration are refused.
-    #[error(transparent)]
-    Plugin(#[from] PluginError),
-    /// It does not fit the contract.
-    #[error("plugin {id}: {problem}")]
-    Link {
-        /// The plugin.
-        id: PluginId,
-        /// What does not fit.
-        problem: LinkError,
-    },
-    /// It misbehaves while it is instantiated.
-    #[error("plugin {id}: while it was instantiated it {cause}")]
-    Instantiate {
-        /// The plugin.
-        id: PluginId,
-        /// How.
-        cause: Box<CallFailure>,
-    },
-    /// The compiled code does not load.
-    #[error("plugin {id}: its compiled code does not load: {problem}")]
-    Code {
-        /// The plugin.
-        id: PluginId,
-        /// Why.
-        problem: String,
-    },
-}
 
 impl Loader {
     /// Sets the sandbox up.
@@ -132,10 +76,12 @@ impl Loader {
         });
         Ok(Self {
             options,
-            engine: Arc::new(engine),
-            contract,
-            linker,
-            cache,
+            sandbox: Arc::new(Sandbox {
+                engine: Arc::new(engine),
+                contract,
+                linker,
+                cache,
+            }),
             pool,
         })
     }
@@ -176,8 +122,9 @@ impl Loader {
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadProblem> {
         let limits = &self.options.limits;
-        let outlined = Outlined::new(bytes, limits, &self.contract)?;
-        let policy = self.link(outlined, settings, |plugin, bytes| {
+        let outlined = Outlined::new(bytes, limits, &self.sandbox.contract)?;
+        let (plugin, bytes) = set_up(outlined, settings)?;
+        let policy = self.sandbox.load(plugin, &bytes, |plugin, bytes| {
             let compile =
                 || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
             let answer = compile().map_err(not_compiled(plugin))?;
@@ -200,78 +147,57 @@ impl Loader {
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadError> {
         let load = || {
-            // It was checked when this program was built, so that a start costs no more than reading its manifest.
-            let outlined = Outlined::new(bytes.to_vec(), &LoadLimits::default(), &self.contract)?;
-            self.link(outlined, settings, |plugin, bytes| {
-                compile::here(&self.engine.engine, bytes).map_err(not_compiled(plugin))
-            })
+            let (plugin, bytes) = self.outline_built_in(bytes, settings)?;
+            self.sandbox.load_trusted(plugin, &bytes)
         };
-        load().map_err(|problem: LoadProblem| LoadError {
-            file: format!("built-in {name}"),
-            problem: Box::new(problem),
-        })
+        load().map_err(of_built_in(name))
     }
 
-    fn link(
+    /// Reads the manifest of a plugin that is part of this program. Its code is loaded when the plugin is first called.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn defer_built_in(
         &self,
-        outlined: Outlined,
-        settings: impl FnOnce(&Manifest) -> Settings,
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
-    ) -> Result<SandboxedPolicy, LoadProblem> {
-        let Outlined {
-            bytes,
-            digest,
-            manifest,
-        } = outlined;
-        let settings = settings(&manifest);
-        let plugin = Arc::new(Plugin::new(manifest, &digest, settings)?);
-        let component = self.component(&plugin, &bytes, compile)?;
-        let id = plugin.id.clone();
-        let (engine, contract) = (self.engine.clone(), &self.contract);
-        SandboxedPolicy::new(engine, contract, &self.linker, &component, plugin)
-            .map_err(|problem| LoadProblem::Link { id, problem })
-    }
-
-    /// The compiled component, from the cache or by compiling.
-    fn component(
-        &self,
-        plugin: &Plugin,
+        name: &str,
         bytes: &[u8],
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
-    ) -> Result<Component, LoadProblem> {
-        let (id, engine) = (&plugin.id, &self.engine.engine);
-        let name = entry_name(&id.digest, self.compatibility());
-        if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
-            match vouched::deserialize(engine, &code) {
-                Ok(component) => return Ok(component),
-                Err(error) => {
-                    tracing::warn!(%error, "a cached plugin does not load; it is compiled again")
-                }
-            }
-        }
-        let code = compile(plugin, bytes)?;
-        let component = vouched::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
-            id: id.clone(),
-            problem: clean(&format!("{error:#}")),
-        })?;
-        if let Some(cache) = &self.cache {
-            cache.put(&name, &code);
-        }
-        Ok(component)
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<DeferredPolicy, LoadError> {
+        let (plugin, bytes) = self
+            .outline_built_in(bytes, settings)
+            .map_err(of_built_in(name))?;
+        Ok(DeferredPolicy::new(self.sandbox.clone(), plugin, bytes))
     }
 
-    /// A number that differs between engines whose code does not fit each other, and between contracts.
-    fn compatibility(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        let engine = &self.engine.engine;
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        self.contract.fingerprint().hash(&mut hasher);
-        hasher.finish()
+    /// The component was checked when this program was built, so reading its manifest is enough.
+    fn outline_built_in(
+        &self,
+        bytes: &[u8],
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<(Arc<Plugin>, Vec<u8>), LoadProblem> {
+        let limits = LoadLimits::default();
+        let outlined = Outlined::new(bytes.to_vec(), &limits, &self.sandbox.contract)?;
+        set_up(outlined, settings)
     }
 }
 
-fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> LoadProblem {
-    let id = plugin.id.clone();
-    move |problem| LoadProblem::Compile { id, problem }
+/// The plugin of a component, with the operator's settings.
+fn set_up(
+    outlined: Outlined,
+    settings: impl FnOnce(&Manifest) -> Settings,
+) -> Result<(Arc<Plugin>, Vec<u8>), LoadProblem> {
+    let Outlined {
+        bytes,
+        digest,
+        manifest,
+    } = outlined;
+    let settings = settings(&manifest);
+    Ok((Arc::new(Plugin::new(manifest, &digest, settings)?), bytes))
+}
+
+fn of_built_in(name: &str) -> impl FnOnce(LoadProblem) -> LoadError {
+    move |problem| LoadError {
+        file: format!("built-in {name}"),
+        problem: Box::new(problem),
+    }
 }

@@ -19,7 +19,7 @@ use wasmtime::{
 use crate::{
     contract::{Contract, Failure},
     engine::{RunningEngine, STACK_BYTES, ticks},
-    loader::LoadProblem,
+    load_error::LoadProblem,
     state::{OutOfMemory, State},
 };
 

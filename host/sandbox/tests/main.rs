@@ -1,6 +1,7 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
 mod bad_files_are_refused;
+mod built_in_plugins_load_when_first_called;
 mod common;
 mod compilation_is_bounded;
 mod every_method_links;

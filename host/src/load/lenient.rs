@@ -6,7 +6,7 @@ use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{Origin, Refused, declared, left_out_by_operator, load, loader};
+use super::{Code, Origin, Refused, declared, left_out_by_operator, load, loader};
 use crate::{cli::CacheArgs, policy_file::PolicyFile, report::Failure};
 
 /// The plugins that fit together.
@@ -30,7 +30,7 @@ impl LenientLoad {
         wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
     ) -> Result<Self, Failure> {
         let loader = loader(cache, calls)?;
-        let mut plugins = load(&loader, files, policy);
+        let mut plugins = load(&loader, files, policy, Code::AtOnce);
         Failure::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
         let renderer = loop {
             let policies = plugins.policies.iter();

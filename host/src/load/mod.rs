@@ -21,8 +21,7 @@ use trainyard_model::{
 };
 use trainyard_render::{Declared, LeftOut, Renderer};
 use trainyard_sandbox::{
-    CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
-    SandboxedPolicy, screen,
+    CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked, screen,
 };
 
 use crate::{
@@ -55,6 +54,7 @@ impl LoadedPlugins {
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
             &policy,
+            Code::WhenCalled,
         );
         let failure = Failure::from_iter(plugins.unknown_plugins(&policy, None));
         Self::of(plugins, loader, &policy, failure)
@@ -67,6 +67,7 @@ impl LoadedPlugins {
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
             &policy,
+            Code::WhenCalled,
         );
         let beside = Beside::load(&loader, file, &policy);
         let mut failure = match &beside {
@@ -166,6 +167,15 @@ fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), Failure> {
     Ok((policy, loader(&args.cache, cores())?))
 }
 
+/// When the code of the built-in plugins is loaded.
+#[derive(Clone, Copy)]
+enum Code {
+    /// Before the first TrainJob, so that a process that runs for long finds out early.
+    AtOnce,
+    /// By those that are called: a command calls few of them.
+    WhenCalled,
+}
+
 /// What became of the plugins of one run, in the order in which they were given.
 struct Read {
     /// Those that are in order, with where they come from.
@@ -234,7 +244,9 @@ impl Read {
 
 /// Loads the built-in plugins and those files, in this order. One that is refused keeps no other from being loaded; whether that
 /// is good enough is the caller's affair.
-fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
+///
+/// The code of built-in plugins is loaded when they are first called, unless it is wanted at once.
+fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: Code) -> Read {
     let mut loading = Loading {
         policy,
         loaded: Vec::new(),
@@ -244,7 +256,10 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
     for plugin in BUILT_INS {
         let (name, component) = (plugin.name, plugin.component);
         loading.add(Origin::BuiltIn, Settings::built_in(), |settings| {
-            loader.load_built_in(name, component, settings)
+            Ok(match code {
+                Code::AtOnce => Arc::new(loader.load_built_in(name, component, settings)?),
+                Code::WhenCalled => Arc::new(loader.defer_built_in(name, component, settings)?),
+            })
         });
     }
     let mut given = BTreeSet::new();
@@ -256,7 +271,7 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile) -> Read {
         }
         let origin = Origin::File(path.clone());
         loading.add(origin, Settings::default(), |settings| {
-            loader.load_file(path, settings)
+            Ok(Arc::new(loader.load_file(path, settings)?))
         });
     }
     Read {
@@ -282,7 +297,7 @@ impl Loading<'_> {
         &mut self,
         origin: Origin,
         defaults: Settings,
-        load: impl FnOnce(SettingsOf<'_>) -> Result<SandboxedPolicy, LoadError>,
+        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Policy>, LoadError>,
     ) {
         let policy = self.policy;
         let mut declared = None;
@@ -291,7 +306,7 @@ impl Loading<'_> {
             policy.settings(&manifest.name, defaults.clone())
         });
         match loaded {
-            Ok(loaded) => self.keep(Arc::new(loaded), origin),
+            Ok(loaded) => self.keep(loaded, origin),
             Err(error) if is_disabled(&error) => self.disabled.extend(declared),
             Err(error) => self.refused.push(Refused::Load { declared, error }),
         }

@@ -267,7 +267,7 @@ pub fn record() -> Record {
 }
 
 /// Calls transform for a new TrainJob.
-pub fn call(policy: &SandboxedPolicy) -> Result<Record, Box<CallError>> {
+pub fn call(policy: &dyn Policy) -> Result<Record, Box<CallError>> {
     let job = Job {
         name: "llama".into(),
         nodes: 4,

@@ -1,0 +1,59 @@
+//! A plugin whose code is loaded when it is first called: most runs of a command need one of the built-in plugins.
+
+use std::sync::{Arc, OnceLock};
+
+use trainyard_model::{
+    call::Call,
+    plugin::Plugin,
+    policy::{CallFailure, CallOutcome, Phase, Policy},
+    text::clean,
+};
+
+use crate::{policy::SandboxedPolicy, sandbox::Sandbox};
+
+/// A built-in plugin that has been checked, and whose code is not loaded yet.
+pub struct DeferredPolicy {
+    sandbox: Arc<Sandbox>,
+    plugin: Arc<Plugin>,
+    bytes: Vec<u8>,
+    /// The plugin with its code, or why that does not load.
+    loaded: OnceLock<Result<SandboxedPolicy, String>>,
+}
+
+impl DeferredPolicy {
+    pub(crate) const fn new(sandbox: Arc<Sandbox>, plugin: Arc<Plugin>, bytes: Vec<u8>) -> Self {
+        Self {
+            sandbox,
+            plugin,
+            bytes,
+            loaded: OnceLock::new(),
+        }
+    }
+
+    fn loaded(&self) -> &Result<SandboxedPolicy, String> {
+        self.loaded.get_or_init(|| {
+            let loaded = self.sandbox.load_trusted(self.plugin.clone(), &self.bytes);
+            loaded.map_err(|problem| clean(&problem.to_string()))
+        })
+    }
+}
+
+impl Policy for DeferredPolicy {
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
+        match self.loaded() {
+            Ok(policy) => policy.run(phase, call),
+            Err(problem) => CallOutcome {
+                call,
+                end: Err(CallFailure::Trap {
+                    kind: problem.clone(),
+                    message: None,
+                }),
+                fuel: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What every plugin runs in: one engine, one linker, one contract, and the cache of compiled components.
+
+use std::sync::Arc;
+
+use trainyard_model::{plugin::Plugin, text::clean};
+use wasmtime::component::{Component, Linker};
+
+use crate::{
+    cache::{Cache, entry_name},
+    compile,
+    contract::Contract,
+    engine::RunningEngine,
+    load_error::{LoadProblem, not_compiled},
+    policy::SandboxedPolicy,
+    state::State,
+    vouched::{self, Vouched},
+};
+
+/// The parts that all plugins of a loader share.
+pub(crate) struct Sandbox {
+    pub(crate) engine: Arc<RunningEngine>,
+    pub(crate) contract: Contract,
+    pub(crate) linker: Linker<State>,
+    pub(crate) cache: Option<Cache>,
+}
+
+impl Sandbox {
+    /// Loads the code of a plugin from the cache, or compiles it, and links it.
+    ///
+    /// # Errors
+    /// It is not compiled, or does not fit the contract.
+    pub(crate) fn load(
+        &self,
+        plugin: Arc<Plugin>,
+        bytes: &[u8],
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
+    ) -> Result<SandboxedPolicy, LoadProblem> {
+        let component = self.component(&plugin, bytes, compile)?;
+        let id = plugin.id.clone();
+        let engine = self.engine.clone();
+        SandboxedPolicy::new(engine, &self.contract, &self.linker, &component, plugin)
+            .map_err(|problem| LoadProblem::Link { id, problem })
+    }
+
+    /// The same for a component that is part of this program: it is compiled in this process.
+    ///
+    /// # Errors
+    /// As of [`Self::load`].
+    pub(crate) fn load_trusted(
+        &self,
+        plugin: Arc<Plugin>,
+        bytes: &[u8],
+    ) -> Result<SandboxedPolicy, LoadProblem> {
+        self.load(plugin, bytes, |plugin, bytes| {
+            compile::here(&self.engine.engine, bytes).map_err(not_compiled(plugin))
+        })
+    }
+
+    /// The compiled component, from the cache or by compiling.
+    fn component(
+        &self,
+        plugin: &Plugin,
+        bytes: &[u8],
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
+    ) -> Result<Component, LoadProblem> {
+        let (id, engine) = (&plugin.id, &self.engine.engine);
+        let name = entry_name(&id.digest, self.compatibility());
+        if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
+            match vouched::deserialize(engine, &code) {
+                Ok(component) => return Ok(component),
+                Err(error) => {
+                    tracing::warn!(%error, "a cached plugin does not load; it is compiled again")
+                }
+            }
+        }
+        let code = compile(plugin, bytes)?;
+        let component = vouched::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
+            id: id.clone(),
+            problem: clean(&format!("{error:#}")),
+        })?;
+        if let Some(cache) = &self.cache {
+            cache.put(&name, &code);
+        }
+        Ok(component)
+    }
+
+    /// A number that differs between engines whose code does not fit each other, and between contracts.
+    fn compatibility(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        let engine = &self.engine.engine;
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        self.contract.fingerprint().hash(&mut hasher);
+        hasher.finish()
+    }
+}

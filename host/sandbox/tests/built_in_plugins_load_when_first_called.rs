@@ -1,0 +1,52 @@
+//! The code of a deferred plugin is loaded by its first call. Until then nothing is compiled, and the calls are those of the plugin itself.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use trainyard_model::{limits::Limits, policy::Policy as _};
+use trainyard_sandbox::{CachePaths, DeferredPolicy, LoadLimits, Loader};
+
+use crate::common::{
+    ENV_CLAIMS, PUT_NNODES, call, component_in, contract, env_of, good, loader, loader_with,
+    manifest, settings, transform_core, with_custom,
+};
+
+fn deferred(loader: &Loader, bytes: &[u8]) -> DeferredPolicy {
+    let settings = |_: &_| settings(Limits::default());
+    loader.defer_built_in("test", bytes, settings).unwrap()
+}
+
+#[test]
+fn code_is_compiled_by_the_first_call_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("compiled");
+    let paths = CachePaths {
+        folder: cache.clone(),
+        key: folder.path().join("state/cache.key"),
+    };
+    let loader = loader_with(LoadLimits::default(), Some(paths));
+    let policy = deferred(&loader, &good());
+    let compiled = || fs::read_dir(&cache).unwrap().count();
+    assert_eq!((&*policy.plugin().id.name, compiled()), ("mole", 0));
+    for _ in 0..2 {
+        let record = call(&policy).unwrap();
+        assert_eq!(env_of(&record, "PET_NNODES").as_deref(), Some("four"));
+        assert_eq!(compiled(), 1);
+    }
+}
+
+#[test]
+fn code_that_does_not_link_ends_each_call() {
+    let core = transform_core("", PUT_NNODES);
+    let component = component_in(&contract(), "transformer", &core);
+    let manifest = manifest("build", ENV_CLAIMS);
+    let bytes = with_custom(component, "trainyard:manifest", manifest.as_bytes());
+    let loader = loader();
+    let policy = deferred(&loader, &bytes);
+    for _ in 0..2 {
+        let error = call(&policy).unwrap_err().to_string();
+        let expected = "its manifest names the phase build, which it does not export";
+        assert!(error.contains(expected), "{error}");
+    }
+}
