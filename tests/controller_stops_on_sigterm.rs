@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn sigterm_is_handled_while_plugins_compile() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-told");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-reported");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     // No server listens there: what follows the plugins fails.
@@ -40,8 +40,8 @@ fn sigterm_is_handled_while_plugins_compile() {
     let loading = log.any(|line| line.unwrap().contains("loading plugins"));
     assert!(loading, "it does not say that it loads plugins");
     let pid = controller.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    assert!(told.success());
+    let reported = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(reported.success());
     let rest: Vec<_> = log.map_while(Result::ok).collect();
     let status = controller.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}: {rest:#?}");

@@ -170,7 +170,7 @@ fn manual_lists_the_controllers_permissions() {
         .split_once("\n| | verbs | why |\n|---|---|---|\n")
         .unwrap();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     for row in rows {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         let [_, resources, verbs, ..] = cells.as_slice() else {
@@ -181,11 +181,11 @@ fn manual_lists_the_controllers_permissions() {
             .filter(|word| VERBS.contains(word));
         let verbs: BTreeSet<_> = words.map(str::to_owned).collect();
         for resource in resources.split(", ") {
-            let before = told.insert(resource.to_owned(), verbs.clone());
+            let before = reported.insert(resource.to_owned(), verbs.clone());
             assert!(before.is_none(), "{resource} is there twice");
         }
     }
-    assert_eq!(told, verbs_of_the_roles());
+    assert_eq!(reported, verbs_of_the_roles());
 }
 
 /// The flags of the controller, as its help lists them.
@@ -209,11 +209,11 @@ fn manual_names_every_flag() {
         flags.remove("--help") && flags.remove("--version"),
         "{help}"
     );
-    let told = manual
+    let reported = manual
         .lines()
         .filter_map(|line| line.strip_prefix("| `--")?.split('`').next());
-    let told: BTreeSet<_> = told.map(|flag| format!("--{flag}")).collect();
-    assert_eq!(told, flags.into_iter().map(str::to_owned).collect());
+    let reported: BTreeSet<_> = reported.map(|flag| format!("--{flag}")).collect();
+    assert_eq!(reported, flags.into_iter().map(str::to_owned).collect());
     let variable = "TRAINYARD_LOG";
     assert!(help.contains(variable) && manual.contains(&format!("| `{variable}` |")));
 }

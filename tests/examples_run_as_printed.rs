@@ -75,12 +75,12 @@ fn all_run(text: &str, at_least: usize) {
         let is_for_a_cluster =
             line.contains("trainjob/") || line.starts_with("trainyard controller");
         let output = run(folder.path(), line);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         let wanted = if is_for_a_cluster { 1 } else { 0 };
-        assert_eq!(output.status.code(), Some(wanted), "{line}\n{said}");
+        assert_eq!(output.status.code(), Some(wanted), "{line}\n{printed}");
         assert!(
-            is_for_a_cluster || !said.contains("error"),
-            "{line}\n{said}"
+            is_for_a_cluster || !printed.contains("error"),
+            "{line}\n{printed}"
         );
     }
 }
@@ -113,6 +113,6 @@ fn examples_render_with_the_shipped_runtimes() {
     let runtimes = root().join("deploy/runtimes");
     let line = format!("trainyard validate -f '{}'", runtimes.display());
     let output = run(folder().path(), &line);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
 }

@@ -220,7 +220,7 @@ fn fields_outside_the_record_are_explained() {
 /// All of the smallest example, as a person reads it at any width.
 #[test]
 fn fields_are_grouped_by_container_and_never_truncated() {
-    let said = stdout(&explain(&[]));
+    let printed = stdout(&explain(&[]));
     let wanted = "\
 TrainJob research/llama-sft
 
@@ -260,13 +260,13 @@ spec.replicatedJobs[node].template.spec.template.spec.containers[node]
     set by TrainJob: spec.trainer.resourcesPerNode.requests[memory]
     was: 1Ti
 ";
-    assert_eq!(said, wanted);
+    assert_eq!(printed, wanted);
 }
 
 /// A command that two sources set, a container that a plugin added, and fields outside containers.
 #[test]
 fn changes_are_listed_newest_first() {
-    let said = stdout(&explain_in("examples/flux-lammps", &[]));
+    let printed = stdout(&explain_in("examples/flux-lammps", &[]));
     let command = r#"
   command: ["/bin/bash","/etc/flux-config/entrypoint.sh"]
     set by flux 0.1.0: Flux runs the command on 2 nodes, with 4 tasks on each: the number that the TrainJob or the runtime gives
@@ -281,25 +281,25 @@ spec.replicatedJobs[node].template.spec.template.spec.initContainers[flux-instal
 spec.replicatedJobs[node].template.spec.template
   spec.affinity.";
     for part in [command, container, volume] {
-        assert!(said.contains(part), "{part}\n{said}");
+        assert!(printed.contains(part), "{part}\n{printed}");
     }
-    assert!(!said.contains('…'), "{said}");
+    assert!(!printed.contains('…'), "{printed}");
 }
 
 #[test]
 fn absent_fields_are_distinguished() {
     let case = "tests/cases/dra-per-node/input.yaml";
-    let said = stdout(&explain_in(case, &["pod-sets[node].devices"]));
+    let printed = stdout(&explain_in(case, &["pod-sets[node].devices"]));
     let wanted = "
 Known to plugins, not part of the JobSet
   pod-sets[node].devices[resource-claim/";
-    assert!(said.contains(wanted), "{said}");
+    assert!(printed.contains(wanted), "{printed}");
 }
 
 /// Of a container that has an env var by a plugin, and of one that the runtime wrote.
 #[test]
 fn env_vars_are_found_by_bare_name() {
-    let said = stdout(&explain(&["PET_NNODES", "NCCL_DEBUG"]));
+    let printed = stdout(&explain(&["PET_NNODES", "NCCL_DEBUG"]));
     let wanted = format!(
         "\
 TrainJob research/llama-sft
@@ -311,13 +311,13 @@ TrainJob research/llama-sft
     set by torch 0.1.0: the number of nodes
 "
     );
-    assert_eq!(said, wanted);
+    assert_eq!(printed, wanted);
     // In each container that has it.
-    let said = stdout(&explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
+    let printed = stdout(&explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
     assert_eq!(
-        said.matches("  env[OMP_NUM_THREADS]: 2\n").count(),
+        printed.matches("  env[OMP_NUM_THREADS]: 2\n").count(),
         2,
-        "{said}"
+        "{printed}"
     );
 }
 

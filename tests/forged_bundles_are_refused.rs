@@ -126,12 +126,12 @@ fn truncated_or_changed_bundle_is_refused() {
         let place = at + 512 + content.len() / 2;
         other[place] ^= 1;
         let error = refused(&other);
-        let said = if name == "bundle.json" {
+        let printed = if name == "bundle.json" {
             ""
         } else {
             "was changed or damaged"
         };
-        assert!(error.contains(said), "{name}: {error}");
+        assert!(error.contains(printed), "{name}: {error}");
         // And one of its header.
         let mut other = bundle.clone();
         other[at + 3] ^= 1;

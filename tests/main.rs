@@ -22,6 +22,7 @@ mod output_is_deterministic;
 mod output_works_in_pipes;
 mod plan_shows_order_and_conflicts;
 mod plugin_guide_works;
+mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
 mod train_jobs_can_be_selected_and_fail_alone;
 mod validate_agrees_with_the_api_server;

@@ -145,14 +145,14 @@ fn unusable_cache_folder_is_a_warning() {
         "torch-two-jobs",
         &["plan", "--cache-dir", file.to_str().unwrap()],
     );
-    let said = text(output.stderr);
+    let printed = text(output.stderr);
     assert!(output.status.success() && !output.stdout.is_empty());
     let wanted = format!(
         "warning: no compiled cache; plugins are compiled each time (folder: {}, error: ",
         file.display()
     );
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with(&wanted), "{said}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.starts_with(&wanted), "{printed}");
 }
 
 /// The terminals of some CI systems have no size.
@@ -168,12 +168,12 @@ fn terminal_without_a_width_gets_full_columns() {
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
-    let said = text(output.stdout);
-    assert!(output.status.success(), "{said}");
-    let header = said.lines().find(|line| line.starts_with("FIELD "));
+    let printed = text(output.stdout);
+    assert!(output.status.success(), "{printed}");
+    let header = printed.lines().find(|line| line.starts_with("FIELD "));
     assert!(
         header.is_some_and(|line| line.contains(" SET BY ") && line.trim_end().ends_with("WHY")),
-        "{said}"
+        "{printed}"
     );
 }
 

@@ -28,7 +28,7 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
     let output = trainyard(folder.path(), &["validate", "--no-plugins", "-f", "."]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut printed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in String::from_utf8(output.stderr).unwrap().lines() {
         let Some(error) = line.strip_prefix("error: ./") else {
             assert!(line.starts_with("warning: ./"), "{line}");
@@ -41,11 +41,12 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
         if sentence.starts_with("is there twice; ") {
             continue;
         }
-        said.entry(file.to_owned())
+        printed
+            .entry(file.to_owned())
             .or_default()
             .insert(sentence.to_owned());
     }
-    said
+    printed
 }
 
 /// What is sent to the server first: an update is of an object that was created.
@@ -118,7 +119,7 @@ fn every_input_of_the_table_has_the_recorded_verdict() {
     assert!(inputs.len() >= 80, "{} inputs", inputs.len());
     // One run prints at most this many errors.
     let runs = inputs.chunks(50).flat_map(validated);
-    let said: BTreeMap<_, _> = runs.collect();
+    let printed: BTreeMap<_, _> = runs.collect();
     let mut wrong = Vec::new();
     let mut beyond = BTreeMap::from(BEYOND);
     for input in &inputs {
@@ -129,7 +130,7 @@ fn every_input_of_the_table_has_the_recorded_verdict() {
             "{}",
             input.name
         );
-        let found = said.get(&input.name).cloned().unwrap_or_default();
+        let found = printed.get(&input.name).cloned().unwrap_or_default();
         let wanted = match beyond.remove(&*input.name) {
             Some(sentences) => sentences.iter().map(ToString::to_string).collect(),
             None => sentences(&outcome),

@@ -75,17 +75,17 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
         let output = trainyard_with_input(input, &[command, "-f", "-"]);
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();
-        let said = |part: &str| text.contains(part);
+        let printed = |part: &str| text.contains(part);
         for wanted in [
             "TrainJob default/bert: unknown field \"spec.trainer.imag\"",
             "TrainJob default/gpt: spec.trainer.numNodes: Invalid value: -1: ",
             "ClusterTrainingRuntime x: spec.mlPolicy.jax: ",
             "ClusterTrainingRuntime x: spec.plugins[0].name: no loaded plugin has the name `gone`",
         ] {
-            assert!(said(wanted), "{command}: {wanted}\n{text}");
+            assert!(printed(wanted), "{command}: {wanted}\n{text}");
         }
         let reference = "TrainJob default/gpt: spec.runtimeRef.name: there is no ClusterTrainingRuntime `absent` in the input";
-        assert_eq!(said(reference), missing, "{command}: {text}");
+        assert_eq!(printed(reference), missing, "{command}: {text}");
     }
 }
 
@@ -121,17 +121,17 @@ fn errors_match_those_of_render() {
             continue;
         }
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let said = |command: &str| {
+        let printed = |command: &str| {
             let output = trainyard_with_input(&input, &[command, "-f", "-"]);
             let lines = String::from_utf8(output.stderr).unwrap();
             let is_of_both = |line: &&str| !line.contains("; give its file with -f");
             let lines = lines.lines().filter(is_of_both).map(str::to_owned);
             (output.status.code(), lines.collect::<Vec<_>>())
         };
-        let (code, errors) = said("render");
+        let (code, errors) = printed("render");
         let code = code.filter(|_| !errors.is_empty());
         assert_eq!(
-            said("validate"),
+            printed("validate"),
             (code.or(Some(0)), errors.clone()),
             "{}",
             case.display()
@@ -171,8 +171,8 @@ fn skipped_checks_are_reported() {
         ),
     ] {
         let output = trainyard_with_input(input, &[&["validate", "-f", "-"], args].concat());
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(said.trim_end(), expected, "{args:?}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.trim_end(), expected, "{args:?}");
     }
 }
 

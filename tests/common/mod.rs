@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
 
 pub mod bundle;
+pub mod policy_file;
 
 use std::{
     collections::BTreeMap,

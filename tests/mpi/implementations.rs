@@ -127,12 +127,12 @@ fn installed(name: Name, folder: &Path, end: &str) -> Option<Installed> {
     let path = format!("{}:/usr/bin:/bin", folder.display());
     let mut asked = Command::new(&mpirun);
     let output = asked.arg("--version").env("PATH", path).output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = said
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = printed
         .lines()
         .find(|line| line.contains("ersion") || line.contains("Open MPI"));
     let mpicc = folder.join(format!("mpicc{end}"));
-    said.contains(name.in_version()).then(|| Installed {
+    printed.contains(name.in_version()).then(|| Installed {
         name,
         mpirun,
         mpicc: mpicc.is_file().then_some(mpicc),

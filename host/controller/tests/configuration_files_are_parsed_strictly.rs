@@ -213,13 +213,13 @@ fn configuration_deployed_by_the_reference_is_read() {
         ..Settings::default()
     };
     assert_eq!(settings, expected);
-    let mut told: Vec<_> = warnings
+    let mut reported: Vec<_> = warnings
         .iter()
         .map(|warning| warning.place.field.to_string())
         .collect();
-    told.sort_unstable();
+    reported.sort_unstable();
     assert_eq!(
-        told,
+        reported,
         [
             "certManagement",
             "clientConnection.qps",
@@ -250,16 +250,16 @@ fn empty_reference_configuration_means_its_defaults() {
     assert_eq!(off.settings.metrics_bind_address, BindAddress::Off);
     assert_eq!(off.settings.health_probe_bind_address, BindAddress::Off);
     assert_eq!(off.warnings, []);
-    let told = read(
+    let reported = read(
         "featureGates: {TrainJobStatus: true}\ntls: {minVersion: \"1.2\"}\nhealth: {readinessEndpointName: ready}\n",
     );
-    let told: Vec<_> = told
+    let reported: Vec<_> = reported
         .warnings
         .iter()
         .map(|warning| warning.place.field.to_string())
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "tls",
             "featureGates",

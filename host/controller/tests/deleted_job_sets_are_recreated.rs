@@ -32,16 +32,16 @@ async fn running() -> (Cluster, Controller) {
     cluster.until("there is a JobSet", is_made).await;
     let counts = json!({"status": {"replicatedJobsStatus": [{"name": "node", "active": 1}]}});
     cluster.merge("jobsets", "a", "job", &counts);
-    let is_told = |cluster: &Cluster| {
+    let is_reported = |cluster: &Cluster| {
         let job = cluster.get("trainjobs", "a", "job").unwrap();
         job["status"]["jobsStatus"][0]["active"] == 1
     };
-    cluster.until("the status counts", is_told).await;
+    cluster.until("the status counts", is_reported).await;
     (cluster, controller)
 }
 
 /// Waits until there is a JobSet that the snapshot takes for the last one, and that has not failed.
-async fn is_made_again(cluster: &Cluster, before: &Value) {
+async fn until_recreated(cluster: &Cluster, before: &Value) {
     let is_another = |cluster: &Cluster| {
         let job = cluster.get("trainjobs", "a", "job").unwrap();
         assert_eq!(job["status"]["conditions"], json!([]), "{job:#}");
@@ -50,7 +50,7 @@ async fn is_made_again(cluster: &Cluster, before: &Value) {
         let uid = uid(cluster);
         annotations[RECREATE].is_null() && !uid.is_null() && uid != *before
     };
-    cluster.until("it is made again", is_another).await;
+    cluster.until("it is recreated", is_another).await;
 }
 
 /// Whether a call records that a JobSet was recreated.
@@ -83,11 +83,11 @@ async fn job_set_deleted_during_recreation_is_recreated() {
             let before = uid(&cluster);
             cluster.delete("jobsets", "a", "job");
             cluster
-                .until("it is made again and again", |cluster| {
+                .until("it is recreated and again", |cluster| {
                     cluster.asked("patch", "jobsets").calls >= 4
                 })
                 .await;
-            is_made_again(&cluster, &before).await;
+            until_recreated(&cluster, &before).await;
             controller.stop().await;
         }
     }
@@ -121,6 +121,6 @@ async fn job_set_deleted_twice_is_recreated_after_a_restart() {
     controller.stop().await;
     cluster.forget_rule();
     let controller = started(&cluster).await;
-    is_made_again(&cluster, &before).await;
+    until_recreated(&cluster, &before).await;
     controller.stop().await;
 }

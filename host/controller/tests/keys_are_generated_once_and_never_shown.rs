@@ -72,7 +72,7 @@ fn has_job_set(cluster: &Cluster) -> bool {
     cluster.get("jobsets", "a", "job").is_some()
 }
 
-fn is_told(cluster: &Cluster, text: &str) -> bool {
+fn is_reported(cluster: &Cluster, text: &str) -> bool {
     let events = cluster.all("events");
     let mut messages = events.iter().filter_map(|event| event["message"].as_str());
     messages.any(|message| message.contains(text))
@@ -193,8 +193,11 @@ async fn owned_secret_is_used_as_it_is_and_foreign_secret_is_not() {
     cluster.put(foreign);
     let foreign = secret(&cluster);
     let controller = started(&cluster).await;
-    let told = format!("Secret `{SECRET}` is not this TrainJob's: it is owned by TrainJob another");
-    cluster.until("it is told", |it| is_told(it, &told)).await;
+    let reported =
+        format!("Secret `{SECRET}` is not this TrainJob's: it is owned by TrainJob another");
+    cluster
+        .until("it is reported", |it| is_reported(it, &reported))
+        .await;
     assert!(!has_job_set(&cluster));
     assert_eq!(secret(&cluster), foreign);
 
@@ -273,10 +276,12 @@ async fn event_quotes_the_api_server_without_client_types() {
     });
     cluster.put(job("a", "job", "with-keys", false));
     let controller = started(&cluster).await;
-    let said = format!("creating Secret `{SECRET}`: exceeded quota: objects");
-    cluster.until("it is said", |it| is_told(it, &said)).await;
+    let printed = format!("creating Secret `{SECRET}`: exceeded quota: objects");
+    cluster
+        .until("it is printed", |it| is_reported(it, &printed))
+        .await;
     controller.stop().await;
-    assert!(!is_told(&cluster, "Status {"));
+    assert!(!is_reported(&cluster, "Status {"));
 }
 
 /// The other one's Secret used up the quota after this controller had looked.
@@ -334,8 +339,10 @@ async fn lost_keys_are_replaced_once_no_pod_uses_them() {
     cluster.delete("secrets", "a", SECRET);
     let change = |spec: &Value| cluster.merge("trainjobs", "a", "job", &json!({"spec": spec}));
     change(&json!({"labels": {"any": "change"}}));
-    let told = format!("Secret `{SECRET}`: it is missing while its JobSet runs");
-    cluster.until("it is told", |it| is_told(it, &told)).await;
+    let reported = format!("Secret `{SECRET}`: it is missing while its JobSet runs");
+    cluster
+        .until("it is reported", |it| is_reported(it, &reported))
+        .await;
     assert_eq!(secret(&cluster), Value::Null);
 
     // Nor while it is suspended: the old one may still be restored.
@@ -370,10 +377,12 @@ async fn secret_data_quoted_by_a_webhook_is_not_reported() {
     });
     cluster.put(job("a", "job", "with-keys", true));
     let controller = started(&cluster).await;
-    let told = format!("creating Secret `{SECRET}`: ");
-    cluster.until("it is told", |it| is_told(it, &told)).await;
+    let reported = format!("creating Secret `{SECRET}`: ");
+    cluster
+        .until("it is reported", |it| is_reported(it, &reported))
+        .await;
     let hidden = "the answer quotes a key, and is not shown";
-    assert!(is_told(&cluster, hidden));
+    assert!(is_reported(&cluster, hidden));
     controller.stop().await;
     for secret in refused.lock().unwrap().iter() {
         let parts = Parts::of(secret);

@@ -84,11 +84,11 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
 
     // Status and heartbeats of all nodes lead to no rendering and no request.
     let made = calls.load(Ordering::Relaxed);
-    let told = cluster.asked("event", "nodes").bytes;
+    let reported = cluster.asked("event", "nodes").bytes;
     (0..NODES).for_each(|number| cluster.put(node(number, 1)));
-    let all = |cluster: &Cluster| cluster.asked("event", "nodes").bytes > told + one / 2;
+    let all = |cluster: &Cluster| cluster.asked("event", "nodes").bytes > reported + one / 2;
     cluster
-        .until("the watch is told of all heartbeats", all)
+        .until("the watch is reported of all heartbeats", all)
         .await;
     // Longer than changes are gathered.
     tokio::time::sleep(Duration::from_secs(8)).await;

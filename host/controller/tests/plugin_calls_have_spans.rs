@@ -15,27 +15,11 @@ use trainyard_model::{
     contract::VERSION,
     manifest::Manifest,
     plugin::{Plugin, Settings},
-    policy::{CallOutcome, Phase, Policy},
+    policy::Phase,
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
-/// A plugin that logs a line, as the host does of what a plugin says.
-struct Talks(Arc<Plugin>);
-
-impl Policy for Talks {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.0
-    }
-
-    fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
-        tracing::info!("it says so");
-        CallOutcome {
-            call,
-            end: Ok(()),
-            fuel: None,
-        }
-    }
-}
+use crate::stub::function_policy::FunctionPolicy;
 
 /// What is logged, as text.
 #[derive(Clone, Default)]
@@ -80,7 +64,15 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
     let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
     let metrics = Arc::new(Metrics::new(&Queue::new(Backoff::default())));
-    let policy = observed(Arc::new(Talks(Arc::new(plugin))), &metrics);
+    // As the host logs the text of a plugin.
+    let logs = |_: Phase, _: &mut Call| {
+        tracing::info!("it says so");
+        Ok(())
+    };
+    let policy = observed(
+        Arc::new(FunctionPolicy::new(Arc::new(plugin), logs)),
+        &metrics,
+    );
     let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
     let objects = Inputs::read_text("input.yaml", INPUT).objects.into_iter();
     let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
@@ -99,12 +91,12 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
         assert!(rendered.is_ok());
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    let said: Vec<_> = text
+    let printed: Vec<_> = text
         .lines()
         .filter(|line| line.contains("it says so"))
         .collect();
-    assert_eq!(said.len(), 2, "{text}");
-    for (line, phase) in said.iter().zip(["transform", "check"]) {
+    assert_eq!(printed.len(), 2, "{text}");
+    for (line, phase) in printed.iter().zip(["transform", "check"]) {
         let span = format!("plugin call{{plugin=talks 1.0.0 (native) phase={phase}}}");
         assert!(line.contains(&span), "{line}");
     }

@@ -59,9 +59,9 @@ fn plugin_is_paused_after_five_calls_in_that_namespace_only() {
         assert_eq!(calls.load(Ordering::Relaxed), 5);
         let problem = render(&renderer, "bad").unwrap_err().remove(0);
         assert!(problem.is_transient());
-        let said = problem.to_string();
+        let printed = problem.to_string();
         let begins = "plugin loops 1.0.0 (native) in transform: is not called for TrainJobs of this namespace for a while: 5 of its calls ";
-        assert!(said.starts_with(begins), "{said}");
+        assert!(printed.starts_with(begins), "{printed}");
         let text = metrics.text().unwrap();
         for line in [
             r#"trainyard_plugin_errors_total{plugin="loops",phase="transform",kind="open"} "#,

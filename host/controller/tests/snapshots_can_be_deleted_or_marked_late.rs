@@ -127,7 +127,7 @@ fn account(cluster: &Cluster) -> Value {
     account.cloned().unwrap_or_default()
 }
 
-fn is_told(cluster: &Cluster, words: &str) -> bool {
+fn is_reported(cluster: &Cluster, words: &str) -> bool {
     let has = |event: &Value| {
         let texts = ["message", "note"].map(|key| event[key].as_str().unwrap_or_default());
         texts.iter().any(|text| text.contains(words))
@@ -168,8 +168,8 @@ async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused()
     ] {
         let (cluster, controller) = queued(harm).await;
         cluster.merge("trainjobs", "a", "job", &edit(manager, false));
-        let told = |cluster: &Cluster| is_told(cluster, words);
-        cluster.until("an Event says why it waits", told).await;
+        let reported = |cluster: &Cluster| is_reported(cluster, words);
+        cluster.until("an Event says why it waits", reported).await;
         assert_eq!(job_set(&cluster)["spec"]["suspend"], true);
         assert_eq!(account(&cluster), Value::Null);
         // Once nothing is wrong any more, it goes on.
@@ -194,7 +194,8 @@ async fn edit_blocked_by_a_forged_mark_is_reported() {
     };
     let (cluster, controller) = queued(forge).await;
     cluster.merge("trainjobs", "a", "job", &edit("example.com/queue", true));
-    let told = |cluster: &Cluster| is_told(cluster, "changes of the TrainJob do not reach it");
-    cluster.until("an Event says so", told).await;
+    let reported =
+        |cluster: &Cluster| is_reported(cluster, "changes of the TrainJob do not reach it");
+    cluster.until("an Event says so", reported).await;
     controller.stop().await;
 }

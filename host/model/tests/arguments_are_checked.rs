@@ -72,7 +72,7 @@ fn mounts_are_validated_as_by_kubernetes() {
     call.container_put_mount(node, &expr).unwrap();
     assert_eq!(call.container_mounts(node).unwrap().last(), Some(&expr));
     let plain = mount("data", "/y");
-    for (wrong, told) in [
+    for (wrong, reported) in [
         (
             Mount {
                 sub_path: text("a"),
@@ -119,7 +119,7 @@ fn mounts_are_validated_as_by_kubernetes() {
         ),
     ] {
         let fault = call.container_put_mount(node, &wrong).unwrap_err();
-        assert_eq!(fault, Fault::Argument(told.to_owned()));
+        assert_eq!(fault, Fault::Argument(reported.to_owned()));
     }
 }
 
@@ -409,7 +409,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
             "{name}"
         );
     }
-    for (json, told) in [
+    for (json, reported) in [
         ("[]", "not a JSON object"),
         ("{", "not JSON"),
         ("{}", "the operator `Exists`"),
@@ -454,12 +454,12 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         ),
     ] {
         let problem = argument_problem(call.pod_set_add_toleration(set, "id", json));
-        assert!(problem.contains(told), "{json}: {problem}");
+        assert!(problem.contains(reported), "{json}: {problem}");
     }
     let problem =
         argument_problem(call.pod_set_add_toleration(set, "An Id", r#"{"operator": "Exists"}"#));
     assert!(problem.contains("the id"), "{problem}");
-    for (at, json, told) in [
+    for (at, json, reported) in [
         ("nodeAffinity", "{}", "the list is"),
         ("podAffinity/maybe", "{}", "the list is"),
         (
@@ -565,7 +565,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         ),
     ] {
         let problem = argument_problem(call.pod_set_add_affinity_term(set, "id", at, json));
-        assert!(problem.contains(told), "{at} {json}: {problem}");
+        assert!(problem.contains(reported), "{at} {json}: {problem}");
     }
     assert!(call.writes().is_empty());
     // What Kubernetes takes is taken, with `null` for what is absent.

@@ -59,8 +59,8 @@ fn nested_defaults_are_refused_with_the_plugin_name() {
     assert_eq!(problem, SchemaProblem::Defaults(Exhausted::Filled));
     // The same below a key that only a configuration has.
     let below = json!({"properties": {"b": {"type": "object", "properties": bomb["properties"]}}});
-    let said = errors(below, json!({"b": {}}));
-    assert!(said.contains("bytes of defaults"), "{said}");
+    let printed = errors(below, json!({"b": {}}));
+    assert!(printed.contains("bytes of defaults"), "{printed}");
     let doubling = chain(30, json!({}), |next| {
         let half = json!({"allOf": [next], "$ref": next["$ref"], "default": {}});
         json!({"properties": {"a": half, "b": half}})
@@ -76,8 +76,8 @@ fn exponential_references_hit_the_step_limit() {
     for (keyword, last) in [("allOf", true), ("anyOf", false), ("oneOf", false)] {
         let schema = chain(30, json!(last), |next| json!({keyword: [next, next]}));
         assert!(schema.to_string().len() < 4 << 10);
-        let said = errors(schema, json!(1));
-        assert!(said.contains("steps"), "{said}");
+        let printed = errors(schema, json!(1));
+        assert!(printed.contains("steps"), "{printed}");
     }
 }
 
@@ -147,8 +147,8 @@ fn counts_and_sizes_are_bounded() {
         refused(json!({ "default": deep })),
         SchemaProblem::DeepDefault
     );
-    let said = errors(json!({}), deep);
-    assert!(said.contains("levels"), "{said}");
+    let printed = errors(json!({}), deep);
+    assert!(printed.contains("levels"), "{printed}");
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn unknown_keywords_are_refused() {
 fn checking_a_configuration_is_bounded() {
     // Backtracking.
     let schema = json!({"pattern": "^(a+)+$"});
-    let said = errors(schema, json!(format!("{}b", "a".repeat(10_000))));
-    assert!(said.contains("matches `^(a+)+$`"), "{said}");
+    let printed = errors(schema, json!(format!("{}b", "a".repeat(10_000))));
+    assert!(printed.contains("matches `^(a+)+$`"), "{printed}");
     // A long text against the largest pattern.
     let schema = json!({"pattern": "(a?){90}b"});
-    let said = errors(schema, json!("a".repeat(1 << 20)));
-    assert!(said.contains("steps"), "{said}");
+    let printed = errors(schema, json!("a".repeat(1 << 20)));
+    assert!(printed.contains("steps"), "{printed}");
     // Every item with every other one.
     let items: Vec<_> = (0..200_000).map(|n| json!([n, {"a": n}])).collect();
     Schema::new(json!({"uniqueItems": true, "maxItems": 200_000}))
@@ -204,22 +204,22 @@ fn checking_a_configuration_is_bounded() {
         .unwrap();
     let mut twice = items;
     twice.push(json!([7.0, {"a": 7}]));
-    let said = errors(json!({"uniqueItems": true}), json!(twice));
-    assert!(said.contains("twice"), "{said}");
+    let printed = errors(json!({"uniqueItems": true}), json!(twice));
+    assert!(printed.contains("twice"), "{printed}");
     // Every item with every schema.
     let branches: Vec<_> = (0..900).map(|n| json!({ "const": n })).collect();
     let items: Vec<_> = (0..100_000).map(|_| json!(899)).collect();
-    let said = errors(json!({"items": {"anyOf": branches}}), json!(items));
-    assert!(said.contains("steps"), "{said}");
+    let printed = errors(json!({"items": {"anyOf": branches}}), json!(items));
+    assert!(printed.contains("steps"), "{printed}");
     // As many errors as there are values, with long keys.
     let config: Map<_, _> = (0..1_000)
         .map(|n| (format!("{n}{}", "k".repeat(1_000)), json!(1)))
         .collect();
-    let said = errors(
+    let printed = errors(
         json!({"additionalProperties": {"type": "string"}}),
         json!(config),
     );
-    assert!(said.len() < 100_000, "{}", said.len());
+    assert!(printed.len() < 100_000, "{}", printed.len());
 }
 
 /// A part of a schema: mostly keywords that apply to the values below.

@@ -290,9 +290,9 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
             assert_eq!(planned(&generation, &[alone], &json!({})).unwrap(), [alone]);
         }
         let refused = planned(&generation, &["a", "b"], &json!({})).unwrap_err();
-        let said: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        let printed: Vec<_> = refused.iter().map(ToString::to_string).collect();
         assert_eq!(
-            said,
+            printed,
             [
                 "plugins `a` and `b` are both active, and the policy file excludes one where the other is: switch one off in the runtime, or take it out of `excludes`"
             ]

@@ -237,12 +237,12 @@ fn documented_claims_match_enforced_claims() {
         assert_eq!(driven.claims.len(), method.claims.len(), "{}", method.name);
         for (list, path) in driven.claims {
             let real: ClaimPath = path.parse().unwrap();
-            let told = method.claims.iter().any(|(told_list, template)| {
+            let reported = method.claims.iter().any(|(told_list, template)| {
                 let template: ClaimPath = template.parse().unwrap();
                 list == told_list && is_instance(&real, &template)
             });
             assert!(
-                told,
+                reported,
                 "{}: the host asks for {list} `{path}`, the contract says {:?}",
                 method.name, method.claims
             );

@@ -26,7 +26,7 @@ use trainyard_model::{
 };
 
 use crate::common::{
-    ASKER, Scripted, call, call_over, job, lookups, manifest, missing_claim, plugin, pod_set,
+    ASKER, FunctionPolicy, call, call_over, job, lookups, manifest, missing_claim, plugin, pod_set,
     record,
 };
 
@@ -248,14 +248,14 @@ fn only_required_lookups_are_requested() {
 fn pruned_lookups_give_the_same_sum() {
     let plugin = reader();
     let policy = || {
-        Scripted::new(plugin.clone(), |_, call: &mut Call| {
+        FunctionPolicy::new(plugin.clone(), |_, call: &mut Call| {
             let gang = names(&["node"]);
             let sum = call.info_gang_requests(handle::Info(0), &gang)?;
             call.context_log(Call::CONTEXT, "info", &format!("{sum:?}"))?;
             Ok(())
         })
     };
-    let said = |known: Arc<Lookups>| {
+    let printed = |known: Arc<Lookups>| {
         let mut session = Session::new(job(), record()).knowing(known);
         session
             .call(&policy(), Phase::Build, 0, Arc::default())
@@ -265,9 +265,9 @@ fn pruned_lookups_give_the_same_sum() {
     let mut known = (*lookups()).clone();
     let (key, answer) = limit_ranges(&[json!([{"type": "Container", "min": {"memory": "3Gi"}}])]);
     known.insert(key, answer);
-    let (sum, kept) = said(Arc::new(known));
+    let (sum, kept) = printed(Arc::new(known));
     assert!(sum.contains("24Gi") || sum.contains("25216Mi"), "{sum}");
-    assert_eq!(said(Arc::new(kept.clone())), (sum, kept));
+    assert_eq!(printed(Arc::new(kept.clone())), (sum, kept));
 }
 
 /// A sidecar before an init container runs beside it; the requested placement decides which one does.
@@ -285,7 +285,7 @@ fn init_containers_are_counted_in_pod_order() {
     };
     let (fetch, sidecar) = (add("fetch", None, "4"), add("sidecar", Some("Always"), "3"));
     let sum = |session: &mut Session| {
-        let policy = Scripted::new(reader(), |_, call: &mut Call| {
+        let policy = FunctionPolicy::new(reader(), |_, call: &mut Call| {
             let node = pod_set(call, "node");
             let listed = call.pod_set_init_containers(node)?;
             let first = call.container_name(listed[0])?;

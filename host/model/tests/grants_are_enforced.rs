@@ -156,7 +156,7 @@ fn forbidden_claims_are_refused_despite_grants() {
     let PluginError::Claims { errors, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!(errors.len(), impossible.len(), "all are told at once");
+    assert_eq!(errors.len(), impossible.len(), "all are reported at once");
 }
 
 #[test]
@@ -488,8 +488,8 @@ fn raw_env_sources_need_a_grant_even_in_own_containers() {
             }
             for malformed in ["", "[]", "{}", r#"{"a": 1, "b": 2}"#, "null"] {
                 let fault = call.container_put_env_raw(target, "RAW", malformed);
-                let is_told = matches!(fault, Err(Fault::Argument(_)));
-                assert_eq!(is_told, is_allowed, "{malformed}: {fault:?}");
+                let is_reported = matches!(fault, Err(Fault::Argument(_)));
+                assert_eq!(is_reported, is_allowed, "{malformed}: {fault:?}");
             }
         }
     }

@@ -181,18 +181,18 @@ fn errors_name_their_field() {
 #[test]
 fn all_errors_are_reported_at_once() {
     let wrong = json!({"name": "A", "version": "", "phases": [], "after": ["A"]});
-    let said = error(&with(manifest("p", &[]), wrong));
+    let printed = error(&with(manifest("p", &[]), wrong));
     for field in ["`name` must", "`version` must", "`phases` is", "`after` or"] {
-        assert!(said.contains(field), "{field}: {said}");
+        assert!(printed.contains(field), "{field}: {printed}");
     }
     let claims = json!({"reads": ["labels"], "writes": ["nodes[x]", "labels[a]", "labels[b"]});
-    let said = error(&with(manifest("p", &[]), json!({ "claims": claims })));
+    let printed = error(&with(manifest("p", &[]), json!({ "claims": claims })));
     for path in [
         "reads: `labels`",
         "writes: `nodes[x]`",
         "writes: `labels[b`",
     ] {
-        assert!(said.contains(path), "{path}: {said}");
+        assert!(printed.contains(path), "{path}: {printed}");
     }
 }
 
@@ -207,7 +207,7 @@ fn keys_without_a_default_are_required() {
 
 #[test]
 fn other_contract_version_is_reported_first() {
-    let told = |version: &str| {
+    let reported = |version: &str| {
         let manifest = with(
             manifest("p", &[]),
             json!({"contract": version, "keyOfLater": true}),
@@ -215,7 +215,7 @@ fn other_contract_version_is_reported_first() {
         Manifest::parse(manifest.to_string().as_bytes()).unwrap_err()
     };
     for version in ["1.998.0", "1.998.1", "2.0.0"] {
-        let error = told(version);
+        let error = reported(version);
         assert!(matches!(error, ManifestError::Newer { .. }), "{error}");
         assert_eq!(
             error.to_string(),
@@ -225,7 +225,7 @@ fn other_contract_version_is_reported_first() {
         );
     }
     for version in ["0.9.0", "1.0", "1.0.0-rc", "1.0.0+b", ""] {
-        let error = told(version);
+        let error = reported(version);
         assert!(matches!(error, ManifestError::Contract { .. }), "{error}");
         assert!(
             error.to_string().contains(&format!("contract `{version}`")),
@@ -446,10 +446,10 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
             panic!("{path}: {error}")
         };
         assert_eq!(errors.len(), 1, "{path}: {error}");
-        let told = errors[0].to_string();
+        let reported = errors[0].to_string();
         assert!(
-            told.contains(&place) && told.contains(problem),
-            "{path}: {told}"
+            reported.contains(&place) && reported.contains(problem),
+            "{path}: {reported}"
         );
     }
     for (list, path) in [

@@ -131,7 +131,7 @@ fn fields_with_a_method_are_refused_with_its_name() {
         pod_set(&mut call, "node"),
         container(&mut call, "node", "node"),
     );
-    for (member, told) in [
+    for (member, reported) in [
         ("containers", "`pod-set.container`"),
         ("volumes", "`pod-set.put-raw-volume`"),
         ("tolerations", "`pod-set.add-toleration`"),
@@ -157,10 +157,10 @@ fn fields_with_a_method_are_refused_with_its_name() {
             call.pod_set_raw(set, member).map(drop).unwrap_err(),
             call.pod_set_set_raw(set, member, "1").unwrap_err(),
         ] {
-            assert!(fault.to_string().contains(told), "{member}: {fault}");
+            assert!(fault.to_string().contains(reported), "{member}: {fault}");
         }
     }
-    for (member, told) in [
+    for (member, reported) in [
         ("image", "`container.set-image`"),
         ("env", "`container.put-env`"),
         ("volumeMounts", "`container.put-mount`"),
@@ -170,13 +170,13 @@ fn fields_with_a_method_are_refused_with_its_name() {
         ("dnsConfig/nameservers", "not the name of a member"),
     ] {
         let fault = call.container_set_raw(node, member, "1").unwrap_err();
-        assert!(fault.to_string().contains(told), "{member}: {fault}");
+        assert!(fault.to_string().contains(reported), "{member}: {fault}");
     }
-    for (json, told) in [("{", "not JSON"), (r#""Always""#, "`Never` or `OnFailure`")] {
+    for (json, reported) in [("{", "not JSON"), (r#""Always""#, "`Never` or `OnFailure`")] {
         let fault = call.pod_set_set_raw(set, "restartPolicy", json);
         let fault = fault.unwrap_err();
         assert!(
-            matches!(&fault, Fault::Argument(text) if text.contains(told)),
+            matches!(&fault, Fault::Argument(text) if text.contains(reported)),
             "{fault}"
         );
     }

@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::common::{Scripted, job, manifest, plugin, record, with};
+use crate::common::{FunctionPolicy, job, manifest, plugin, record, with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
@@ -254,7 +254,7 @@ fn run(
     end: Result<(), CallFailure>,
 ) -> bool {
     let (writes, end) = (writes.to_vec(), Mutex::new(Some(end)));
-    let policy = Scripted::new(writer(name), move |_, call| {
+    let policy = FunctionPolicy::new(writer(name), move |_, call| {
         perform(call, &writes)?;
         end.lock().unwrap().take().unwrap()
     });
@@ -535,9 +535,9 @@ proptest! {
 }
 
 /// A plugin that keeps a text in transform, over what it has kept, and reads it in the other phases.
-fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) -> Scripted {
+fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) -> FunctionPolicy {
     let plugin = plugin(&manifest(name, &[]));
-    Scripted::new(plugin, move |phase, call| {
+    FunctionPolicy::new(plugin, move |phase, call| {
         if phase == Phase::Transform {
             assert_eq!(call.context_kept(Call::CONTEXT, "plan")?, None);
             call.context_keep(Call::CONTEXT, "plan", "a first text")?;
@@ -552,7 +552,7 @@ fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) 
 #[test]
 fn kept_texts_are_private_and_dropped_on_failure() {
     let mut session = Session::new(job(), record());
-    let mut call = |policy: &Scripted, phase| {
+    let mut call = |policy: &FunctionPolicy, phase| {
         let ended = session.call(policy, phase, 0, Arc::new(json!({})));
         let logged = session.log().last().unwrap().line.line.clone();
         (logged, ended.is_ok())
@@ -581,7 +581,7 @@ fn failed_call_leaves_no_warnings_or_objects() {
         &[("writes", "objects[v1/ConfigMap/-a]")],
     ));
     let say = |end: fn() -> Result<(), CallFailure>| {
-        Scripted::new(plugin.clone(), move |_, call| {
+        FunctionPolicy::new(plugin.clone(), move |_, call| {
             call.context_warn(Call::CONTEXT, "careful", None)?;
             call.context_error(Call::CONTEXT, "no", None)?;
             call.context_log(Call::CONTEXT, "info", "here")?;

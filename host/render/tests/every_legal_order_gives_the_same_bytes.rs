@@ -234,11 +234,11 @@ fn plugins_that_depend_on_a_failed_plugin_are_not_called() {
         _ => Ok(()),
     });
     let reader = |name: &str, read: &str, write: &str| {
-        let said = format!("{name} was called");
+        let printed = format!("{name} was called");
         Scripted::new(
             name,
             &[("reads", read), ("writes", write)],
-            move |_, call| call.context_error(handle::Context(0), &said, None),
+            move |_, call| call.context_error(handle::Context(0), &printed, None),
         )
     };
     let plugins = [

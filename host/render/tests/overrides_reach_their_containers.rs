@@ -121,12 +121,12 @@ fn launcher_that_is_the_only_node_leaves_no_other_node() {
     assert_eq!(nodes["template"]["spec"]["parallelism"], 1);
     let path = FieldPath::of(["spec", "replicatedJobs"]).key("node");
     let origin = &rendered.explain(&path.field("replicas")).unwrap()[0];
-    let said = serde_json::to_string(&origin).unwrap();
+    let printed = serde_json::to_string(&origin).unwrap();
     assert!(
-        said.contains(
+        printed.contains(
             "its `nodeSets` leave this pod set none of the nodes of spec.trainer.numNodes"
         ),
-        "{said}"
+        "{printed}"
     );
     // Two launchers are more nodes than one.
     let two =
@@ -212,10 +212,10 @@ fn node_without_its_container_is_reported() {
 fn number_of_processes_is_explicit_if_a_user_set_it() {
     let explicit = |text: &str| {
         let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let told = seen.clone();
+        let reported = seen.clone();
         let mut mpi = Scripted::new("mpi", &[], move |_: Phase, call: &mut Call| {
             let job = call.context_job(Call::CONTEXT)?;
-            *told.lock().unwrap() = Some(call.job_processes_per_node(job)?);
+            *reported.lock().unwrap() = Some(call.job_processes_per_node(job)?);
             Ok(())
         });
         mpi.active_when = "mlPolicy.mpi".to_owned();

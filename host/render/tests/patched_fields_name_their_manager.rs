@@ -8,7 +8,7 @@
     missing_docs
 )]
 
-use crate::common::{self, catalog};
+use crate::common::{self, FunctionPolicy, catalog};
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use trainyard_model::{
     contract::VERSION,
     manifest::Manifest,
     plugin::{Plugin, Settings},
-    policy::{CallOutcome, Phase, Policy},
+    policy::{Phase, Policy},
 };
 use trainyard_render::{ClusterFacts, Provenance, Rendered, Renderer, Setter};
 
@@ -85,7 +85,7 @@ fn every_patched_field_names_its_manager_and_path() {
     });
     let rendered = rendered(Vec::new(), &pod);
     let provenance = rendered.provenance();
-    let told: Vec<_> = provenance
+    let reported: Vec<_> = provenance
         .iter()
         .filter_map(|provenance| {
             let [step] = provenance.steps.as_slice() else {
@@ -176,7 +176,7 @@ fn every_patched_field_names_its_manager_and_path() {
     .map(|(path, place, manager, field, from)| {
         (path, place.to_owned(), manager, field.to_owned(), from)
     });
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     for field in [
         "spec.replicatedJobs[node].template.spec.template.spec.containers[node].env[B]",
         "spec.replicatedJobs[1].template.spec.template.spec.containers[0].env[2]",
@@ -185,32 +185,6 @@ fn every_patched_field_names_its_manager_and_path() {
         let found = rendered.explain(&field.parse().unwrap()).unwrap();
         let patched = |row: &&Provenance| matches!(&row.steps[0].by, Setter::Patch { .. });
         assert_eq!(found.iter().filter(patched).count(), found.len(), "{field}");
-    }
-}
-
-/// A plugin that is active where pods have claims, and notes whose each env var is.
-struct Claims {
-    plugin: Arc<Plugin>,
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl Policy for Claims {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.plugin
-    }
-
-    fn run(&self, _: Phase, mut call: Box<Call>) -> CallOutcome {
-        let seen = (|| {
-            let container = common::container(&mut call, "node")?;
-            let a = call.container_env(container, "A")?;
-            Ok(format!("{a:?}"))
-        })();
-        let end = seen.map(|seen| self.seen.lock().unwrap().push(seen));
-        CallOutcome {
-            call,
-            end: end.map_err(|fault: trainyard_model::call::Fault| fault.into()),
-            fuel: None,
-        }
     }
 }
 
@@ -226,10 +200,14 @@ fn resource_claims_of_a_patch_activate_plugins_that_see_the_patched_template() {
     };
     let seen = Arc::new(Mutex::new(Vec::new()));
     let policy = || -> Vec<Arc<dyn Policy>> {
-        vec![Arc::new(Claims {
-            plugin: plugin(&manifest),
-            seen: seen.clone(),
-        })]
+        let seen = seen.clone();
+        let record_env = move |_: Phase, call: &mut Call| {
+            let container = common::container(call, "node")?;
+            let env = call.container_env(container, "A")?;
+            seen.lock().unwrap().push(format!("{env:?}"));
+            Ok(())
+        };
+        vec![Arc::new(FunctionPolicy::new(plugin(&manifest), record_env))]
     };
     let env = json!([{"name": "node", "env": [{"name": "A", "value": "patched"}]}]);
     rendered(policy(), &json!({"spec": {"containers": env}}));

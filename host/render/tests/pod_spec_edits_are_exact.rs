@@ -177,7 +177,7 @@ fn additions_to_every_term_are_counted_before_copying() {
         let terms = json!(vec![json!({"matchExpressions": [expression("a")]}); count]);
         json!({"affinity": required(&terms)})
     };
-    for (terms, requirements, count, told) in [
+    for (terms, requirements, count, reported) in [
         (
             3_000,
             1,
@@ -195,7 +195,7 @@ fn additions_to_every_term_are_counted_before_copying() {
         assert_eq!(problems.len(), 1, "{problems:?}");
         let start = "pod-sets[node].affinity-terms: has ";
         assert!(
-            problems[0].starts_with(start) && problems[0].contains(told),
+            problems[0].starts_with(start) && problems[0].contains(reported),
             "{problems:?}"
         );
     }

@@ -79,7 +79,7 @@ fn added_container_is_attributed_to_its_plugin() {
 fn defaulted_numbers_are_attributed_to_the_host() {
     let rendered = rendered();
     let job = "spec.replicatedJobs[node]";
-    for (path, told) in [
+    for (path, reported) in [
         ("template.spec.parallelism", "pod-sets[node].count"),
         (
             "template.spec.completions",
@@ -88,13 +88,13 @@ fn defaulted_numbers_are_attributed_to_the_host() {
         ("replicas", "pod-sets[node].replicas"),
     ] {
         let found = explain(&rendered, &format!("{job}.{path}"));
-        assert_eq!((found.len(), found[0].path.as_str()), (1, told));
+        assert_eq!((found.len(), found[0].path.as_str()), (1, reported));
         let step = &found[0].steps[0];
         assert!(matches!(step.by, Setter::Host { .. }), "{step:?}");
         assert_eq!(
             (step.from.clone(), step.to.clone()),
             (None, Some(Value::from(1)))
         );
-        assert_eq!(explain(&rendered, told), found);
+        assert_eq!(explain(&rendered, reported), found);
     }
 }

@@ -65,7 +65,7 @@ fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64
 fn rendering_stops_at_any_step() {
     let (rendered, steps) = render(3, SECOND * 10_000);
     rendered.unwrap();
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for step in 0..steps {
         let (rendered, asked) = render(3, SECOND * u32::try_from(step).unwrap());
         let problems = rendered.unwrap_err();
@@ -75,17 +75,17 @@ fn rendering_stops_at_any_step() {
             panic!("{:?}", problems[0]);
         };
         assert!(problems[0].is_transient());
-        said.push(step.clone());
+        printed.push(step.clone());
     }
     let calls = ["transform", "build", "check"].map(|phase| {
         ["a", "b"]
             .map(|name| format!("plugin {name} 1.0.0 (native) was about to be called in {phase}"))
     });
     for call in calls.iter().flatten() {
-        assert!(said.contains(call), "{call}: {said:#?}");
+        assert!(printed.contains(call), "{call}: {printed:#?}");
     }
     let patch = "spec.runtimePatches[2].trainingRuntimeSpec.template was merged".to_owned();
-    assert!(said.contains(&patch), "{said:#?}");
+    assert!(printed.contains(&patch), "{printed:#?}");
     render(3, SECOND * u32::try_from(steps).unwrap()).0.unwrap();
 }
 
@@ -98,7 +98,7 @@ fn every_patch_is_a_step() {
 #[test]
 fn message_names_the_limit_and_the_remedy() {
     let problem = &render(1, Duration::ZERO).0.unwrap_err()[0];
-    let said = "rendering did not end within 0 ms: the runtime's template was read when the time was up; make the TrainJob and its \
+    let printed = "rendering did not end within 0 ms: the runtime's template was read when the time was up; make the TrainJob and its \
                 runtime smaller, or raise `controller.renderTimeout` in the controller's configuration";
-    assert_eq!(problem.to_string(), said);
+    assert_eq!(problem.to_string(), printed);
 }

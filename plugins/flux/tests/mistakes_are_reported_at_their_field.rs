@@ -10,14 +10,17 @@ use crate::common::{errors, job, of_node};
 
 const POD: &str = "spec.template.spec.replicatedJobs[node].template.spec.template.spec";
 
-fn assert_told(job: MockJob, expected: &[(&str, &str)]) {
+fn assert_reported(job: MockJob, expected: &[(&str, &str)]) {
     let errors = errors(job);
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, (field, problem)) in errors.iter().zip(expected) {
-        let told = error
+        let reported = error
             .strip_prefix(field)
             .and_then(|rest| rest.strip_prefix(": "));
-        assert!(told.is_some_and(|told| told.contains(problem)), "{error}");
+        assert!(
+            reported.is_some_and(|reported| reported.contains(problem)),
+            "{error}"
+        );
     }
 }
 
@@ -25,18 +28,18 @@ fn assert_told(job: MockJob, expected: &[(&str, &str)]) {
 fn more_tasks_than_devices_are_refused() {
     let many = |job: MockJob| job.processes_per_node(8);
     let gpus = || of_node(|c| c.limit("nvidia.com/gpu", "4"));
-    assert_told(
+    assert_reported(
         many(gpus()).spec(json!({"trainer": {"numProcPerNode": 8}})),
         &[(
             "spec.trainer.numProcPerNode",
             "is 8, and a node has 4 accelerators",
         )],
     );
-    assert_told(
+    assert_reported(
         many(gpus()),
         &[("spec.mlPolicy.flux.numProcPerNode", "give at most 4")],
     );
-    assert_told(
+    assert_reported(
         many(job(|set| set.claimed_devices("gpu", Some(2)), |c| c)),
         &[("spec.mlPolicy.flux.numProcPerNode", "2 accelerators")],
     );
@@ -44,7 +47,7 @@ fn more_tasks_than_devices_are_refused() {
 
 #[test]
 fn missing_command_is_refused() {
-    assert_told(
+    assert_reported(
         of_node(|c| c.train_job_command(&[])),
         &[("spec.trainer.command", "`sleep infinity`")],
     );
@@ -54,7 +57,7 @@ fn missing_command_is_refused() {
         (" ", "an empty word"),
         ("-n", "begins with `-n`, an option"),
     ] {
-        assert_told(
+        assert_reported(
             of_node(|c| c.train_job_command(&[word, "lmp"])),
             &[("spec.trainer.command", problem)],
         );
@@ -64,7 +67,7 @@ fn missing_command_is_refused() {
         set.ancestor("trainer")
             .container("node", |c| c.args(&["-in"]))
     });
-    assert_told(
+    assert_reported(
         none,
         &[("spec.trainer.command", "can't know the image's own")],
     );
@@ -77,7 +80,7 @@ fn env_vars_that_would_break_a_file_are_refused() {
             .train_job_env("FLUX_NETWORK_DEVICE", "$(id)")
             .train_job_env("FLUX_VIEW_IMAGE", "an image")
     });
-    assert_told(
+    assert_reported(
         job,
         &[
             ("spec.trainer.env[FLUX_VIEW_IMAGE]", "is `an image`"),
@@ -89,7 +92,7 @@ fn env_vars_that_would_break_a_file_are_refused() {
         ],
     );
     let source = json!({"fieldRef": {"fieldPath": "metadata.name"}});
-    assert_told(
+    assert_reported(
         of_node(|c| c.env_source("FLUX_NETWORK_DEVICE", source)),
         &[(
             &format!("{POD}.containers[node].env[FLUX_NETWORK_DEVICE]"),
@@ -97,10 +100,10 @@ fn env_vars_that_would_break_a_file_are_refused() {
         )],
     );
     for timeout in ["", "soon", "-1s", "1 s", ".5s", "1.", "5w", "1.2.3s"] {
-        let told = errors(of_node(|c| c.env("FLUX_EXIT_TIMEOUT", timeout)));
+        let reported = errors(of_node(|c| c.env("FLUX_EXIT_TIMEOUT", timeout)));
         assert!(
-            told.len() == 1 && told[0].contains("such as `30s`"),
-            "{timeout}: {told:?}"
+            reported.len() == 1 && reported[0].contains("such as `30s`"),
+            "{timeout}: {reported:?}"
         );
     }
     let device =
@@ -110,16 +113,16 @@ fn env_vars_that_would_break_a_file_are_refused() {
 
 #[test]
 fn unsuitable_runtime_is_refused() {
-    assert_told(
+    assert_reported(
         job(|set| set.raw("setHostnameAsFQDN", json!(true)), |c| c),
         &[(&format!("{POD}.setHostnameAsFQDN"), "must not be true")],
     );
-    assert_told(
+    assert_reported(
         job(|set| set.raw("hostNetwork", json!(true)), |c| c),
         &[(&format!("{POD}.hostNetwork"), "must not be true")],
     );
     let job_spec = POD.strip_suffix(".template.spec").unwrap();
-    assert_told(
+    assert_reported(
         job(|set| set.not_indexed(), |c| c),
         &[(
             &format!("{job_spec}.completionMode"),
@@ -127,15 +130,15 @@ fn unsuitable_runtime_is_refused() {
         )],
     );
     let names = "spec.template.spec.network.enableDNSHostnames";
-    assert_told(
+    assert_reported(
         of_node(|c| c).without_host_names(),
         &[(names, "must not be false")],
     );
     // One broker looks for no other.
-    assert_told(job(|set| set.count(1), |c| c).without_host_names(), &[]);
+    assert_reported(job(|set| set.count(1), |c| c).without_host_names(), &[]);
     let beside =
         |set: MockPodSet| set.init_container("flux-installer", |c| c.restart_policy("Always"));
-    assert_told(
+    assert_reported(
         job(beside, |c| c),
         &[(
             &format!("{POD}.initContainers[flux-installer].restartPolicy"),
@@ -151,7 +154,7 @@ fn unsuitable_runtime_is_refused() {
         },
         |c| c.train_job_command(&[]),
     );
-    assert_told(
+    assert_reported(
         taken,
         &[
             ("spec.trainer.command", "is required"),
@@ -171,11 +174,13 @@ fn installer_with_unknown_user_is_refused() {
         let outcome = job(set, |c| c).transform(&PLUGIN).unwrap();
         outcome.warnings()
     };
-    let told = warnings(|set| set.raw("securityContext/runAsNonRoot", json!(true)));
+    let reported = warnings(|set| set.raw("securityContext/runAsNonRoot", json!(true)));
     let field = format!("{POD}.securityContext.runAsNonRoot: ");
     assert!(
-        told.len() == 1 && told[0].starts_with(&field) && told[0].contains("never starts"),
-        "{told:?}"
+        reported.len() == 1
+            && reported[0].starts_with(&field)
+            && reported[0].contains("never starts"),
+        "{reported:?}"
     );
     for with_user in [
         (|set| set) as fn(MockPodSet) -> MockPodSet,

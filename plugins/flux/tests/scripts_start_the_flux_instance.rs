@@ -165,7 +165,7 @@ fn assert_ok(output: &Output) {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -183,13 +183,13 @@ fn flux_is_copied_from_its_image() {
     }
     pod.write("/opt/views/._view/other/bin/flux", "");
     let several = pod.install();
-    assert!(!several.status.success() && said(&several).contains("more than one Flux view"));
+    assert!(!several.status.success() && printed(&several).contains("more than one Flux view"));
     fs::remove_dir_all(pod.path("/opt/views")).unwrap();
     let none = pod.install();
     assert!(
-        !none.status.success() && said(&none).contains("no Flux view"),
+        !none.status.success() && printed(&none).contains("no Flux view"),
         "{}",
-        said(&none)
+        printed(&none)
     );
 }
 
@@ -278,7 +278,7 @@ fn exit_status_of_the_run_is_the_pods() {
     for status in [0, 3, 137] {
         let pod = installed(|c| c);
         let output = pod.join(LEAD, &format!("exit {status}"), &["lmp"]);
-        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(status), "{}", printed(&output));
     }
 }
 
@@ -334,7 +334,11 @@ fn unreadable_certificate_is_reported() {
     fs::remove_file(pod.path("/curve/curve.cert")).unwrap();
     let output = pod.join(LEAD, "exit 0", &["lmp"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("runAsUser"), "{}", said(&output));
+    assert!(
+        printed(&output).contains("runAsUser"),
+        "{}",
+        printed(&output)
+    );
     assert!(pod.calls().is_empty());
 }
 
@@ -419,18 +423,18 @@ fn follower_retries_a_limited_number_of_times() {
     assert_ok(&output);
     assert_eq!(pod.calls().len(), 1 + 3);
     assert!(
-        said(&output).contains("status 9; try 3 of 3"),
+        printed(&output).contains("status 9; try 3 of 3"),
         "{}",
-        said(&output)
+        printed(&output)
     );
     let pod = installed(|c| c);
     let output = pod.join(FOLLOWER, "exit 9", &["lmp"]);
     assert_eq!(output.status.code(), Some(9));
     assert_eq!(pod.calls().len(), 1 + 3);
     assert!(
-        said(&output).contains("3 times: no instance at lammps-node-0-0"),
+        printed(&output).contains("3 times: no instance at lammps-node-0-0"),
         "{}",
-        said(&output)
+        printed(&output)
     );
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn env(outcome: &Outcome, name: &str) -> Option<Value> {
 /// What the plugin refuses.
 pub(crate) fn errors(job: MockJob) -> Vec<String> {
     job.transform(&PLUGIN)
-        .expect("errors are told, and the call goes on")
+        .expect("errors are reported, and the call goes on")
         .errors()
 }
 

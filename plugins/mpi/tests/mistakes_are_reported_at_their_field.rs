@@ -104,7 +104,7 @@ fn more_processes_than_accelerators_are_refused() {
         [""; 0]
     );
     let found = errors(as_node(gpus).processes_per_node(4));
-    assert_eq!(found.len(), 2, "each pod set is told: {found:?}");
+    assert_eq!(found.len(), 2, "each pod set is reported: {found:?}");
 }
 
 #[test]

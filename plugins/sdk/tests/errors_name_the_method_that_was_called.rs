@@ -84,12 +84,12 @@ fn ended_of(job: MockJob, phase: &str, act: fn(&Context)) -> CallFailure {
 
 fn broke(phase: &str, (method, act): Wrong) {
     let ended = ended(phase, act);
-    let said = ended.to_string();
+    let printed = ended.to_string();
     let CallFailure::Broke(faulted) = ended else {
         panic!("{method}: {ended:?}");
     };
-    assert_eq!(faulted.method, Some(method), "{said}");
-    assert!(said.starts_with(&format!("`{method}`: ")), "{said}");
+    assert_eq!(faulted.method, Some(method), "{printed}");
+    assert!(printed.starts_with(&format!("`{method}`: ")), "{printed}");
 }
 
 #[test]

@@ -98,10 +98,10 @@ fn write_outside_the_claims_is_a_fault_with_the_missing_claim() {
         panic!("{end:?}");
     };
     assert!(matches!(faulted.fault, Fault::NotClaimed { .. }));
-    let said = faulted.to_string();
+    let printed = faulted.to_string();
     assert!(
-        said.ends_with(r#"add `"labels[other]"` to `claims.writes` in the manifest"#),
-        "{said}"
+        printed.ends_with(r#"add `"labels[other]"` to `claims.writes` in the manifest"#),
+        "{printed}"
     );
     assert_eq!(labels, 0);
 }

@@ -139,17 +139,20 @@ impl PythonClient {
         };
         ensure!(status.success(), "{status}: {}", process.last_words());
         let words = process.last_words();
-        let told = words.lines().next_back().map(serde_json::from_str::<Value>);
-        let Some(Ok(mut told)) = told else {
-            bail!("it told nothing: {words}");
+        let reported = words.lines().next_back().map(serde_json::from_str::<Value>);
+        let Some(Ok(mut reported)) = reported else {
+            bail!("it reported nothing: {words}");
         };
-        let warnings = told.get("warnings").and_then(Value::as_array);
+        let warnings = reported.get("warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten();
         Ok(Outcome {
             warnings: warnings
                 .filter_map(|text| Some(text.as_str()?.to_owned()))
                 .collect(),
-            result: told.get_mut("result").map(Value::take).unwrap_or_default(),
+            result: reported
+                .get_mut("result")
+                .map(Value::take)
+                .unwrap_or_default(),
         })
     }
 }

@@ -69,7 +69,7 @@ async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Res
 }
 
 /// A snapshot holds what was looked up: with snapshots among the answers it would double at every reconcile.
-async fn a_list_holds_no_snapshot(shared: &WithFlavors) -> Result<()> {
+async fn lists_contain_no_snapshots(shared: &WithFlavors) -> Result<()> {
     let namespace = FlavorNamespace::new(&shared.plane).await?;
     let config_maps = Resource::namespaced("/api/v1", "configmaps");
     let api = namespace.api(&config_maps);
@@ -154,7 +154,7 @@ pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
             "changed_list_updates_a_suspended_train_job",
             changed_list_updates_a_suspended_train_job,
         ),
-        Test::new("a_list_holds_no_snapshot", a_list_holds_no_snapshot),
+        Test::new("lists_contain_no_snapshots", lists_contain_no_snapshots),
         Test::new(
             "installed_or_removed_kind_updates_suspended_train_jobs",
             installed_or_removed_kind_updates_suspended_train_jobs,

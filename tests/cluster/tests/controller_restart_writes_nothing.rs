@@ -101,7 +101,7 @@ impl Fate {
     }
 
     /// Whether the TrainJob's status says so.
-    fn is_told(self, job: &Value) -> bool {
+    fn is_reported(self, job: &Value) -> bool {
         let is = |kind: &str| {
             let conditions = job["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
@@ -172,11 +172,12 @@ async fn fill(jobs: &Api<'_>, job_sets: &Api<'_>, count: usize) -> Result<()> {
         .buffer_unordered(AT_ONCE)
         .try_collect::<()>()
         .await?;
-    let told = |all: &[Value]| {
+    let reported = |all: &[Value]| {
         all.iter()
-            .all(|job| Fate::of_named(job).is_ok_and(|fate| fate.is_told(job)))
+            .all(|job| Fate::of_named(job).is_ok_and(|fate| fate.is_reported(job)))
     };
-    jobs.until_all("all is told in the status", told).await?;
+    jobs.until_all("all is reported in the status", reported)
+        .await?;
     let is_suspended = |all: &[Value]| {
         all.iter().all(|job_set| {
             let fate = Fate::of_named(job_set).ok();

@@ -117,14 +117,14 @@ impl Case {
 const NOT_CHECKED: &str = "some validation rules were not checked";
 
 /// What an API server says of an object that it refuses, as `render` prints it.
-fn said(refusal: &Refusal) -> Vec<String> {
+fn printed(refusal: &Refusal) -> Vec<String> {
     let causes = refusal.causes.iter();
     let causes = causes.filter(|cause| !cause.message.contains(NOT_CHECKED));
-    let said = causes.map(|cause| match cause.field.as_str() {
+    let printed = causes.map(|cause| match cause.field.as_str() {
         "<nil>" => cause.message.clone(),
         field => format!("{field}: {}", cause.message),
     });
-    said.collect()
+    printed.collect()
 }
 
 /// Without digests of plugins, which change with each build.
@@ -181,8 +181,11 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
         let api = shared.cluster.api(resource, within);
         let answer = api.create(&object, &Write::strict()).await?;
         if !answer.status.is_success() {
-            let said = said(&answer.refused()?);
-            ensure!(!case.is_of_mpi_or_flux() || said == *errors, "{said:#?}");
+            let printed = printed(&answer.refused()?);
+            ensure!(
+                !case.is_of_mpi_or_flux() || printed == *errors,
+                "{printed:#?}"
+            );
             return Ok(Outcome::Refused);
         }
         if object["kind"] == "TrainJob" {
@@ -205,7 +208,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
 
 impl Created<'_> {
     /// Waits until the Events of each TrainJob say its errors, and fails if they say anything else.
-    async fn are_told(&self) -> Result<()> {
+    async fn are_reported(&self) -> Result<()> {
         let wrong = self.jobs.iter().filter(|(_, errors)| !errors.is_empty());
         for (job, expected) in wrong {
             let messages = |events: &[Value]| -> Vec<String> {
@@ -258,7 +261,7 @@ async fn every_error_of_every_case_is_reported(shared: &Shared) -> Result<()> {
     for (name, objects) in &created {
         let wrong = objects.jobs.iter().any(|(_, errors)| !errors.is_empty());
         ensure!(wrong, "{name}: nothing is wrong with its TrainJobs");
-        objects.are_told().await.with_context(|| name.clone())?;
+        objects.are_reported().await.with_context(|| name.clone())?;
     }
     ensure!(
         of_mpi_and_flux >= 25 && created.len() >= 60,

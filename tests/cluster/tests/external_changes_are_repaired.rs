@@ -189,7 +189,7 @@ async fn deleted_job_set_is_recreated(shared: &Disturbed) -> Result<()> {
         job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
     };
     job_sets
-        .until(case.name(), "it is made again", another)
+        .until(case.name(), "it is recreated", another)
         .await?;
     scenario.until_it_is(&expected).await?;
     controller.until_idle().await?;
@@ -258,7 +258,7 @@ async fn train_job_runs_after_its_runtime_is_deleted(shared: &Disturbed) -> Resu
 }
 
 /// The other tests rely on this: a second creation is detected, even though watches lag.
-async fn what_is_made_twice_is_seen(shared: &Disturbed) -> Result<()> {
+async fn second_creation_is_detected(shared: &Disturbed) -> Result<()> {
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
     scenario.creations.assert_created_once().await?;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "double"}});
@@ -344,7 +344,7 @@ async fn job_set_deleted_while_suspended_is_recreated_despite_a_failed_call(
 
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
     vec![
-        Test::new("what_is_made_twice_is_seen", what_is_made_twice_is_seen),
+        Test::new("second_creation_is_detected", second_creation_is_detected),
         Test::new(
             "externally_suspended_job_set_is_unsuspended",
             externally_suspended_job_set_is_unsuspended,

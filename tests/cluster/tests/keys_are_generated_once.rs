@@ -268,8 +268,8 @@ async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys)
         namespace.patch(name, &change).await?;
     }
     for (name, secret) in &names {
-        let told = format!("Secret `{secret}`: it is missing while its JobSet runs");
-        namespace.event(name, &told).await?;
+        let reported = format!("Secret `{secret}`: it is missing while its JobSet runs");
+        namespace.event(name, &reported).await?;
     }
     ensure!(secrets.items().await?.is_empty());
     ensure!(pods.items().await? == running, "the pods run on");
@@ -315,8 +315,8 @@ async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     });
     let jobs = namespace.api(&namespace.jobs);
     jobs.create(&job, &Write::strict()).await?.accepted()?;
-    let told = "with every key in its place";
-    namespace.event("traps", told).await?;
+    let reported = "with every key in its place";
+    namespace.event("traps", reported).await?;
     let calls = shared.disturbed.proxy.calls().await;
     let of_secrets = calls.iter().filter(|call| call.path.contains("/secrets"));
     ensure!(of_secrets.count() == 0, "{calls:#?}");

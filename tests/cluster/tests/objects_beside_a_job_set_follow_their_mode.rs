@@ -57,10 +57,10 @@ async fn foreign_object_is_left_unchanged(shared: &Editions) -> Result<()> {
         .await?
         .accepted()?;
     test_job.touch("once").await?;
-    eventually("it is told, and the other is made again", async || {
-        let told = test_job.has_event("ConfigMap `job-once` is not this TrainJob's");
+    eventually("it is reported, and the other is recreated", async || {
+        let reported = test_job.has_event("ConfigMap `job-once` is not this TrainJob's");
         let whole = test_job.objects().await?.contains_key("live");
-        Ok((told.await? && whole).then_some(()))
+        Ok((reported.await? && whole).then_some(()))
     })
     .await?;
     let found = config_maps.get("job-once").await?.accepted()?;

@@ -112,10 +112,10 @@ async fn stopped_leader_exits_cleanly_and_releases_the_lease(shared: &Led) -> Re
     namespace.until_complete("before").await?;
     ensure!(shared.holder().await?.is_some());
     let status = controller.stop().await?;
-    let said = controller.process().last_words();
-    ensure!(status.code() == Some(0), "{status}\n{said}");
+    let printed = controller.process().last_words();
+    ensure!(status.code() == Some(0), "{status}\n{printed}");
     let holder = shared.holder().await?;
-    ensure!(holder.is_none(), "{holder:?}\n{said}");
+    ensure!(holder.is_none(), "{holder:?}\n{printed}");
     // The next leader does not have to wait, and continues.
     create(&namespace, "after").await?;
     let next = shared.leader().await?;
@@ -125,14 +125,14 @@ async fn stopped_leader_exits_cleanly_and_releases_the_lease(shared: &Led) -> Re
     Ok(())
 }
 
-async fn one_that_waits_ends_well_too(shared: &Led) -> Result<()> {
+async fn waiting_replica_exits_cleanly(shared: &Led) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let leader = shared.leader().await?;
     let waiting = shared.controller().await?;
     let holder = shared.holder().await?;
     let status = waiting.stop().await?;
-    let said = waiting.process().last_words();
-    ensure!(status.code() == Some(0), "{status}\n{said}");
+    let printed = waiting.process().last_words();
+    ensure!(status.code() == Some(0), "{status}\n{printed}");
     ensure!(leads(&leader).await? && shared.holder().await? == holder);
     leader.stop().await.map(drop)
 }
@@ -173,9 +173,9 @@ async fn leader_exits_when_it_loses_the_lease(shared: &Led) -> Result<()> {
         .await?
         .accepted()?;
     let status = leader.until_ended().await?;
-    let said = leader.process().log()?;
-    ensure!(status.code() == Some(1), "{status}\n{said}");
-    ensure!(said.contains("the Lease is lost"), "{said}");
+    let printed = leader.process().log()?;
+    ensure!(status.code() == Some(1), "{status}\n{printed}");
+    ensure!(printed.contains("the Lease is lost"), "{printed}");
     ensure!(shared.holder().await?.as_deref() == Some("somebody"));
     // The leader disappears, and the next one takes over.
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -192,7 +192,10 @@ pub(crate) fn tests() -> Vec<Test<Led>> {
             "stopped_leader_exits_cleanly_and_releases_the_lease",
             stopped_leader_exits_cleanly_and_releases_the_lease,
         ),
-        Test::new("one_that_waits_ends_well_too", one_that_waits_ends_well_too),
+        Test::new(
+            "waiting_replica_exits_cleanly",
+            waiting_replica_exits_cleanly,
+        ),
         Test::new(
             "standby_takes_over_from_a_killed_leader",
             standby_takes_over_from_a_killed_leader,

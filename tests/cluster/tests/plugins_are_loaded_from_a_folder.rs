@@ -257,7 +257,7 @@ async fn refusing_plugin_is_named_with_its_field(shared: &Shared) -> Result<()> 
     Ok(())
 }
 
-async fn a_broken_file_harms_nobody(shared: &Shared) -> Result<()> {
+async fn broken_file_affects_nothing_else(shared: &Shared) -> Result<()> {
     let namespace = namespace(shared).await?;
     create(&namespace, "plain", &json!([])).await?;
     namespace.until_complete("plain").await?;
@@ -317,7 +317,10 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
             "refusing_plugin_is_named_with_its_field",
             refusing_plugin_is_named_with_its_field,
         ),
-        Test::new("a_broken_file_harms_nobody", a_broken_file_harms_nobody),
+        Test::new(
+            "broken_file_affects_nothing_else",
+            broken_file_affects_nothing_else,
+        ),
         Test::new(
             "train_job_waits_for_a_plugin_that_would_be_active",
             train_job_waits_for_a_plugin_that_would_be_active,

@@ -172,7 +172,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
     let another = |job_set: &Value| {
         job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
     };
-    job_sets.until(name, "it is made again", another).await?;
+    job_sets.until(name, "it is recreated", another).await?;
     is_placed_otherwise(&scenario).await?;
     let missing = json!({"runtimeRef": {"name": "missing"}});
     scenario.create("waits", &missing).await?;
@@ -286,7 +286,7 @@ async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result
 }
 
 /// A TrainJob whose Secret is created, and one whose Secret already exists, whose owner is requested.
-async fn keys_are_made(namespace: &Namespace<'_>) -> Result<()> {
+async fn keys_are_generated(namespace: &Namespace<'_>) -> Result<()> {
     let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-keys"}});
     let secrets = keys::secrets();
     let secrets = namespace.api(&secrets);
@@ -299,8 +299,8 @@ async fn keys_are_made(namespace: &Namespace<'_>) -> Result<()> {
         namespace.create(name, &spec).await?;
     }
     namespace.job_set("keyed").await?;
-    let told = "Secret `taken-keys` is not this TrainJob's";
-    namespace.event("taken", told).await?;
+    let reported = "Secret `taken-keys` is not this TrainJob's";
+    namespace.event("taken", reported).await?;
     Ok(())
 }
 
@@ -338,7 +338,7 @@ async fn roles_match_calls_with_plugins_that_use_lookups_and_keys(shared: &Recor
     all_that_happens(shared).await?;
     let namespace = Namespace::new(&shared.disturbed.cluster).await?;
     all_that_is_looked_up(shared, &namespace).await?;
-    keys_are_made(&namespace).await?;
+    keys_are_generated(&namespace).await?;
     calls_are_what_is_allowed(shared, &roles).await?;
     controller.process().still_runs()
 }

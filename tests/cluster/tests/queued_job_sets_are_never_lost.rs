@@ -163,7 +163,7 @@ async fn until_refused(scenario: &Scenario<'_>, operation: &str) -> Result<()> {
     .await
 }
 
-async fn one_that_somebody_refuses_stays(shared: &Disturbed, operation: &str) -> Result<()> {
+async fn job_set_is_kept_if_refused(shared: &Disturbed, operation: &str) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
@@ -214,8 +214,8 @@ async fn foreign_snapshot_is_left_unchanged(shared: &Disturbed) -> Result<()> {
     let suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
     let job_sets = scenario.api(&scenario.job_sets);
     job_sets.until(JOB, "it is suspended", suspended).await?;
-    let told = format!("ConfigMap `{name}` is not this TrainJob's");
-    scenario.event(JOB, &told).await?;
+    let reported = format!("ConfigMap `{name}` is not this TrainJob's");
+    scenario.event(JOB, &reported).await?;
     let found = config_maps.get(&name).await?.accepted()?;
     ensure!(found == foreign, "{found:#}");
     controller.kill().map(drop)
@@ -280,11 +280,11 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
         ),
         Test::new(
             "job_set_that_cannot_be_recreated_is_kept",
-            async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "CREATE").await,
+            async |shared: &Disturbed| job_set_is_kept_if_refused(shared, "CREATE").await,
         ),
         Test::new(
             "job_set_protected_by_an_admission_policy_is_kept",
-            async |shared: &Disturbed| one_that_somebody_refuses_stays(shared, "UPDATE").await,
+            async |shared: &Disturbed| job_set_is_kept_if_refused(shared, "UPDATE").await,
         ),
         Test::new(
             "foreign_snapshot_is_left_unchanged",

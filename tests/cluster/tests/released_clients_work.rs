@@ -337,7 +337,7 @@ pub(crate) fn tests() -> Vec<Test<Used>> {
         ),
         Test::new(
             "nemo_run_replaces_an_existing_job",
-            nemo_run::launches_anew_what_is_there,
+            nemo_run::replaces_an_existing_job,
         ),
         Test::new(
             "both_clients_see_a_failed_job",

@@ -24,7 +24,7 @@ async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> R
     test_job.delete("once").await?;
     let pinned = "the plan of this TrainJob is pinned to beside";
     test_job
-        .touch_until("it is told", async || {
+        .touch_until("it is reported", async || {
             Ok(test_job.has_event(pinned).await?.then_some(()))
         })
         .await?;
@@ -41,7 +41,7 @@ async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> R
 
     let controller = cluster.controller_with(&shared.first).await?;
     let after = test_job
-        .touch_until("it is made again", async || {
+        .touch_until("it is recreated", async || {
             let notes = test_job.notes().await?;
             Ok((notes.len() == MODES.len()).then_some(notes))
         })
@@ -67,11 +67,11 @@ async fn plugin_settings_change_does_not_reach_running_train_jobs(shared: &Editi
         .await?;
     test_job.delete("once").await?;
     test_job
-        .touch_until("it is told which settings changed", async || {
-            let told = test_job
+        .touch_until("it is reported which settings changed", async || {
+            let reported = test_job
                 .has_event("these have changed: the limits of `beside`")
                 .await?;
-            Ok(told.then_some(()))
+            Ok(reported.then_some(()))
         })
         .await?;
     ensure!(!test_job.notes().await?.contains_key("once"));
@@ -82,7 +82,7 @@ async fn plugin_settings_change_does_not_reach_running_train_jobs(shared: &Editi
 
     let controller = cluster.controller_with(&shared.first).await?;
     let after = test_job
-        .touch_until("it is made again", async || {
+        .touch_until("it is recreated", async || {
             let notes = test_job.notes().await?;
             Ok((notes.len() == MODES.len()).then_some(notes))
         })
@@ -203,7 +203,7 @@ async fn deleted_snapshot_is_recreated(shared: &Editions) -> Result<()> {
     ensure!(pods_of(&now) == pods_of(&before), "{now:#}");
     let there = |map: &Value| map.is_object();
     let again = config_maps
-        .until(SNAPSHOT, "it is made again", there)
+        .until(SNAPSHOT, "it is recreated", there)
         .await?;
     ensure!(again["immutable"] == true, "{again:#}");
     ensure!(
@@ -237,9 +237,9 @@ async fn deleted_running_job_set_is_recreated_from_the_pinned_plan(
 
     let controller = cluster.controller_with(&shared.second).await?;
     job_sets.delete(JOB).await?.accepted()?;
-    eventually("it is told", async || {
-        let told = test_job.has_event("the plan of this TrainJob is pinned to beside");
-        Ok(told.await?.then_some(()))
+    eventually("it is reported", async || {
+        let reported = test_job.has_event("the plan of this TrainJob is pinned to beside");
+        Ok(reported.await?.then_some(()))
     })
     .await?;
     ensure!(job_sets.items().await?.is_empty());
@@ -249,7 +249,7 @@ async fn deleted_running_job_set_is_recreated_from_the_pinned_plan(
     let is_new = |job_set: &Value| {
         job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
     };
-    let again = job_sets.until(JOB, "it is made again", is_new).await?;
+    let again = job_sets.until(JOB, "it is recreated", is_new).await?;
     ensure!(pods_of(&again) == pods_of(&before), "{again:#}");
     let snapshot = test_job.scenario.api(&test_job.config_maps);
     let snapshot = snapshot.get(SNAPSHOT).await?.accepted()?;

@@ -213,7 +213,7 @@ impl<'a> Adopted<'a> {
     }
 
     /// The messages of Trainyard's Events.
-    async fn told(&self) -> Result<Vec<String>> {
+    async fn reported(&self) -> Result<Vec<String>> {
         let events = self.namespace.api(&self.namespace.events).items().await?;
         let ours = events
             .iter()
@@ -277,7 +277,7 @@ fn run_by(objects: &Objects, name: &str) -> Value {
     })
 }
 
-async fn what_runs_is_left_alone(shared: &HandedOver) -> Result<()> {
+async fn running_train_jobs_are_left_alone(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     let after = adopted.objects().await?;
@@ -298,8 +298,8 @@ async fn what_runs_is_left_alone(shared: &HandedOver) -> Result<()> {
         let snapshot = format!("ConfigMap {name}-runtime-snapshot");
         ensure!(after[&snapshot] == touched[&snapshot], "{snapshot}");
     }
-    let told = adopted.told().await?;
-    ensure!(told.is_empty(), "{told:#?}");
+    let reported = adopted.reported().await?;
+    ensure!(reported.is_empty(), "{reported:#?}");
     adopted.end().await
 }
 
@@ -325,8 +325,8 @@ async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Resul
         let mark = &is["metadata"]["annotations"]["trainyard.dev/started"];
         ensure!(*mark == "true" && is["immutable"] == true, "{is:#}");
     }
-    let told = adopted.told().await?;
-    ensure!(told.is_empty(), "{told:#?}");
+    let reported = adopted.reported().await?;
+    ensure!(reported.is_empty(), "{reported:#?}");
     adopted.end().await
 }
 
@@ -344,8 +344,8 @@ async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
             "{name}"
         );
     }
-    let told = adopted.told().await?;
-    ensure!(told.is_empty(), "{told:#?}");
+    let reported = adopted.reported().await?;
+    ensure!(reported.is_empty(), "{reported:#?}");
     adopted.end().await
 }
 
@@ -401,7 +401,10 @@ async fn missing_secret_is_created_with_trainyards_job_set(shared: &HandedOver) 
 
 pub(crate) fn tests() -> Vec<Test<HandedOver>> {
     vec![
-        Test::new("what_runs_is_left_alone", what_runs_is_left_alone),
+        Test::new(
+            "running_train_jobs_are_left_alone",
+            running_train_jobs_are_left_alone,
+        ),
         Test::new(
             "suspended_train_job_resumes_with_its_keys",
             suspended_train_job_resumes_with_its_keys,

@@ -177,7 +177,7 @@ async fn restarting_pod_stays_in_place_until_its_job_fails(cluster: &Cluster) ->
     Ok(())
 }
 
-async fn pods_are_held_until_told(cluster: &Cluster) -> Result<()> {
+async fn pods_are_held_until_decided(cluster: &Cluster) -> Result<()> {
     let test = TestNamespace::new(cluster).await?;
     test.create(&jobset("held", "hold", None)).await?;
     let pods = test.until_pods(4, "Running").await?;
@@ -244,7 +244,7 @@ pub(crate) fn tests() -> Vec<Test<Cluster>> {
             "restarting_pod_stays_in_place_until_its_job_fails",
             restarting_pod_stays_in_place_until_its_job_fails,
         ),
-        Test::new("pods_are_held_until_told", pods_are_held_until_told),
+        Test::new("pods_are_held_until_decided", pods_are_held_until_decided),
         Test::new(
             "deleting_a_job_set_leaves_no_job_and_no_pod",
             deleting_a_job_set_leaves_no_job_and_no_pod,

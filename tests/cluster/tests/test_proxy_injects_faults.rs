@@ -133,7 +133,7 @@ async fn calls_are_numbered_and_keep_their_credentials(plane: &ControlPlane) -> 
     Ok(())
 }
 
-async fn a_watch_streams(plane: &ControlPlane) -> Result<()> {
+async fn watches_stream(plane: &ControlPlane) -> Result<()> {
     let proxied = ProxiedNamespace::new(plane).await?;
     let mut events = proxied.watch().await?;
     for name in ["one", "two", "three"] {
@@ -270,7 +270,7 @@ async fn one_call_hangs_and_others_pass(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn the_next_writes_conflict(plane: &ControlPlane) -> Result<()> {
+async fn next_writes_conflict(plane: &ControlPlane) -> Result<()> {
     let proxied = ProxiedNamespace::new(plane).await?;
     create(&proxied.before(), "first").await?;
     proxied.proxy.next_writes(2, Act::conflict).await;
@@ -281,7 +281,7 @@ async fn the_next_writes_conflict(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-async fn the_next_writes_are_too_many(plane: &ControlPlane) -> Result<()> {
+async fn next_writes_get_too_many_requests(plane: &ControlPlane) -> Result<()> {
     let proxied = ProxiedNamespace::new(plane).await?;
     proxied
         .proxy
@@ -309,7 +309,7 @@ pub(crate) fn tests() -> Vec<Test> {
             "calls_are_numbered_and_keep_their_credentials",
             calls_are_numbered_and_keep_their_credentials,
         ),
-        Test::new("a_watch_streams", a_watch_streams),
+        Test::new("watches_stream", watches_stream),
         Test::new(
             "write_is_cut_before_it_arrives",
             write_is_cut_before_it_arrives,
@@ -334,7 +334,10 @@ pub(crate) fn tests() -> Vec<Test> {
             "one_call_hangs_and_others_pass",
             one_call_hangs_and_others_pass,
         ),
-        Test::new("the_next_writes_conflict", the_next_writes_conflict),
-        Test::new("the_next_writes_are_too_many", the_next_writes_are_too_many),
+        Test::new("next_writes_conflict", next_writes_conflict),
+        Test::new(
+            "next_writes_get_too_many_requests",
+            next_writes_get_too_many_requests,
+        ),
     ]
 }

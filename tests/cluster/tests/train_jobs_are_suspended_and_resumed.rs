@@ -131,7 +131,7 @@ async fn queued_train_job_accepts_changed_patches(shared: &Undisturbed) -> Resul
     ensure!(zone(&resumed) == Some(json!("c")), "{resumed:#}");
     ensure!(
         resumed["metadata"]["uid"] == before["metadata"]["uid"],
-        "it was deleted and made again: {resumed:#}"
+        "it was deleted and recreated: {resumed:#}"
     );
     let tolerations = &resumed["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
         ["tolerations"];

@@ -130,8 +130,8 @@ async fn live_train_job_is_explained_from_its_snapshot(shared: &Undisturbed) -> 
     ] {
         let field = format!("{container}.{field}");
         let output = explain(&["trainjob/asked", &field, "--output=json"])?;
-        let said = String::from_utf8(output.stderr)?;
-        ensure!(output.status.success() && said.is_empty(), "{said}");
+        let printed = String::from_utf8(output.stderr)?;
+        ensure!(output.status.success() && printed.is_empty(), "{printed}");
         let explained: Value = serde_json::from_slice(&output.stdout)?;
         let steps = explained[0]["fields"][0]["steps"].as_array();
         let [step] = steps.map(Vec::as_slice).unwrap_or_default() else {
@@ -141,10 +141,10 @@ async fn live_train_job_is_explained_from_its_snapshot(shared: &Undisturbed) -> 
         ensure!(found == by && step["to"] == to, "{explained:#}");
     }
     let output = explain(&["trainjob/nobody"])?;
-    let said = String::from_utf8(output.stderr)?;
+    let printed = String::from_utf8(output.stderr)?;
     ensure!(
-        !output.status.success() && said.contains("there is no TrainJob `nobody`"),
-        "{said}"
+        !output.status.success() && printed.contains("there is no TrainJob `nobody`"),
+        "{printed}"
     );
     Ok(())
 }

@@ -12,11 +12,11 @@ pub(super) fn old_overrides(seen: &Seen<'_>) -> bool {
     // What an override can set: fields of pods and of their containers, and no env of the framework.
     let of_pod =
         path.contains("].template.spec.template.") && !is_pet(path) && !path.contains(".ports");
-    let said = OLD_OVERRIDES.iter().any(|field| {
+    let printed = OLD_OVERRIDES.iter().any(|field| {
         let field = format!("spec.{field}");
         seen.they_drop(&field) || seen.we_refuse(&field)
     });
-    given && of_pod || said
+    given && of_pod || printed
 }
 
 pub(super) fn old_metadata(seen: &Seen<'_>) -> bool {
@@ -61,12 +61,13 @@ pub(super) fn not_supported_yet(seen: &Seen<'_>) -> bool {
     let unhandled = policies
         .iter()
         .any(|policy| seen.policy()[*policy].is_object());
-    let said = seen
+    let printed = seen
         .our_refusal()
         .is_some_and(|refusal| refusal.error.contains("not supported yet"));
     let of_policy = |refusal: &Refusal| refusal.field.starts_with("spec.mlPolicy.");
     let torchtune = seen.trainer()["command"][0] == "tune" && seen.their_refusal().is_some();
-    said || torchtune
+    printed
+        || torchtune
         || unhandled
             && (seen.our_refusal().is_some_and(of_policy) || seen.their_refusal().is_some())
 }

@@ -74,7 +74,7 @@ pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
 
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
-/// The counts and overrides of a replicated job that has the label only on its pods.
+/// The counts and overrides of a replicated job that has the label only on its pods, and the number of nodes in other containers.
 pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let labelled = |job: &&Value| {
         let on_pod = &job["template"]["spec"]["template"]["metadata"]["labels"][STEP];
@@ -99,9 +99,12 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let replicas = seen
         .our_refusal()
         .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
-    seen.replicated_jobs()
-        .filter(labelled)
-        .any(|job| replicas || changed && is_of(path, job) || path.starts_with("data."))
+    seen.replicated_jobs().filter(labelled).any(|job| {
+        replicas
+            || changed && is_of(path, job)
+            || path.starts_with("data.")
+            || path.ends_with(".env[PET_NNODES].value")
+    })
 }
 
 pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {

@@ -9,6 +9,8 @@
 
 pub(crate) mod cluster;
 pub(crate) mod controller;
+#[path = "../../../../tests/common/function_policy.rs"]
+pub(crate) mod function_policy;
 pub(crate) mod policy;
 
 use std::sync::Arc;

@@ -5,28 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::call::Call;
 use trainyard_model::plugin::{Plugin, Settings};
-use trainyard_model::policy::{CallFailure, CallOutcome, Phase, Policy};
+use trainyard_model::policy::{CallFailure, Phase, Policy};
 use trainyard_model::{contract::VERSION, manifest::Manifest};
 
-struct Native<F> {
-    plugin: Arc<Plugin>,
-    run: F,
-}
-
-impl<F: Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync> Policy for Native<F> {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.plugin
-    }
-
-    fn run(&self, _: Phase, mut call: Box<Call>) -> CallOutcome {
-        let end = (self.run)(&mut call);
-        CallOutcome {
-            call,
-            end,
-            fuel: None,
-        }
-    }
-}
+use super::function_policy::FunctionPolicy;
 
 /// A plugin of `plugins` with the phase `transform`, which reads those paths.
 pub(crate) fn policy(
@@ -58,6 +40,6 @@ fn native(
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
     let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
-    let plugin = Arc::new(plugin);
-    Arc::new(Native { plugin, run })
+    let function = move |_: Phase, call: &mut Call| run(call);
+    Arc::new(FunctionPolicy::new(Arc::new(plugin), function))
 }

@@ -12,6 +12,8 @@
     clippy::unwrap_used
 )]
 
+#[path = "../../../../tests/common/function_policy.rs"]
+mod function_policy;
 pub mod manual;
 pub mod methods;
 pub mod plans;
@@ -29,10 +31,12 @@ use trainyard_model::{
     lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     manifest::Manifest,
     plugin::{Plugin, PluginError, Settings},
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    policy::Phase,
     record::{Field, Fields, PodSet, Record},
     value::Mount,
 };
+
+pub use function_policy::FunctionPolicy;
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
 pub fn manifest(name: &str, claims: &[(&str, &str)]) -> Value {
@@ -231,41 +235,6 @@ pub fn mount(volume: &str, path: &str) -> Mount {
         path: path.to_owned(),
         read_only: true,
         ..Mount::default()
-    }
-}
-
-type Script = Box<dyn Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync>;
-
-/// A policy that is a function.
-pub struct Scripted {
-    plugin: Arc<Plugin>,
-    script: Script,
-}
-
-impl Scripted {
-    pub fn new(
-        plugin: Arc<Plugin>,
-        script: impl Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            plugin,
-            script: Box::new(script),
-        }
-    }
-}
-
-impl Policy for Scripted {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.plugin
-    }
-
-    fn run(&self, phase: Phase, mut call: Box<Call>) -> CallOutcome {
-        let end = (self.script)(phase, &mut call);
-        CallOutcome {
-            call,
-            end,
-            fuel: None,
-        }
     }
 }
 

@@ -10,6 +10,8 @@
 )]
 
 pub mod acts;
+#[path = "../../../../tests/common/function_policy.rs"]
+mod function_policy;
 
 use std::sync::Arc;
 
@@ -22,9 +24,11 @@ use trainyard_model::{
     manifest::Manifest,
     plan::PlanError,
     plugin::{Plugin, Settings},
-    policy::{CallOutcome, Phase, Policy},
+    policy::{Phase, Policy},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
+
+pub use function_policy::FunctionPolicy;
 
 type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 
@@ -84,30 +88,11 @@ impl Scripted {
             limits: self.limits,
             ..Settings::built_in()
         };
-        Arc::new(Native {
-            plugin: Arc::new(Plugin::new(manifest, "native", settings).unwrap()),
-            script: self.script.clone(),
-        })
-    }
-}
-
-struct Native {
-    plugin: Arc<Plugin>,
-    script: Script,
-}
-
-impl Policy for Native {
-    fn plugin(&self) -> &Arc<Plugin> {
-        &self.plugin
-    }
-
-    fn run(&self, phase: Phase, mut call: Box<Call>) -> CallOutcome {
-        let end = (self.script)(phase, &mut call).map_err(Into::into);
-        CallOutcome {
-            call,
-            end,
-            fuel: None,
-        }
+        let plugin = Arc::new(Plugin::new(manifest, "native", settings).unwrap());
+        let script = self.script.clone();
+        Arc::new(FunctionPolicy::new(plugin, move |phase, call| {
+            script(phase, call).map_err(Into::into)
+        }))
     }
 }
 

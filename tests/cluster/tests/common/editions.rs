@@ -164,8 +164,8 @@ impl<'a> TestJob<'a> {
     ) -> Result<BTreeMap<&'static str, String>> {
         eventually(&format!("{mode} says {note:?}"), async || {
             let notes = self.notes().await?;
-            let said = notes.get(mode).is_some_and(|said| said == note);
-            Ok(said.then_some(notes))
+            let printed = notes.get(mode).is_some_and(|printed| printed == note);
+            Ok(printed.then_some(notes))
         })
         .await
     }

@@ -69,8 +69,8 @@ async fn start(plane: &ControlPlane, folder: &Path) -> Result<Trainyard> {
 }
 
 fn succeeded(output: Output) -> Result<Vec<u8>> {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{reported}");
     Ok(output.stdout)
 }
 

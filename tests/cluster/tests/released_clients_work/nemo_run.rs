@@ -127,7 +127,7 @@ pub(super) async fn launches_follows_and_cancels(shared: &Used) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn launches_anew_what_is_there(shared: &Used) -> Result<()> {
+pub(super) async fn replaces_an_existing_job(shared: &Used) -> Result<()> {
     let user_namespace = UserNamespace::new(shared).await?;
     make_claim(&user_namespace).await?;
     user_namespace.fate(Fate::Hold);

@@ -1,0 +1,37 @@
+//! Runs commands under a policy file.
+
+use std::{fs, process::Output};
+
+use super::trainyard;
+
+/// Runs a command on an input under a policy file.
+pub fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("input.yaml"), input).unwrap();
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    let files = ["-f", "input.yaml", "--policy", "policy.yaml"];
+    trainyard(folder.path(), &[arguments, &files].concat())
+}
+
+/// The standard error of a command, which must refuse its input.
+pub fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
+    refused_with(&[command], policy, input)
+}
+
+/// The same, with arguments.
+pub fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> String {
+    let output = run(arguments, policy, input);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// An input without a TrainJob.
+pub const NO_JOB: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+
+/// A policy file with these settings of Torch.
+pub fn policy(of_torch: &str) -> String {
+    format!(
+        "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: torch, {of_torch}}}]"
+    )
+}
