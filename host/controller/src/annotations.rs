@@ -1,16 +1,16 @@
 //! The annotations that only the controller writes.
 
-/// Of a JobSet that was unsuspended, and of a snapshot whose JobSet has run: from then on the snapshot is pinned whole.
+/// On a JobSet that was unsuspended, and on the snapshot of a JobSet that has run. Such a snapshot is pinned.
 pub(crate) const STARTED: &str = "trainyard.dev/started";
 
-/// Of a snapshot whose JobSet was seen to be deleted before it ended, until there is another.
+/// On a snapshot whose JobSet was deleted before it ended, until the JobSet is recreated.
 pub(crate) const RECREATE: &str = "trainyard.dev/recreate";
 
-/// Of a JobSet in the place of one that was deleted: its snapshot may still say that there is none.
+/// On a JobSet that was recreated. Its snapshot may still have the annotation `recreate`.
 pub(crate) const RECREATED: &str = "trainyard.dev/recreated";
 
-/// Of a suspended JobSet that has never run: the digest of what it was rendered from.
+/// On a suspended JobSet that has never run: the digest of its inputs.
 pub(crate) const INPUTS: &str = "trainyard.dev/inputs";
 
-/// Of a suspended JobSet whose Jobs may still have entries that were removed from the placement of its pods.
+/// On a suspended JobSet whose Jobs may still have entries that were removed from the placement of its pods.
 pub(crate) const REMOVED_PLACEMENT: &str = "trainyard.dev/taken-placement";

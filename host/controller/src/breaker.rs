@@ -1,14 +1,14 @@
-//! Whether a plugin that used up its limits again and again is called. Pure: every time is given.
+//! A circuit breaker for plugin calls that exhaust their limits. Pure: time is an argument.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many calls that use up their limits open the breaker.
+/// The number of calls that exhaust their limits and so open the breaker.
 const CALLS: usize = 5;
-/// Within which time they do.
+/// The time within which they do.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// How long no call is made: the first time, and at most when the calls that try again fail as well.
+/// How long the breaker stays open: the first time, and at most.
 const PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -18,33 +18,33 @@ pub(crate) struct Breaker(State);
 
 #[derive(Debug)]
 enum State {
-    /// Calls are made. When those were that used up their limits of late.
+    /// Closed: calls are made. Holds when recent calls exhausted their limits.
     Closed(VecDeque<Instant>),
-    /// No call is made before `until`; then one is.
+    /// Open: no call is made before `until`, and then one.
     Open { until: Instant, pause: Duration },
-    /// One call is made to try. Should its end never be told, another one is made after `until`.
+    /// Half-open: one call is made as a trial. If its end is never reported, another one is made after `until`.
     Trying { until: Instant, pause: Duration },
 }
 
-/// A call that is not made.
+/// The refusal of a call by an open breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// For how long none is made.
+    /// How long the breaker stays open.
     pub(crate) wait: Duration,
-    /// How many calls used up their limits.
+    /// The number of calls that exhausted their limits.
     pub(crate) calls: usize,
-    /// Within which time they did.
+    /// The time within which they did.
     pub(crate) within: Duration,
 }
 
-/// What the end of a call says.
+/// The end of a call, as far as the breaker is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The call used up its time or its instructions.
+    /// The call exhausted its time or its instructions.
     Exhausted,
-    /// It did not.
+    /// The call did not.
     InTime,
-    /// Nothing: it ended early, to be made again with what it asked for.
+    /// The call ended early because of a lookup, and is repeated with its answer.
     Early,
 }
 
@@ -55,7 +55,7 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// Says whether a call may be made. One that may has to be followed by [`Self::ended`].
+    /// Admits or refuses a call. [`Self::ended`] has to follow an admitted call.
     pub(crate) fn admit(&mut self, now: Instant) -> Result<(), Open> {
         match self.0 {
             State::Closed(_) => Ok(()),
@@ -72,7 +72,7 @@ impl Breaker {
         }
     }
 
-    /// A call has ended. Says whether that opened the breaker.
+    /// Notes the end of a call. Returns whether that opened the breaker.
     pub(crate) fn ended(&mut self, end: End, now: Instant) -> bool {
         match (&mut self.0, end) {
             (State::Closed(calls), End::Exhausted) => {
@@ -102,25 +102,25 @@ impl Breaker {
                 self.0 = State::Open { until: now, pause };
                 false
             }
-            // The last one is of a call that began before others opened it.
+            // That call began before the breaker opened.
             (State::Closed(_), End::InTime | End::Early) | (State::Open { .. }, _) => false,
         }
     }
 
-    /// Whether nothing has to be remembered of it.
+    /// Whether the breaker can be forgotten.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
         match &self.0 {
             State::Closed(calls) => calls
                 .back()
                 .is_none_or(|last| now.duration_since(*last) > WITHIN),
-            // Who needs it would have called by now.
+            // A plugin that is still in use would have been called by now.
             State::Open { until, .. } | State::Trying { until, .. } => {
                 now.saturating_duration_since(*until) > LONGEST_PAUSE
             }
         }
     }
 
-    /// Whether calls are refused, but for those that try.
+    /// Whether calls other than trials are refused.
     pub(crate) const fn is_open(&self) -> bool {
         !matches!(self.0, State::Closed(_))
     }
@@ -139,7 +139,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A breaker that opened at `now`.
+    /// Returns a breaker that opened at `now`.
     fn opened(now: Instant) -> Breaker {
         let mut breaker = Breaker::default();
         for call in 1..=CALLS {

@@ -1,6 +1,6 @@
 //! How many TrainJobs are in which state, as metrics show it. Pure.
 
-use crate::failures::Cause;
+use crate::failures::FailureCause;
 use crate::metrics::TrainJobLabels;
 use crate::reconcile::status;
 use crate::watch::{JobSetState, TrainJobState};
@@ -9,7 +9,7 @@ use crate::watch::{JobSetState, TrainJobState};
 pub(crate) fn labels(
     job: &TrainJobState,
     job_set: Option<&JobSetState>,
-    cause: Option<Cause>,
+    cause: Option<FailureCause>,
 ) -> TrainJobLabels {
     let of = |state, reason| TrainJobLabels { state, reason };
     let reason = cause.map_or("", |cause| cause.reason);
@@ -30,7 +30,7 @@ pub(crate) fn labels(
     }
     match cause {
         _ if job.wishes.suspend => of("suspended", reason),
-        Some(Cause {
+        Some(FailureCause {
             is_refusal: true, ..
         }) => of("refused", reason),
         _ => of("waiting", reason),
@@ -85,7 +85,7 @@ mod tests {
         let plain = || job(json!({}), None);
         let suspended = || job(json!({"suspend": true}), None);
         let elsewhere = job(json!({"managedBy": "kueue.x-k8s.io/multikueue"}), None);
-        let cause = |reason, is_refusal| Some(Cause { reason, is_refusal });
+        let cause = |reason, is_refusal| Some(FailureCause { reason, is_refusal });
         let (runs, waits, foreign) = (
             job_set("u", false),
             job_set("u", true),

@@ -1,59 +1,49 @@
-//! How the process talks to the API server: own timeouts, no hidden retries, every call counted.
+//! The client of the API server: explicit timeouts, no hidden retries, every call counted.
 //!
-//! kube's own client retries 429, 503 and 504 fifteen times with up to 1,000 s between, and waits
-//! for an answer forever. Here a call that fails, fails soon, and who called it decides when to try
-//! again.
+//! kube's own client retries 429, 503 and 504 fifteen times with up to 1,000 s in between, and has no read timeout. Here a call fails soon,
+//! and the caller decides when to retry.
 
-use std::{
-    borrow::Cow,
-    future::Future,
-    num::NonZeroU32,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+mod calls;
 
-use axum::body::{Bytes, HttpBody};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
 use governor::{DefaultDirectRateLimiter, Quota};
 use http::{
-    Method, Request, Response,
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
+    Request,
+    header::{ACCEPT, HeaderValue},
 };
-use http_body_util::{BodyExt as _, Either, Full, Limited};
+use http_body_util::BodyExt as _;
 use kube::{
     client::{Body, ClientBuilder},
     core::Status,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
-use tokio::time::{Instant, timeout_at};
-use tower::{BoxError, Service};
 use trainyard_model::text::clean;
 
-use crate::{metrics::Metrics, wire};
+use self::calls::BoundedService;
+use crate::metrics::Metrics;
 
-/// How long a connection, and then the whole answer to a call, may take unless told otherwise.
+/// The default timeout of a connection, and of the whole answer to a call.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a page of a list may take: it is larger than other answers.
+/// The timeout of a page of a list, which is larger than other answers.
 const LIST: Duration = Duration::from_secs(60);
 
-/// The most bytes of an answer that is held in memory. The largest object that an API server stores is a fraction of it, and of a
-/// list a smaller page is asked for instead.
+/// The most bytes of an answer in memory. Objects are much smaller; a page of a list that is larger is requested again with fewer objects.
 const LARGEST_ANSWER: usize = 64 << 20;
 
-/// How long the start of a watch may take. Once it runs it has no deadline here: who reads it ends one that hangs.
+/// The timeout for the start of a watch. A running watch has no deadline here; its reader ends one that hangs.
 const WATCH_START: Duration = Duration::from_secs(30);
 
-/// What a client is held to.
+/// The limits of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientOptions {
-    /// How long a connection, and then the whole answer to a call, may take. Watches have no end, only their start is bounded.
+    /// The timeout of a connection, and of the whole answer to a call. For a watch it applies to the start.
     pub answer: Duration,
     /// The same for a page of a list.
     pub list: Duration,
-    /// How many calls it makes; without it as many as it is asked to.
+    /// The rate limit; `None` for no limit.
     pub rate: Option<Rate>,
 }
 
@@ -67,12 +57,12 @@ impl Default for ClientOptions {
     }
 }
 
-/// How many calls a client makes.
+/// A rate limit of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate(Quota);
 
 impl Rate {
-    /// So many calls a second, and so many at once after a pause (at least one); none where `qps` is no positive number.
+    /// Returns a limit of `qps` calls per second and bursts of `burst` calls, but at least one; `None` if `qps` is not positive.
     #[must_use]
     pub fn new(qps: f64, burst: u32) -> Option<Self> {
         if qps <= 0.0 {
@@ -80,15 +70,15 @@ impl Rate {
         }
         let period = Duration::try_from_secs_f64(1.0 / qps).ok()?;
         let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
-        // A rate beyond one call a nanosecond is none.
+        // A rate of more than one call per nanosecond is no limit.
         Some(Self(Quota::with_period(period)?.allow_burst(burst)))
     }
 }
 
-/// Why there is no client.
+/// Why a client cannot be created.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The configuration (certificates, credentials, proxy) is of no use.
+    /// The configuration (certificates, credentials, proxy) is invalid.
     #[error("the API server can't be reached with this configuration: {0}")]
     Configuration(#[source] Box<kube::Error>),
 }
@@ -101,11 +91,11 @@ pub struct NoAnswer {
     pub verb: &'static str,
     /// The path that was called.
     pub path: String,
-    /// How long it was waited for.
+    /// The timeout.
     pub after: Duration,
 }
 
-/// The call that was not answered in time, if that is what is wrong.
+/// Returns the timeout among the causes of an error.
 pub(crate) fn no_answer(error: &kube::Error) -> Option<&NoAnswer> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -117,7 +107,7 @@ pub(crate) fn no_answer(error: &kube::Error) -> Option<&NoAnswer> {
     None
 }
 
-/// Whether a call may go well when it is made again: there was no answer, or the server is too busy or broken.
+/// Whether a retry may succeed: there was no answer, or the API server is overloaded or failed internally.
 #[must_use]
 pub fn is_transient(error: &kube::Error) -> bool {
     match error {
@@ -127,7 +117,7 @@ pub fn is_transient(error: &kube::Error) -> bool {
     }
 }
 
-/// The error without what an answer holds: one that can't be decoded is quoted by serde_json, a whole value of any length.
+/// Returns the error without any content of the answer, which serde_json would quote.
 pub(crate) fn without_content(error: kube::Error) -> kube::Error {
     match error {
         kube::Error::SerdeError(error) => {
@@ -142,7 +132,7 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
     }
 }
 
-/// What an error says, for people: of an answer of the API server its message, which its own text has twice.
+/// Returns an error's message for users. `kube::Error` would show the message of the API server twice.
 pub(crate) fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => {
@@ -157,10 +147,10 @@ pub(crate) fn said(error: &kube::Error) -> String {
     }
 }
 
-/// The most bytes of a refusal that is read: an object may be quoted in it.
+/// The most bytes of a refusal that is parsed. It may quote an object.
 const LARGEST_REFUSAL: usize = 64 << 10;
 
-/// Creates an object that holds secrets. Of the answer, the metadata is asked for alone, and only the message of an error is read.
+/// Creates an object that holds secrets. Requests only the metadata in the answer, and reads only the message of an error.
 pub(crate) async fn created(
     client: &kube::Client,
     mut request: Request<Body>,
@@ -186,27 +176,27 @@ fn message(body: &[u8]) -> String {
     }
 }
 
-/// An answer of the API server by which it refuses a call.
+/// Returns an error as if the API server had refused a call with it.
 pub(crate) fn refusal(code: u16, message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "").with_code(code).boxed())
 }
 
-/// The request of a watch, whose answer goes on: a client lets it take as long as it wants and be as large as it wants, and who reads
-/// it has to bound it. Any other request is held to its deadline and to the largest answer, whatever its address asks for.
+/// Marks a request as a watch, whose answer has neither a deadline nor a size limit here; its reader has to bound it. All other requests
+/// have both, whatever their query says.
 #[must_use]
 pub fn watching<B>(mut request: Request<B>) -> Request<B> {
     request.extensions_mut().insert(Watching);
     request
 }
 
-/// What tells the request of a watch from any other.
+/// The mark of a watch's request.
 #[derive(Debug, Clone, Copy)]
 struct Watching;
 
-/// The answer that holds an object's metadata and nothing else of it.
+/// The media type of an answer with only the metadata of an object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// What does not stand for itself in a path, beside letters and digits.
+/// The characters that are escaped in a path.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -214,15 +204,15 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b':');
 
-/// A name as a segment of a path: the client library takes it as it is.
+/// Escapes a name as a segment of a path. kube does not.
 pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED).to_string()
 }
 
-/// A client for that server, whose calls are counted.
+/// Returns a client for that API server, whose calls are limited and counted.
 ///
 /// # Errors
-/// A configuration that is of no use.
+/// The configuration is invalid.
 pub fn client(
     mut config: kube::Config,
     options: ClientOptions,
@@ -231,14 +221,14 @@ pub fn client(
     config.default_retry = false;
     config.connect_timeout = Some(options.answer);
     config.write_timeout = Some(options.answer);
-    // Bounded per call, below: this one would count for watches too.
+    // Timeouts are set per call below; this one would apply to watches too.
     config.read_timeout = None;
     let limiter = options
         .rate
         .map(|Rate(quota)| Arc::new(DefaultDirectRateLimiter::direct(quota)));
     let builder = ClientBuilder::try_from(config)
         .map_err(|error| ClientError::Configuration(Box::new(error)))?;
-    let layer = tower::layer::layer_fn(|inner| Watched {
+    let layer = tower::layer::layer_fn(|inner| BoundedService {
         inner,
         answer: options.answer,
         list: options.list,
@@ -248,154 +238,11 @@ pub fn client(
     Ok(builder.with_layer(&layer).build())
 }
 
-/// Limits, bounds and counts the calls of the client below it.
-#[derive(Debug, Clone)]
-struct Watched<S> {
-    inner: S,
-    answer: Duration,
-    list: Duration,
-    limiter: Option<Arc<DefaultDirectRateLimiter>>,
-    metrics: Arc<Metrics>,
-}
-
-type Answer<B> = Response<Either<Full<Bytes>, B>>;
-
-impl<S, B> Service<Request<Body>> for Watched<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    type Response = Answer<B>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer<B>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let call = Call::of(&request);
-        let path = request.uri().path().to_owned();
-        let after = match call.verb {
-            WATCH => WATCH_START.max(self.answer),
-            LIST_VERB => self.list,
-            _ => self.answer,
-        };
-        // Nothing is sent before this is polled.
-        let answer = self.inner.call(request);
-        let limiter = self.limiter.clone();
-        let metrics = Arc::clone(&self.metrics);
-        Box::pin(async move {
-            if let Some(limiter) = limiter {
-                limiter.until_ready().await;
-            }
-            let no_answer = |_| NoAnswer {
-                verb: call.verb,
-                path: path.clone(),
-                after,
-            };
-            let deadline = Instant::now() + after;
-            let answer: Result<_, BoxError> = match timeout_at(deadline, answer).await {
-                Ok(answer) => answer.map_err(Into::into),
-                Err(elapsed) => Err(no_answer(elapsed).into()),
-            };
-            let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-            metrics.api_called(call.verb, &call.kind, code);
-            let answer = answer?;
-            if call.verb == WATCH {
-                return Ok(answer.map(Either::Right));
-            }
-            let (parts, body) = answer.into_parts();
-            let body = Limited::new(body, LARGEST_ANSWER).collect();
-            let body = timeout_at(deadline, body).await;
-            let body = body.map_err(no_answer)??.to_bytes();
-            // The objects of a list are split first.
-            let body = if call.verb == LIST_VERB {
-                body
-            } else {
-                without_managed_fields(body)
-            };
-            Ok(Response::from_parts(parts, Either::Left(Full::new(body))))
-        })
-    }
-}
-
-/// The same object without its managed fields; any other text as it is.
-fn without_managed_fields(body: Bytes) -> Bytes {
-    match std::str::from_utf8(&body).map(wire::without_managed_fields) {
-        Ok(Cow::Owned(cut)) => cut.into(),
-        _ => body,
-    }
-}
-
-const WATCH: &str = "watch";
-const LIST_VERB: &str = "list";
-
-/// What a request asks for, in RBAC's words.
-#[derive(Debug, PartialEq, Eq)]
-struct Call {
-    verb: &'static str,
-    /// The plural, with its subresource: `trainjobs/status`. `discovery` for what names no kind.
-    kind: String,
-}
-
-impl Call {
-    fn of<B>(request: &Request<B>) -> Self {
-        let parts: Vec<&str> = request
-            .uri()
-            .path()
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .collect();
-        let below = match parts.as_slice() {
-            ["api", _, below @ ..] | ["apis", _, _, below @ ..] => below,
-            _ => &[],
-        };
-        let (kind, name) = match below {
-            ["namespaces", _, plural] => ((*plural).to_owned(), None),
-            // Subresources of a namespace itself look like its kinds.
-            ["namespaces", _, plural, name] => ((*plural).to_owned(), Some(*name)),
-            ["namespaces", _, plural, name, sub @ ..] => {
-                (format!("{plural}/{}", sub.join("/")), Some(*name))
-            }
-            [plural] => ((*plural).to_owned(), None),
-            [plural, name] => ((*plural).to_owned(), Some(*name)),
-            [plural, name, sub @ ..] => (format!("{plural}/{}", sub.join("/")), Some(*name)),
-            [] => ("discovery".to_owned(), Some("")),
-        };
-        let verb = verb(request, name.is_some());
-        Self { verb, kind }
-    }
-}
-
-fn verb<B>(request: &Request<B>, named: bool) -> &'static str {
-    match *request.method() {
-        Method::GET if request.extensions().get::<Watching>().is_some() => WATCH,
-        Method::GET if named => "get",
-        Method::GET => LIST_VERB,
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => {
-            let media = request.headers().get(CONTENT_TYPE);
-            if media.is_some_and(|media| media.as_bytes().starts_with(b"application/apply-patch")) {
-                "apply"
-            } else {
-                "patch"
-            }
-        }
-        Method::DELETE if named => "delete",
-        Method::DELETE => "deletecollection",
-        _ => "other",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use super::calls::Call;
     use super::*;
 
     fn call(method: &str, uri: &str) -> (&'static str, String) {

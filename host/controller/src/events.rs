@@ -1,9 +1,8 @@
-//! What the users of a TrainJob are told by Events.
+//! Events about TrainJobs.
 //!
-//! They are core/v1 Events: the Kubeflow SDK sorts by firstTimestamp and skips Events without one,
-//! such as those of events.k8s.io/v1 that kube's own recorder writes. An Event that comes again within
-//! 10 minutes is counted on the first one, and the writes for an object are limited, both as in
-//! client-go. Nothing here ever delays or fails a reconcile.
+//! They are core/v1 Events: the Kubeflow SDK sorts by firstTimestamp and skips Events without one, such as the events.k8s.io/v1 Events of
+//! kube's recorder. As in client-go, an Event that is repeated within 10 minutes increments the count of the first one, and the writes for
+//! an object are rate-limited. Recording never delays or fails a reconcile.
 
 use std::{
     collections::HashMap,
@@ -32,25 +31,25 @@ use tokio::{
 
 use crate::{client::is_transient, metrics::Metrics};
 
-/// The most Events that wait to be written.
+/// The most pending Events.
 const WAITING: usize = 1_024;
 
-/// The most bytes of a message; the API server takes 1,024.
+/// The most bytes of a message; the API server accepts 1,024.
 const MESSAGE_BYTES: usize = 950;
 
-/// The most Events for what is wrong with an object at one time.
+/// The most Events for one report.
 const MESSAGES: usize = 4;
 
-/// The most bytes of the object's name in the Event's own.
+/// The most bytes of the object's name in the Event's name.
 const NAME_BYTES: usize = 230;
 
-/// For how long an Event that comes again is counted on the first one.
+/// How long a repeated Event increments the count of the first one.
 const WINDOW: Duration = Duration::from_secs(600);
 
-/// The most Events that are remembered for that.
+/// The most Events that are remembered for this.
 const REMEMBERED: usize = 4_096;
 
-/// Writes for one object: so many at once, then one a period.
+/// The rate limit of one object: a burst, and then one write per period.
 const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(24);
 const PERIOD: Duration = Duration::from_secs(300);
 
@@ -63,20 +62,20 @@ pub struct Reporter {
     pub instance: String,
 }
 
-/// Takes Events from reconciles. Clones share one writer.
+/// Records Events. Clones share one writer.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    waiting: mpsc::Sender<Told>,
+    waiting: mpsc::Sender<PendingEvent>,
     metrics: Arc<Metrics>,
 }
 
-/// Writes the Events that the recorders took; [`EventWriter::run`] it in a task of its own.
+/// Writes the recorded Events. [`EventWriter::run`] needs a task of its own.
 pub struct EventWriter {
-    waiting: mpsc::Receiver<Told>,
+    waiting: mpsc::Receiver<PendingEvent>,
     client: Client,
     reporter: Reporter,
     metrics: Arc<Metrics>,
-    memory: Memory,
+    correlator: EventCorrelator,
 }
 
 impl fmt::Debug for EventWriter {
@@ -87,16 +86,16 @@ impl fmt::Debug for EventWriter {
     }
 }
 
-/// One thing to tell.
+/// An Event that is to be written.
 #[derive(Debug)]
-struct Told {
+struct PendingEvent {
     regarding: ObjectReference,
     reason: String,
     action: String,
     message: String,
 }
 
-/// A recorder, and the writer that it needs.
+/// Returns a recorder and its writer.
 #[must_use]
 pub fn recorder(
     client: Client,
@@ -109,7 +108,7 @@ pub fn recorder(
         client,
         reporter,
         metrics: Arc::clone(&metrics),
-        memory: Memory::new(),
+        correlator: EventCorrelator::new(),
     };
     let recorder = Recorder {
         waiting: sender,
@@ -119,9 +118,8 @@ pub fn recorder(
 }
 
 impl Recorder {
-    /// Tells what went wrong with an object: `reason` in CamelCase for machines, `action` what was
-    /// being done, `sentences` for people; these are cleaned and cut, and stand in one Event if they fit. Never waits; what can't be
-    /// written is dropped and counted.
+    /// Records a warning about an object: a `reason` in CamelCase, the `action` that failed, and `sentences` for users, which are cleaned,
+    /// cut, and joined into one Event if they fit. Never waits: an Event that cannot be queued is dropped and counted.
     pub fn warn(
         &self,
         regarding: &ObjectReference,
@@ -130,13 +128,13 @@ impl Recorder {
         sentences: &[impl AsRef<str>],
     ) {
         for message in messages(sentences) {
-            let told = Told {
+            let pending = PendingEvent {
                 regarding: regarding.clone(),
                 reason: reason.to_owned(),
                 action: action.to_owned(),
                 message,
             };
-            match self.waiting.try_send(told) {
+            match self.waiting.try_send(pending) {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => self.metrics.event_dropped("full"),
                 Err(TrySendError::Closed(_)) => self.metrics.event_dropped("closed"),
@@ -145,7 +143,7 @@ impl Recorder {
     }
 }
 
-/// The messages of as few Events as hold the sentences whole. The last one says how many have no place any more.
+/// Joins sentences into the messages of as few Events as possible. The last message counts those that are left out.
 fn messages(sentences: &[impl AsRef<str>]) -> Vec<String> {
     let mut messages: Vec<String> = Vec::new();
     for (at, sentence) in sentences.iter().enumerate() {
@@ -167,7 +165,7 @@ fn messages(sentences: &[impl AsRef<str>]) -> Vec<String> {
     messages
 }
 
-/// A text as long as an Event may hold.
+/// Cuts a text to the length that an Event may have.
 fn cut(text: String) -> String {
     if text.len() <= MESSAGE_BYTES {
         return text;
@@ -177,53 +175,58 @@ fn cut(text: String) -> String {
 }
 
 impl EventWriter {
-    /// Writes until all recorders are gone and what they took is written.
+    /// Writes Events until all recorders are dropped and no Event is pending.
     pub async fn run(mut self) {
-        while let Some(told) = self.waiting.recv().await {
-            let namespace = namespace(&told.regarding);
-            let name = told.regarding.name.as_deref().unwrap_or_default();
-            match self.write(&told).await {
+        while let Some(pending) = self.waiting.recv().await {
+            let namespace = namespace(&pending.regarding);
+            let name = pending.regarding.name.as_deref().unwrap_or_default();
+            match self.write(&pending).await {
                 Ok(()) => {}
-                Err(NotWritten::Spam) => {
+                Err(EventError::Spam) => {
                     self.metrics.event_dropped("spam");
                     tracing::debug!(
                         namespace,
                         name,
-                        told.reason,
-                        "an Event beyond the limit of its object is not written"
+                        pending.reason,
+                        "an Event exceeds the rate limit of its object and is dropped"
                     );
                 }
-                Err(NotWritten::Refused(error)) => {
+                Err(EventError::Refused(error)) => {
                     self.metrics.event_dropped("error");
-                    tracing::warn!(namespace, name, told.reason, message = told.message, %error, "an Event can't be written");
+                    tracing::warn!(namespace, name, pending.reason, message = pending.message, %error, "an Event cannot be written");
                 }
             }
         }
     }
 
-    async fn write(&mut self, told: &Told) -> Result<(), NotWritten> {
-        let key = self.memory.key(told);
-        let known = self.memory.repeat(&key, Instant::now());
-        if !self.memory.allows(&key.object) {
-            return Err(NotWritten::Spam);
+    async fn write(&mut self, pending: &PendingEvent) -> Result<(), EventError> {
+        let key = self.correlator.key(pending);
+        let known = self.correlator.repeat(&key, Instant::now());
+        if !self.correlator.allows(&key.object) {
+            return Err(EventError::Spam);
         }
         if let Some((name, count)) = known
-            && self.count(told, &name, count).await?
+            && self.count(pending, &name, count).await?
         {
             return Ok(());
         }
-        let name = self.create(told).await?;
-        self.memory.remember(key, name, Instant::now());
+        let name = self.create(pending).await?;
+        self.correlator.remember(key, name, Instant::now());
         Ok(())
     }
 
-    fn events(&self, told: &Told) -> Api<Event> {
-        Api::namespaced(self.client.clone(), namespace(&told.regarding))
+    fn events(&self, pending: &PendingEvent) -> Api<Event> {
+        Api::namespaced(self.client.clone(), namespace(&pending.regarding))
     }
 
-    /// Counts an Event on one that was written before, unless that one is gone.
-    async fn count(&self, told: &Told, name: &str, count: i32) -> Result<bool, kube::Error> {
-        let events = self.events(told);
+    /// Increments the count of an earlier Event. Returns `false` if that Event does not exist any more.
+    async fn count(
+        &self,
+        pending: &PendingEvent,
+        name: &str,
+        count: i32,
+    ) -> Result<bool, kube::Error> {
+        let events = self.events(pending);
         let patch = Patch::Merge(serde_json::json!({
             "count": count,
             "lastTimestamp": Time(Timestamp::now()),
@@ -236,34 +239,34 @@ impl EventWriter {
         }
     }
 
-    async fn create(&self, told: &Told) -> Result<String, kube::Error> {
-        let event = self.event(told, Timestamp::now());
+    async fn create(&self, pending: &PendingEvent) -> Result<String, kube::Error> {
+        let event = self.event(pending, Timestamp::now());
         let name = event.metadata.name.clone().unwrap_or_default();
-        let events = self.events(told);
+        let events = self.events(pending);
         let parameters = PostParams::default();
         match retried(|| events.create(&parameters, &event)).await {
             Ok(_) => Ok(name),
-            // An answer was lost, and the Event is there.
+            // An answer was lost: the Event was created by an earlier attempt.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(name),
             Err(error) => Err(error),
         }
     }
 
-    fn event(&self, told: &Told, now: Timestamp) -> Event {
-        let regarding = told.regarding.name.as_deref().unwrap_or_default();
+    fn event(&self, pending: &PendingEvent, now: Timestamp) -> Event {
+        let regarding = pending.regarding.name.as_deref().unwrap_or_default();
         let cut = regarding.floor_char_boundary(NAME_BYTES);
         let regarding = regarding.get(..cut).unwrap_or_default();
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{regarding}.{:x}", now.as_nanosecond())),
-                namespace: Some(namespace(&told.regarding).to_owned()),
+                namespace: Some(namespace(&pending.regarding).to_owned()),
                 ..ObjectMeta::default()
             },
-            involved_object: told.regarding.clone(),
+            involved_object: pending.regarding.clone(),
             type_: Some("Warning".to_owned()),
-            reason: Some(told.reason.clone()),
-            action: Some(told.action.clone()),
-            message: Some(told.message.clone()),
+            reason: Some(pending.reason.clone()),
+            action: Some(pending.action.clone()),
+            message: Some(pending.message.clone()),
             first_timestamp: Some(Time(now)),
             last_timestamp: Some(Time(now)),
             count: Some(1),
@@ -279,25 +282,25 @@ impl EventWriter {
 }
 
 /// Why an Event was not written.
-enum NotWritten {
-    /// Its object has had too many.
+enum EventError {
+    /// The rate limit of its object is exceeded.
     Spam,
-    /// The API server did not take it.
+    /// The API server refused it, or did not answer.
     Refused(kube::Error),
 }
 
-impl From<kube::Error> for NotWritten {
+impl From<kube::Error> for EventError {
     fn from(error: kube::Error) -> Self {
         Self::Refused(error)
     }
 }
 
-/// The namespace of an object's Events; those of objects without one are in `default`.
+/// Returns the namespace of an object's Events: `default` for objects without a namespace.
 fn namespace(regarding: &ObjectReference) -> &str {
     regarding.namespace.as_deref().unwrap_or("default")
 }
 
-/// Makes a call up to four times while the API server is busy or away.
+/// Retries a call up to three times while the API server is overloaded or unreachable.
 async fn retried<T, F>(call: impl FnMut() -> F) -> Result<T, kube::Error>
 where
     F: Future<Output = Result<T, kube::Error>>,
@@ -307,30 +310,30 @@ where
         .await
 }
 
-/// Which Events were written lately, and for which objects how many.
+/// The Events that were written recently, and the rate limits of their objects, as client-go's correlator keeps them.
 #[derive(Debug)]
-struct Memory {
+struct EventCorrelator {
     hasher: RandomState,
-    written: HashMap<Same, Written>,
+    written: HashMap<EventKey, WrittenEvent>,
     limits: DefaultKeyedRateLimiter<Arc<str>>,
 }
 
-/// What makes two Events the same.
+/// The identity of an Event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Same {
+struct EventKey {
     object: Arc<str>,
-    /// Of the reason and the message, which may be long.
+    /// The hash of the reason and the message, which may be long.
     hash: u64,
 }
 
 #[derive(Debug)]
-struct Written {
+struct WrittenEvent {
     name: String,
     count: i32,
     last: Instant,
 }
 
-impl Memory {
+impl EventCorrelator {
     fn new() -> Self {
         let quota = Quota::with_period(PERIOD).map(|quota| quota.allow_burst(BURST));
         Self {
@@ -342,8 +345,8 @@ impl Memory {
         }
     }
 
-    fn key(&self, told: &Told) -> Same {
-        let regarding = &told.regarding;
+    fn key(&self, pending: &PendingEvent) -> EventKey {
+        let regarding = &pending.regarding;
         let object = match &regarding.uid {
             Some(uid) => uid.as_str().into(),
             None => format!(
@@ -354,12 +357,12 @@ impl Memory {
             )
             .into(),
         };
-        let hash = self.hasher.hash_one((&told.reason, &told.message));
-        Same { object, hash }
+        let hash = self.hasher.hash_one((&pending.reason, &pending.message));
+        EventKey { object, hash }
     }
 
-    /// Counts an Event that was written within the window: its name, and how often it came.
-    fn repeat(&mut self, key: &Same, now: Instant) -> Option<(String, i32)> {
+    /// Counts a repeated Event within the window. Returns the first one's name, and the count.
+    fn repeat(&mut self, key: &EventKey, now: Instant) -> Option<(String, i32)> {
         let written = self.written.get_mut(key)?;
         if now.duration_since(written.last) > WINDOW {
             self.written.remove(key);
@@ -377,17 +380,17 @@ impl Memory {
         self.limits.check_key(object).is_ok()
     }
 
-    fn remember(&mut self, key: Same, name: String, now: Instant) {
+    fn remember(&mut self, key: EventKey, name: String, now: Instant) {
         if self.written.len() >= REMEMBERED {
             self.written
                 .retain(|_, written| now.duration_since(written.last) <= WINDOW);
         }
-        // Still too many: what comes again is a new Event, not a count.
+        // There are still too many: repeated Events become new ones.
         if self.written.len() >= REMEMBERED {
             self.written.clear();
         }
         let count = 1;
         let last = now;
-        self.written.insert(key, Written { name, count, last });
+        self.written.insert(key, WrittenEvent { name, count, last });
     }
 }

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::reconcile::ReconcileError;
 
 /// The last failure of each TrainJob that fails.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    last: Mutex<HashMap<Key, Repeated>>,
+    last: Mutex<HashMap<NamespacedName, Repeated>>,
     hasher: RandomState,
 }
 
 /// An error of a TrainJob, each time that it was met in a row.
 #[derive(Debug)]
 struct Repeated {
-    cause: Cause,
+    cause: FailureCause,
     /// Of the error's text.
     hash: u64,
     times: u32,
@@ -25,7 +25,7 @@ struct Repeated {
 
 /// Why a TrainJob fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct FailureCause {
     /// The error's reason.
     pub(crate) reason: &'static str,
     /// Whether the error lasts until the TrainJob, its runtime or a plugin is corrected.
@@ -34,9 +34,9 @@ pub(crate) struct Cause {
 
 impl Failures {
     /// Notes a failure. Returns how many times in a row the TrainJob has failed with the same error.
-    pub(crate) fn note(&self, key: &Key, error: &ReconcileError) -> u32 {
+    pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError) -> u32 {
         let hash = self.hasher.hash_one(error.to_string());
-        let cause = Cause {
+        let cause = FailureCause {
             reason: error.reason(),
             is_refusal: error.is_refusal(),
         };
@@ -48,16 +48,16 @@ impl Failures {
     }
 
     /// Forgets the failures of a TrainJob.
-    pub(crate) fn forget(&self, key: &Key) {
+    pub(crate) fn forget(&self, key: &NamespacedName) {
         self.last().remove(key);
     }
 
     /// Why a TrainJob fails; `None` if it does not.
-    pub(crate) fn cause(&self, key: &Key) -> Option<Cause> {
+    pub(crate) fn cause(&self, key: &NamespacedName) -> Option<FailureCause> {
         self.last().get(key).map(|last| last.cause)
     }
 
-    fn last(&self) -> MutexGuard<'_, HashMap<Key, Repeated>> {
+    fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, Repeated>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,14 +69,17 @@ mod tests {
     #[test]
     fn the_same_error_in_a_row_is_counted() {
         let failures = Failures::default();
-        let key = Key::new("a", "one");
+        let key = NamespacedName::new("a", "one");
         let error = |name: &str| ReconcileError::NoRuntime {
             kind: "ClusterTrainingRuntime".to_owned(),
             name: name.to_owned(),
         };
         assert_eq!(failures.note(&key, &error("a")), 1);
         assert_eq!(failures.note(&key, &error("a")), 2);
-        assert_eq!(failures.note(&Key::new("a", "two"), &error("a")), 1);
+        assert_eq!(
+            failures.note(&NamespacedName::new("a", "two"), &error("a")),
+            1
+        );
         assert_eq!(failures.note(&key, &error("b")), 1);
         let cause = failures.cause(&key).map(|cause| cause.reason);
         assert_eq!(cause, Some("RuntimeNotFound"));

@@ -1,4 +1,4 @@
-//! Policies that are not called for a while once their calls used up their limits again and again.
+//! Policies behind circuit breakers: a policy that keeps exhausting its limits is not called for a while.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +11,19 @@ use trainyard_model::policy::{Busy, CallFailure, CallOutcome, Phase, Policy};
 use crate::breaker::{Breaker, End, Open};
 use crate::metrics::Metrics;
 
-/// What a breaker is for.
+/// The namespace and phase that a breaker is for.
 type Caller = (Arc<str>, Phase);
 
-/// A policy as it is, with a breaker for each namespace and phase that it is called for.
+/// A policy with a breaker for each namespace and phase.
 struct Guarded {
     policy: Arc<dyn Policy>,
     metrics: Arc<Metrics>,
-    /// The breakers of those in which its calls used up their limits of late.
+    /// The breakers of namespaces in which its calls exhausted their limits recently.
     breakers: Mutex<HashMap<Caller, Breaker>>,
 }
 
-/// The policy, guarded: of a namespace in which its calls use up their time or their instructions again and again, it is not
-/// called for a while. Other namespaces feel nothing of it: what a call needs depends on the TrainJob.
+/// Guards a policy: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
+/// namespaces are not affected, because what a call needs depends on the TrainJob.
 pub fn guarded(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
     Arc::new(Guarded {
         policy,
@@ -68,7 +68,7 @@ impl Guarded {
         self.sweep(&mut breakers, now);
     }
 
-    /// Forgets those that nothing is to be remembered of, and says how many are open.
+    /// Removes idle breakers, and returns how many are open.
     fn sweep(&self, breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
         breakers.retain(|_, breaker| !breaker.is_idle(now));
         let open = breakers.values().filter(|breaker| breaker.is_open());

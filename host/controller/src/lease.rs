@@ -1,8 +1,8 @@
-//! Which of several controllers works: the one that holds a Lease.
+//! Leader election: of several controllers, the one that holds the Lease reconciles.
 //!
-//! Every write of the Lease is a PUT with its resourceVersion, so that of two candidates one wins. The record is that
-//! of client-go, and the Lease is the reference's, so that the two controllers never work side by side.
-//! Nothing but the number of writers rests on it: two at once do no harm.
+//! Every write of the Lease is a PUT with its resourceVersion, so that one of two candidates wins. The record is that of client-go, and the
+//! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: two controllers at
+//! once do no harm.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,24 +21,24 @@ use crate::metrics::Metrics;
 /// The reference's Lease.
 pub const LEASE_NAME: &str = "trainer.kubeflow.org";
 
-/// Which Lease is sought, by whom, and how fast.
+/// The Lease, the candidate and the timing of leader election.
 #[derive(Debug, Clone)]
 pub struct LeaseOptions {
     /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// The candidate: [`identity`].
+    /// The candidate's [`identity`].
     pub identity: String,
-    /// How long the others leave the Lease alone after the leader was last heard of. Whole seconds.
+    /// How long other candidates wait after the last renewal. Whole seconds.
     pub lease_duration: Duration,
-    /// How long the leader tries to be heard before it gives up; less than the lease duration.
+    /// How long the leader tries to renew before it gives up; less than the lease duration.
     pub renew_deadline: Duration,
-    /// How long it waits between two tries; less than the renew deadline.
+    /// How long a candidate waits between two attempts; less than the renew deadline.
     pub retry_period: Duration,
 }
 
-/// A name for this process that no other one has, not even its own next start.
+/// Returns an identity that is unique to this run of the process.
 #[must_use]
 pub fn identity(process: &str) -> String {
     format!("{process}_{:016x}", fastrand::u64(..))
@@ -49,7 +49,7 @@ pub struct Candidate {
     leases: Api<Lease>,
     options: LeaseOptions,
     metrics: Arc<Metrics>,
-    /// The Lease as it was last seen, and when it was first seen so: clocks of other machines are not trusted.
+    /// The Lease as last observed, and when this state was first observed. Clocks of other machines are not trusted.
     seen: Option<(Lease, Instant)>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for Candidate {
     }
 }
 
-/// The Lease is held, and renewed in the background. Dropped without [`Leadership::release`], it runs out by itself.
+/// A held Lease, which is renewed in the background. If it is dropped without [`Leadership::release`], it expires.
 #[derive(Debug)]
 pub struct Leadership {
     lost: CancellationToken,
@@ -69,14 +69,14 @@ pub struct Leadership {
     renewal: AbortOnDropHandle<Candidate>,
 }
 
-/// Who has the Lease.
+/// The holder of the Lease.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
     Mine,
     Other(String),
 }
 
-/// Why a try came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, Error)]
 enum LeaseError {
     #[error("{0}")]
@@ -86,7 +86,7 @@ enum LeaseError {
 }
 
 impl Candidate {
-    /// A candidate. The client should be its own, so that nothing else delays its calls.
+    /// Returns a candidate. It should have its own client, so that other calls do not delay its own.
     #[must_use]
     pub fn new(client: Client, options: LeaseOptions, metrics: Arc<Metrics>) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Candidate {
         }
     }
 
-    /// Waits until the Lease is held. What goes wrong meanwhile is logged and tried again. May be dropped at any time.
+    /// Waits until the Lease is held. Errors are logged and retried. The future can be dropped at any time.
     pub async fn acquire(mut self) -> Leadership {
         let LeaseOptions {
             name, namespace, ..
@@ -120,7 +120,7 @@ impl Candidate {
             name,
             namespace,
             identity = self.options.identity,
-            "this is the leader"
+            "became the leader"
         );
         self.metrics.set_leader(true);
         let (lost, stop) = (CancellationToken::new(), CancellationToken::new());
@@ -132,14 +132,14 @@ impl Candidate {
         }
     }
 
-    /// Renews until told to stop, or until it is in vain.
+    /// Renews the Lease until it is stopped, or the Lease is lost.
     async fn renew(
         mut self,
         mut renewed: Instant,
         lost: CancellationToken,
         stop: CancellationToken,
     ) -> Self {
-        // Even a panic here is a loss.
+        // A panic in this task loses the Lease too.
         let _lost = lost.drop_guard();
         loop {
             tokio::select! {
@@ -154,7 +154,7 @@ impl Candidate {
                     continue;
                 }
                 Ok(Ok(Holder::Other(holder))) => {
-                    tracing::error!(holder, "the Lease is lost to another");
+                    tracing::error!(holder, "the Lease is lost to another candidate");
                     break;
                 }
                 Ok(Err(error)) => error.to_string(),
@@ -167,13 +167,13 @@ impl Candidate {
                 );
                 break;
             }
-            tracing::warn!(problem, "the Lease is not renewed; trying again");
+            tracing::warn!(problem, "the Lease could not be renewed; retrying");
         }
         self.metrics.set_leader(false);
         self
     }
 
-    /// One try to take or keep the Lease.
+    /// Attempts once to acquire or renew the Lease.
     async fn attempt(&mut self) -> Result<Holder, LeaseError> {
         let within = self.options.renew_deadline / 2;
         timeout(within, self.try_once())
@@ -182,7 +182,7 @@ impl Candidate {
     }
 
     async fn try_once(&mut self) -> Result<Holder, LeaseError> {
-        // What was written last is most often still there: one call instead of two.
+        // The version that was written last is usually current, which saves a call.
         if let Some((lease, _)) = &self.seen
             && holder(lease) == Some(&self.options.identity)
         {
@@ -221,7 +221,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Since when the Lease has stood as it is.
+    /// Returns since when the Lease is unchanged.
     fn observe(&mut self, lease: &Lease) -> Instant {
         match &self.seen {
             Some((seen, since)) if seen.spec == lease.spec => *since,
@@ -233,7 +233,7 @@ impl Candidate {
         }
     }
 
-    /// How long the Lease is left alone.
+    /// Returns how long candidates have to wait.
     fn duration(&self, lease: &Lease) -> Duration {
         lease
             .spec
@@ -243,7 +243,7 @@ impl Candidate {
             .map_or(self.options.lease_duration, Duration::from_secs)
     }
 
-    /// The Lease in this candidate's hands, over what it was.
+    /// Returns the Lease with this candidate as its holder.
     fn mine(&self, old: Option<&Lease>) -> Lease {
         let now = MicroTime(Timestamp::now());
         let seconds = self.options.lease_duration.as_secs_f64().ceil();
@@ -265,12 +265,12 @@ impl Candidate {
             });
         }
         spec.renew_time = Some(now);
-        // A float becomes the nearest integer that there is.
+        // The cast saturates.
         spec.lease_duration_seconds = Some((seconds as i32).max(1));
         lease
     }
 
-    /// Gives the Lease back, so that another need not wait for it to run out.
+    /// Releases the Lease, so that another candidate does not have to wait until it expires.
     async fn release(mut self) {
         let Some((mut lease, _)) = self.seen.take() else {
             return;
@@ -289,15 +289,15 @@ impl Candidate {
             ..lease.spec.unwrap_or_default()
         });
         match timeout(self.options.renew_deadline / 2, self.put(&lease)).await {
-            Ok(Ok(())) => tracing::info!("the Lease is given back"),
+            Ok(Ok(())) => tracing::info!("the Lease is released"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the Lease is not given back; it runs out by itself")
+                tracing::warn!(%error, "the Lease could not be released; it expires")
             }
-            Err(_) => tracing::warn!("the Lease is not given back in time; it runs out by itself"),
+            Err(_) => tracing::warn!("the Lease could not be released in time; it expires"),
         }
     }
 
-    /// The pause between two tries of candidates: up to a fifth longer than asked for, so that they do not meet.
+    /// Returns the pause between two attempts, with up to 20 % jitter.
     fn pause(&self) -> Duration {
         self.options
             .retry_period
@@ -306,12 +306,12 @@ impl Candidate {
 }
 
 impl Leadership {
-    /// Returns once the Lease may be another's soon: whoever wrote as the leader has to stop at once.
+    /// Returns when the Lease is lost. Everything that requires leadership has to stop at once.
     pub async fn lost(&self) {
         self.lost.cancelled().await;
     }
 
-    /// Gives the Lease back, if it is still held. Only for when nothing is written as the leader any more.
+    /// Releases the Lease if it is still held. Call it after the last write as the leader.
     pub async fn release(self) {
         self.stop.cancel();
         if let Ok(candidate) = self.renewal.await {
@@ -320,7 +320,7 @@ impl Leadership {
     }
 }
 
-/// Who holds a Lease; nobody where it was given back.
+/// Returns the holder of a Lease; `None` if it was released.
 fn holder(lease: &Lease) -> Option<&String> {
     let holder = lease.spec.as_ref()?.holder_identity.as_ref()?;
     (!holder.is_empty()).then_some(holder)

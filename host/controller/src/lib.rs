@@ -1,4 +1,4 @@
-//! The path in a cluster: TrainJobs are reconciled into JobSets.
+//! The controller: reconciles TrainJobs into JobSets.
 //!
 //! The process: [`run`](run()) starts everything from [`settings`], [`serve`] answers probes and [`metrics`], and [`lease`] says which of several
 //! controllers works.
@@ -41,7 +41,7 @@ mod wire;
 mod work;
 mod workers;
 
-/// The digest of the sources that decide what a TrainJob becomes: two builds with the same one make the same of it.
+/// The digest of the sources of rendering: two builds with the same digest render the same JobSets.
 pub const SOURCES: &str = env!("TRAINYARD_SOURCES");
 
 pub use guard::guarded;

@@ -9,13 +9,13 @@ use trainyard_model::policy::{CallFailure, CallOutcome, Phase, Policy};
 
 use crate::metrics::{Metrics, PluginCall};
 
-/// A policy as it is, with a span and metrics around each call.
+/// A policy with a span and metrics for each call.
 struct Observed {
     policy: Arc<dyn Policy>,
     metrics: Arc<Metrics>,
 }
 
-/// The policy, observed.
+/// Wraps a policy so that its calls are measured.
 pub fn observed(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
     Arc::new(Observed {
         policy,

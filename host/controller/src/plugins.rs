@@ -11,14 +11,14 @@ use crate::workers::Worker;
 /// The plugins of a controller.
 #[derive(Clone)]
 pub struct Plugins {
-    /// The plugins that were loaded, with what was left out.
+    /// The loaded plugins, and those that were skipped.
     pub renderer: Arc<Renderer>,
-    /// The threads on which they are called: never those that answer probes.
+    /// The threads on which plugins are called, apart from those that answer probes.
     pub threads: Threads,
 }
 
 impl Plugins {
-    /// Does something with them on a thread once it is the namespace's turn.
+    /// Runs a task with the renderer on a thread when it is the namespace's turn.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         worker: &Worker,

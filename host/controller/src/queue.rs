@@ -1,8 +1,8 @@
 //! Which TrainJob is reconciled next.
 //!
-//! Namespaces take turns, so that 5,000 TrainJobs of one delay those of another by one reconcile each, not by 5,000; and each has a
-//! share of the keys that may run at once, so that one whose reconciles are slow leaves room for others. A key that is added many
-//! times runs once; one that is added while it runs runs once more afterwards. No key ever runs twice at once.
+//! Namespaces take turns: 5,000 TrainJobs in one namespace delay those in another by one reconcile each. Each namespace also has a share of
+//! the workers, so that slow reconciles leave room for others. As in client-go's work queue, a key that is added several times is processed
+//! once, one that is added while it is processed is processed again afterwards, and no key is processed twice at the same time.
 
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
@@ -17,20 +17,20 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::turns::Turns;
 
-/// The longest delay; whatever is further away is looked at again by then.
+/// The longest delay. A key that is due later is reconciled by then.
 const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The TrainJob that a reconcile is for.
+/// The namespace and name of a TrainJob and of its JobSet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// Its namespace.
+pub struct NamespacedName {
+    /// The namespace.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
 }
 
-impl Key {
-    /// The key of a TrainJob.
+impl NamespacedName {
+    /// Returns the key of the object of that name.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -39,20 +39,20 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for NamespacedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
 }
 
-/// How long a key waits after a failure: twice as long after each one in a row, with jitter.
+/// The exponential backoff, with jitter, of a key that fails.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
-    /// The shortest wait after the first failure.
+    /// The shortest delay, after the first failure.
     pub first: Duration,
-    /// The longest wait, jitter included.
+    /// The longest delay, including jitter.
     pub most: Duration,
-    /// The same after a failure that is not the key's own: the API server was away.
+    /// The longest delay during an outage of the API server.
     pub most_in_outage: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Default for Backoff {
 impl Backoff {
     fn start(self, now: Instant) -> Delays {
         let up_to = |most: Duration| {
-            // The jitter lies between nothing and the delay itself.
+            // The jitter is at most the delay itself.
             ExponentialBuilder::new()
                 .with_min_delay(self.first.min(most / 2))
                 .with_max_delay(most / 2)
@@ -87,28 +87,27 @@ impl Backoff {
     }
 }
 
-/// The delays of a key that fails. Both grow with each failure, so that one that fails now by itself and now in an outage waits
-/// ever longer too.
+/// The delays of a key that fails. Both grow with each failure, whatever its cause.
 #[derive(Debug)]
 struct Delays {
     own: ExponentialBackoff,
     outage: ExponentialBackoff,
-    /// The first failure in a row, and the last one.
+    /// When the first failure in a row happened, and when the last one did.
     since: Instant,
     last: Instant,
 }
 
-/// For how long a key has failed each time that it ran.
+/// How long a key has been failing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Failing {
-    /// Until now.
+    /// Up to now.
     pub now: Duration,
-    /// Until the failure before.
+    /// Up to the previous failure.
     pub before: Duration,
 }
 
 impl Failing {
-    /// Whether a whole number of periods has passed between the two: true once in each period that the key goes on failing.
+    /// Returns true once in each period while the key keeps failing.
     #[must_use]
     pub fn passes(self, period: Duration) -> bool {
         let periods = |time: Duration| time.as_nanos() / period.as_nanos().max(1);
@@ -126,33 +125,33 @@ pub struct Queue {
 struct Shared {
     state: Mutex<State>,
     backoff: Backoff,
-    /// Wakes the one worker whose turn it is to wait.
+    /// Wakes the worker that waits for a key.
     changed: Notify,
-    /// Held by the one worker that waits for a key; the others wait for it, first come, first served.
+    /// Held by the worker that waits for a key; the others queue for it in order.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
-    keys: HashMap<Key, Stage>,
-    /// The keys that could run now.
-    ready: Turns<Key>,
-    delayed: BTreeSet<(Instant, Key)>,
-    failures: HashMap<Key, Delays>,
+    keys: HashMap<NamespacedName, Stage>,
+    /// The keys that are due.
+    ready: Turns<NamespacedName>,
+    delayed: BTreeSet<(Instant, NamespacedName)>,
+    failures: HashMap<NamespacedName, Delays>,
     retries: u64,
     closed: bool,
 }
 
-/// How much a queue has to do at one moment. It is idle if both are 0.
+/// The load of a queue. The queue is idle if both counts are 0.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// How many keys could run now if there were workers for them.
+    /// The number of keys that are due and wait for a worker.
     pub waiting: usize,
-    /// How many keys run.
+    /// The number of keys that are being processed.
     pub running: usize,
 }
 
-/// Where a key that the queue knows of stands.
+/// The state of a key in the queue.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Delayed(Instant),
@@ -160,15 +159,15 @@ enum Stage {
     Running { again: Option<Instant> },
 }
 
-/// What a worker finds when it asks for a key.
+/// The answer to a worker that asks for a key.
 enum Next {
-    Key(Key),
+    Key(NamespacedName),
     Wait(Option<Instant>),
     Closed,
 }
 
 impl Queue {
-    /// An empty queue; keys that fail wait by `backoff`.
+    /// Returns an empty queue.
     #[must_use]
     pub fn new(backoff: Backoff) -> Self {
         Self {
@@ -188,7 +187,7 @@ impl Queue {
         }
     }
 
-    /// The same queue for so many workers, of which a namespace may take three quarters at once. Without it there is no such limit.
+    /// Limits each namespace to three quarters of the workers.
     #[must_use]
     pub fn with_workers(self, workers: NonZeroUsize) -> Self {
         let rest = NonZeroUsize::new(workers.get() - workers.get() / 4);
@@ -196,18 +195,18 @@ impl Queue {
         self
     }
 
-    /// Has a key run as soon as it is its turn, even while it waits after a failure.
-    pub fn add(&self, key: Key) {
+    /// Adds a key that is due now, even if it waits after a failure.
+    pub fn add(&self, key: NamespacedName) {
         self.shared.add_at(key, Instant::now());
     }
 
-    /// Has a key run after a delay, or earlier where an earlier time is set already.
-    pub fn add_after(&self, key: Key, delay: Duration) {
+    /// Adds a key that is due after a delay, unless it is due earlier already.
+    pub fn add_after(&self, key: NamespacedName, delay: Duration) {
         self.shared
             .add_at(key, Instant::now() + delay.min(LONGEST_DELAY));
     }
 
-    /// The next key to reconcile, or none once the queue is closed. Dropping the future loses no key.
+    /// Returns the next key, or `None` if the queue is closed. No key is lost if the future is dropped.
     pub async fn next(&self) -> Option<Running> {
         let shared = &self.shared;
         let _turn = shared.turn.lock().await;
@@ -233,7 +232,7 @@ impl Queue {
         }
     }
 
-    /// What waits and what runs. Both are counted at the same moment, so a key that goes from one to the other is never missed.
+    /// Returns the load. Both counts are taken under one lock, so that no key is missed.
     #[must_use]
     pub fn load(&self) -> Load {
         let state = self.shared.state();
@@ -243,49 +242,48 @@ impl Queue {
         }
     }
 
-    /// How many keys have failed and were to run again.
+    /// Returns how many times a failed key was queued again.
     #[must_use]
     pub fn retries(&self) -> u64 {
         self.shared.state().retries
     }
 
-    /// Hands out no more keys; those that run may finish.
+    /// Closes the queue: no more keys are handed out.
     pub fn close(&self) {
         self.shared.state().closed = true;
         self.shared.changed.notify_one();
     }
 }
 
-/// A key that runs: it does not run elsewhere until this is finished. One that is dropped without a
-/// word (its reconcile panicked or was canceled) has failed.
+/// A key that is being processed. If it is dropped before it is finished, because the reconcile panicked or was canceled, it has failed.
 #[derive(Debug)]
-#[must_use = "a key that is dropped without a word has failed"]
+#[must_use = "a key that is dropped before it is finished has failed"]
 pub struct Running {
     shared: Arc<Shared>,
-    key: Key,
+    key: NamespacedName,
     finished: bool,
 }
 
 impl Running {
     /// The key.
     #[must_use]
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &NamespacedName {
         &self.key
     }
 
-    /// All went well: earlier failures are forgotten.
+    /// Finishes the key and resets its backoff.
     pub fn succeed(mut self) {
         self.shared.state().failures.remove(&self.key);
         self.finish(None);
     }
 
-    /// All went well, and there is something to do after a delay.
+    /// Finishes the key, resets its backoff and adds it again after a delay.
     pub fn succeed_and_add_after(mut self, delay: Duration) {
         self.shared.state().failures.remove(&self.key);
         self.finish(Some(delay.min(LONGEST_DELAY)));
     }
 
-    /// For how long the key has failed, should it fail now.
+    /// Returns how long the key has been failing if it fails now.
     #[must_use]
     pub fn failing(&self) -> Failing {
         let state = self.shared.state();
@@ -296,14 +294,14 @@ impl Running {
         })
     }
 
-    /// It failed, and runs again after the delay that is returned; at once if it was added meanwhile.
+    /// Finishes the key with a failure and returns the delay of the retry. If it was added in the meantime, it is due at once.
     pub fn fail(mut self) -> Duration {
         let delay = self.delay(false);
         self.finish(Some(delay));
         delay
     }
 
-    /// As [`Running::fail`] where it is not the key's own failure: the delay grows less.
+    /// The same as [`Running::fail`] during an outage of the API server: the delay is shorter.
     pub fn fail_in_outage(mut self) -> Duration {
         let delay = self.delay(true);
         self.finish(Some(delay));
@@ -359,14 +357,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add_at(&self, key: Key, at: Instant) {
+    fn add_at(&self, key: NamespacedName, at: Instant) {
         self.state().add_at(key, at, Instant::now());
         self.changed.notify_one();
     }
 }
 
 impl State {
-    fn add_at(&mut self, key: Key, at: Instant, now: Instant) {
+    fn add_at(&mut self, key: NamespacedName, at: Instant, now: Instant) {
         if self.closed {
             return;
         }
@@ -396,8 +394,8 @@ impl State {
         }
     }
 
-    /// Puts a key behind those of its namespace.
-    fn ready(&mut self, key: Key) {
+    /// Puts a key behind the others of its namespace.
+    fn ready(&mut self, key: NamespacedName) {
         self.keys.insert(key.clone(), Stage::Ready);
         let namespace = Arc::clone(&key.namespace);
         self.ready.push(&namespace, key);

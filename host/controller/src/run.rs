@@ -1,4 +1,4 @@
-//! From start to end: what a controller process does.
+//! The controller process from start to end.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::serve::{self, Readiness, ServeError};
 use crate::settings::Settings;
 use crate::work::Work;
 
-/// What has to be watched before the process is ready.
+/// The kinds that have to be watched before the process is ready.
 const WATCHES: [&str; 4] = [
     names::TRAIN_JOB,
     names::JOB_SET,
@@ -30,32 +30,32 @@ const WATCHES: [&str; 4] = [
     names::CLUSTER_TRAINING_RUNTIME,
 ];
 
-/// How long Events that are not written yet may take at the end.
+/// How long pending Events may take when the process stops.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
-/// How long probes and scrapes that are under way may take at the end.
+/// How long running probes and scrapes may take when the process stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// What a controller is told.
+/// The options of a controller.
 pub struct Options {
     /// The API server.
     pub cluster: kube::Config,
     /// The settings, flags included.
     pub settings: Settings,
-    /// This process, for Events and the Lease.
+    /// The name of this process in Events and the Lease.
     pub instance: String,
-    /// What TrainJobs are rendered by.
+    /// The plugins that TrainJobs are rendered with.
     pub plugins: Plugins,
-    /// Which TrainJobs are to be looked at.
+    /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 
-/// Why a controller does not run, or not on.
+/// Why a controller ends.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// There is no client.
+    /// The client cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// Metrics or probes can't be served.
@@ -64,15 +64,15 @@ pub enum ControllerError {
     /// Another process leads.
     #[error("the Lease is lost: another process leads now")]
     LeaseLost,
-    /// Nothing would be seen of the cluster any more.
+    /// The watches ended.
     #[error("the watches ended, which is a bug of Trainyard")]
     WatchesEnded,
 }
 
-/// Reconciles TrainJobs until `stop`, as the leader where leadership is sought.
+/// Reconciles TrainJobs until `stop`; with leader election, as the leader.
 ///
 /// # Errors
-/// Why it does not start, or not go on.
+/// Why the controller does not start, or ends.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<(), ControllerError> {
     let Options {
         settings, metrics, ..
@@ -108,14 +108,14 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     };
     tracing::info!("stopped");
     stop.cancel();
-    // The last recorder goes with the work: the writer writes what it has, and ends.
+    // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     if timeout(LAST_EVENTS, events).await.is_err() {
-        tracing::warn!("Events are lost that could not be written in time");
+        tracing::warn!("some Events could not be written in time and are lost");
     }
     match timeout(LAST_ANSWERS, servers.ended()).await {
         Ok(served) => served?,
-        Err(_) => tracing::warn!("connections are closed that were not answered in time"),
+        Err(_) => tracing::warn!("some connections were not answered in time and are closed"),
     }
     ended
 }
@@ -125,13 +125,13 @@ impl Options {
         client(self.cluster.clone(), calls, self.metrics.clone())
     }
 
-    /// Who seeks the Lease; none without leader election.
+    /// The candidate for the Lease; `None` without leader election.
     fn candidate(&self) -> Result<Option<Candidate>, ClientError> {
         let namespace = &self.cluster.default_namespace;
         let identity = crate::lease::identity(&self.instance);
         let lease = self.settings.leader_election.lease(namespace, identity);
         let candidate = |lease| {
-            // A client of its own, so that nothing else delays its calls.
+            // A separate client, so that other calls do not delay those for the Lease.
             let client = self.client(ClientOptions::default())?;
             Ok(Candidate::new(client, lease, self.metrics.clone()))
         };
@@ -155,7 +155,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
     }
 }
 
-/// Works as the leader, and alone where nobody else can be.
+/// Reconciles as the leader, or without leader election.
 async fn lead(
     work: &Arc<Work>,
     candidate: Option<Candidate>,
@@ -164,13 +164,13 @@ async fn lead(
 ) -> Result<(), ControllerError> {
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        // A TrainJob whose JobSet is not known yet would be made again.
+        // A JobSet that is not in the store yet would be created again.
         () = work.stores.synced() => {}
     }
     for watch in WATCHES {
         work.readiness.set(watch, true);
     }
-    tracing::info!(jobs = work.stores.jobs.len(), "all watches are there");
+    tracing::info!(jobs = work.stores.jobs.len(), "all watches are synced");
     let Some(candidate) = candidate else {
         work.metrics.set_leader(true);
         work.run(concurrency, stop).await;

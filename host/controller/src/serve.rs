@@ -24,22 +24,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{self, Metrics};
 
-/// Where to listen, as controller-runtime writes it: `:8081` is the port on all interfaces, `0` and nothing are off.
+/// A bind address as in controller-runtime: `:8081` is the port on all interfaces; `0` or an empty text disables the server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum BindAddress {
-    /// Not at all.
+    /// The server is disabled.
     Off,
-    /// There.
+    /// The address to listen on.
     At {
-        /// A name or an address; nothing is all interfaces.
+        /// A host name or an address; empty for all interfaces.
         host: String,
-        /// The port; 0 is any free one.
+        /// The port; 0 for any free port.
         port: u16,
     },
 }
 
-/// A bind address that is none.
+/// An invalid bind address.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{0}` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none"
@@ -89,7 +89,7 @@ impl TryFrom<String> for BindAddress {
 }
 
 impl BindAddress {
-    /// That port on all interfaces.
+    /// Returns the port on all interfaces.
     #[must_use]
     pub const fn all_interfaces(port: u16) -> Self {
         Self::At {
@@ -103,7 +103,7 @@ impl BindAddress {
             return Ok(None);
         };
         let bound = if host.is_empty() {
-            // Takes IPv4 too where there is IPv6 at all.
+            // The IPv6 wildcard address accepts IPv4 too.
             match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -121,31 +121,31 @@ impl BindAddress {
     }
 }
 
-/// Why nothing is served.
+/// Why a server does not start, or ends.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address can't be listened on.
     #[error("{what}: can't listen on {address}: {source}")]
     Bind {
-        /// What was to be served.
+        /// What is served.
         what: &'static str,
-        /// Where.
+        /// The address.
         address: BindAddress,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A server ended by itself.
+    /// A server ended unexpectedly.
     #[error("a server ended: {0}")]
     Ended(#[source] io::Error),
 }
 
-/// What has to be there before the process is ready; whether it leads does not count.
+/// The conditions of readiness. Leadership is not one of them.
 #[derive(Debug, Default)]
 pub struct Readiness {
     parts: Mutex<BTreeMap<&'static str, Part>>,
 }
 
-/// A part that is there, or is not, for a reason where there is one to tell.
+/// Whether a part is ready, and if it is not, the reason if it is known.
 #[derive(Debug)]
 enum Part {
     There,
@@ -153,7 +153,7 @@ enum Part {
 }
 
 impl Readiness {
-    /// Ready when each of these was [`Readiness::set`].
+    /// Returns a readiness that requires each of these parts.
     #[must_use]
     pub fn new(parts: &[&'static str]) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Readiness {
         }
     }
 
-    /// One of the parts is there, or is no more.
+    /// Sets whether a part is ready.
     pub fn set(&self, part: &'static str, there: bool) {
         let state = if there {
             Part::There
@@ -176,12 +176,12 @@ impl Readiness {
         self.parts().insert(part, state);
     }
 
-    /// One of the parts is not there, and this is why.
+    /// Notes that a part is not ready, with the reason.
     pub fn lacks(&self, part: &'static str, why: String) {
         self.parts().insert(part, Part::Missing(Some(why)));
     }
 
-    /// The parts that are not there, each with the reason where there is one to tell.
+    /// Returns the parts that are not ready, with their reasons.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let missing = |(part, state): (&&'static str, &Part)| match state {
@@ -197,12 +197,12 @@ impl Readiness {
     }
 }
 
-/// Servers that run until they are shut down.
+/// The running servers.
 #[derive(Debug)]
 pub struct Servers {
-    /// Where metrics are served.
+    /// The address of the metrics server.
     pub metrics: Option<SocketAddr>,
-    /// Where probes are answered.
+    /// The address of the probes.
     pub health: Option<SocketAddr>,
     tasks: JoinSet<()>,
 }
@@ -210,7 +210,7 @@ pub struct Servers {
 /// Listens on both addresses, and serves until `shutdown`.
 ///
 /// # Errors
-/// An address that can't be listened on.
+/// An address cannot be listened on.
 pub async fn start(
     (metrics_address, metrics): (&BindAddress, Arc<Metrics>),
     (health_address, readiness): (&BindAddress, Arc<Readiness>),
@@ -255,7 +255,7 @@ impl Servers {
     /// Waits until all servers have ended.
     ///
     /// # Errors
-    /// The first server that ended by itself.
+    /// The first server that ended unexpectedly.
     pub async fn ended(mut self) -> Result<(), ServeError> {
         while let Some(ended) = self.tasks.join_next().await {
             ended.map_err(|panicked| ServeError::Ended(io::Error::other(panicked)))?;

@@ -1,5 +1,5 @@
-//! The threads on which TrainJobs and runtimes are read and rendered. They may be blocked for as long as plugins may run:
-//! nothing of it happens where API calls, probes and watches do.
+//! The threads on which TrainJobs and runtimes are read and rendered. Plugins may block them, so API calls, probes and watches run
+//! elsewhere.
 
 use std::any::Any;
 use std::num::NonZeroUsize;
@@ -15,21 +15,21 @@ use trainyard_model::text::clean;
 use crate::turns::Turns;
 use crate::workers::Worker;
 
-/// Runs something on a thread that may be blocked for as long as a plugin may run.
+/// Runs a task on a thread that may block for as long as a plugin may run.
 pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
-/// How many threads there are, and what a namespace may take of them.
+/// The number of threads, and the share of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// All threads.
+    /// The number of all threads.
     pub threads: NonZeroUsize,
-    /// The most that work for one namespace at once.
+    /// The most threads that work for one namespace at once.
     pub share: NonZeroUsize,
 }
 
 impl Sizes {
-    /// The sizes for so many cores. One namespace may keep all cores busy; a quarter as many threads, and at least one, are
-    /// beyond any one's share.
+    /// Returns the sizes for that many cores. One namespace may keep all cores busy; a quarter more threads, and at least one, are outside
+    /// of its share.
     #[must_use]
     pub fn for_cores(cores: NonZeroUsize) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Sizes {
     }
 }
 
-/// The threads, which namespaces take in turns.
+/// The threads, which namespaces use in turns.
 #[derive(Clone)]
 pub struct Threads {
     shared: Arc<Shared>,
@@ -60,17 +60,17 @@ struct State {
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Why something that was to be done on a thread has no result.
+/// Why a task on a thread has no result.
 #[derive(Debug)]
 pub(crate) enum NotDone {
-    /// The host panicked, with these words.
+    /// The task panicked with this message.
     Panicked(String),
-    /// The threads end, as the process does.
+    /// The threads end with the process.
     Abandoned,
 }
 
 impl Threads {
-    /// Threads that `spawn` gives. What runs on one has to end within `limit`, as far as it asks.
+    /// Threads from `spawn`. Each task has a deadline of `limit`.
     #[must_use]
     pub fn new(spawn: Spawn, sizes: Sizes, limit: Duration) -> Self {
         let state = State {
@@ -88,12 +88,12 @@ impl Threads {
         }
     }
 
-    /// Waits for no thread any more, as the process ends: what is rendered is abandoned.
+    /// Abandons all tasks because the process ends.
     pub(crate) fn end(&self) {
         self.ends.cancel();
     }
 
-    /// Does something on a thread once it is the namespace's turn. The worker is lent to others meanwhile.
+    /// Runs a task on a thread when it is the namespace's turn. Other reconciles can use the worker in the meantime.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         worker: &Worker,
@@ -103,12 +103,12 @@ impl Threads {
         let (done, wait) = oneshot::channel();
         let (limit, span) = (self.limit, tracing::Span::current());
         let task = move || {
-            // Nobody waits where the reconcile was canceled.
+            // The receiver is gone if the reconcile was canceled.
             if done.is_closed() {
                 return;
             }
             let work = || work(&Deadline::after(limit));
-            // Unwind-safe: what the work shares with others is never written, and what it writes to is its own and gone.
+            // Unwind-safe: shared state is never written, and the task's own state is dropped.
             let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
             let _ = done.send(result);
         };
@@ -123,7 +123,7 @@ impl Threads {
 }
 
 impl Shared {
-    /// Adds a task, and takes one more thread if there is one.
+    /// Adds a task, and starts one more thread if the limit allows.
     fn add(self: &Arc<Self>, namespace: &Arc<str>, task: Task) {
         let mut state = self.state();
         state.waiting.push(namespace, task);
@@ -141,11 +141,11 @@ impl Shared {
     }
 }
 
-/// A thread that was asked for. One that is dropped without having run says that there are none any more.
+/// A requested thread. If it is dropped before it runs, no more threads are available.
 struct Thread(Option<Arc<Shared>>);
 
 impl Thread {
-    /// Works for as long as anything may be worked on.
+    /// Runs tasks until none is due.
     fn run(mut self) {
         let Some(shared) = self.0.take() else {
             return;
@@ -176,13 +176,13 @@ impl Drop for Thread {
             Some(task)
         })
         .collect();
-        // Whoever waits for one is woken by its end: not while the state is held.
+        // Dropping a task wakes its receiver, so the lock is released first.
         drop(state);
         drop(abandoned);
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -254,7 +254,7 @@ mod tests {
         let slow = join_all(slow);
         tokio::pin!(slow);
         assert!(slow.as_mut().now_or_never().is_none());
-        // More than the share of threads are never taken, and nobody holds the only worker.
+        // A namespace never takes more than its share of the threads, and the only worker stays free.
         let other = async {
             let (worker, running) = (workers.free().await, running.clone());
             let work = move |_: &Deadline| *running.lock().unwrap();

@@ -1,22 +1,22 @@
-//! Whose turn it is. Pure.
+//! Fair scheduling among namespaces. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// Items that wait, by namespace. Namespaces take turns, and each has at most its share of items in progress at once.
+/// Waiting items by namespace. Namespaces take turns, and each has at most its share of items in progress.
 #[derive(Debug)]
 pub(crate) struct Turns<T> {
     share: NonZeroUsize,
     waiting: HashMap<Arc<str>, VecDeque<T>>,
-    /// The namespaces that have an item waiting and room in their share, in the order of their turns.
+    /// The namespaces with a waiting item and room in their share, in the order of their turns.
     order: VecDeque<Arc<str>>,
     in_progress: HashMap<Arc<str>, usize>,
     len: usize,
 }
 
 impl<T> Turns<T> {
-    /// Nothing waits. Each namespace may have `share` items in progress.
+    /// Returns an empty schedule in which each namespace may have `share` items in progress.
     pub(crate) fn new(share: NonZeroUsize) -> Self {
         Self {
             share,
@@ -54,7 +54,7 @@ impl<T> Turns<T> {
         Some((namespace, item))
     }
 
-    /// An item of the namespace is no longer in progress.
+    /// Ends an item of the namespace that was in progress.
     pub(crate) fn done(&mut self, namespace: &Arc<str>) {
         let had_room = self.has_room(namespace);
         if let Some(count) = self.in_progress.get_mut(namespace) {

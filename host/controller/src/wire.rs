@@ -1,8 +1,8 @@
 //! JSON as the API server sends it, split as text before any of it is decoded.
 //!
-//! A tenant can store an object that no decoder takes: serde_json stops at 128 levels of nesting, and times of the year 9999 in
-//! `metadata.managedFields` are beyond what jiff holds. The API server sends such an object in one body with those of all other
-//! tenants, so a body is split first, by a scan that does not recurse, and each object is decoded by itself.
+//! A tenant can store an object that cannot be decoded: serde_json stops at 128 levels of nesting, and jiff does not support some times of
+//! the year 9999 in `metadata.managedFields`. The API server sends such an object in one body with those of all other tenants. So a scan
+//! without recursion splits the body first, and each object is decoded separately.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use thiserror::Error;
 
-/// Text that is not JSON, or not of the shape that every answer of an API server has. Carries no part of the text.
+/// Text that is not JSON, or not an answer of an API server. Holds no part of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Error)]
 #[error("malformed at byte {0} of the answer")]
 pub(crate) struct Malformed(usize);
 
-/// Why an object could not be decoded. Carries no value of it.
+/// Why an object cannot be decoded. Holds no value of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Undecodable {
     /// The text is not JSON.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// serde_json recurses, and stops at its limit.
+    /// The object is nested more deeply than serde_json supports.
     #[error("{0}: nested deeper than the 127 levels that are supported; nest it less deeply")]
     TooDeep(String),
-    /// A field does not hold what its type says.
+    /// A field is missing or has the wrong type.
     #[error("{0}: the value cannot be decoded; correct it")]
     Field(String),
 }
@@ -36,7 +36,7 @@ pub(crate) struct Page<'t> {
     pub(crate) items: Vec<&'t str>,
     /// The list's version.
     pub(crate) version: Option<String>,
-    /// How the next page is asked for; none after the last one.
+    /// The token of the next page; `None` on the last page.
     pub(crate) next: Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct ListMetadata {
     r#continue: Option<String>,
 }
 
-/// By what an object is addressed, and at which version it is. Decodes whatever else is wrong with the object.
+/// The name and version of an object. Decodes even if the rest of the object does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Identity {
@@ -73,7 +73,7 @@ struct Identified {
 
 impl Identity {
     pub(crate) fn of(object: &str) -> Option<Self> {
-        // What is left out here is skipped without recursion.
+        // Other members are skipped without recursion.
         let identified: Identified = serde_json::from_str(object).ok()?;
         Some(identified.metadata)
     }
@@ -117,8 +117,8 @@ impl<'t> WatchLine<'t> {
     }
 }
 
-/// The object without `metadata.managedFields`: nobody here needs them, they are half of many objects, and they are the one part
-/// of the metadata in which a tenant can place what does not decode.
+/// Returns the object without `metadata.managedFields`. The controller does not use them, they are half of many objects, and they are the
+/// only part of the metadata in which a tenant can store values that do not decode.
 pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
     let find = |text, key| {
         let members = members(text).unwrap_or_default().into_iter();
@@ -134,20 +134,20 @@ pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
     cut.unwrap_or(Cow::Borrowed(object))
 }
 
-/// Decodes an object, or says where it does not decode.
+/// Decodes an object, or returns the field that does not decode.
 pub(crate) fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable> {
     let mut text = serde_json::Deserializer::from_str(object);
     serde_path_to_error::deserialize(&mut text).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.inner());
         match error.classify() {
             serde_json::error::Category::Data => Undecodable::Field(place(&path)),
-            // Text that was split is valid JSON: what is left is the limit of the nesting.
+            // The text is valid JSON, so the error is the nesting limit.
             _ => Undecodable::TooDeep(place(&path)),
         }
     })
 }
 
-/// A path as an error shows it: without control characters, and not too long. Most of a deep one says nothing.
+/// Returns a path for an error: without control characters, and cut if it is long.
 pub(crate) fn place(path: &str) -> String {
     const LONGEST: usize = 120;
     let path = trainyard_model::text::clean(path);
@@ -160,7 +160,7 @@ pub(crate) fn place(path: &str) -> String {
 /// A member of an object, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member<'t> {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     pub(crate) key: &'t str,
     /// The value's text.
     pub(crate) value: &'t str,

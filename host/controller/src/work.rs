@@ -1,4 +1,4 @@
-//! The work: watches fill the stores and the queue, workers empty it.
+//! Watches fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::census;
 use crate::events::Recorder;
 use crate::failures::Failures;
 use crate::metrics::{Metrics, Outcome, TrainJobCounts};
-use crate::queue::{Key, Queue, Running};
+use crate::queue::{NamespacedName, Queue, Running};
 use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY};
 use crate::serve::Readiness;
 use crate::watch::{
@@ -27,22 +27,22 @@ use crate::watch::{
 };
 use crate::workers::{Worker, Workers};
 
-/// For how long changes of a JobSet are gathered before its TrainJob follows: each would be a write of its status.
+/// How long changes of a JobSet are batched before its TrainJob is reconciled. Each reconcile may write the status.
 const GATHER: Duration = Duration::from_millis(250);
 
-/// The reason of the Event of a TrainJob that can't get on, which is the reference's.
+/// The reason of the Event when a reconcile fails. It is the reference's.
 const REASON: &str = "TrainJobResourcesCreationFailed";
 
-/// The reason of the Event of what its author should know of a TrainJob that goes on.
+/// The reason of the Event for a warning about a TrainJob that is reconciled nevertheless.
 const WARNING: &str = "TrainJobWarning";
 
-/// What is wrong for all TrainJobs at once, and should pass by itself, is reported after so long, and then once in each such time.
+/// How often an error that affects all TrainJobs, such as an outage of the API server, is reported while it lasts.
 const PERSISTS: Duration = Duration::from_secs(300);
 
-/// How long those that run may go on after the process was told to stop.
+/// How long running reconciles may take to finish when the process stops.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// What watches and workers share.
+/// The state that watches and workers share.
 pub(crate) struct Work {
     pub(crate) client: Client,
     pub(crate) stores: Arc<Stores>,
@@ -53,7 +53,7 @@ pub(crate) struct Work {
     pub(crate) readiness: Arc<Readiness>,
     /// The last failures of TrainJobs.
     pub(crate) failures: Failures,
-    /// Whether TrainJobs are queued. Who waits to lead would queue them for nobody.
+    /// Whether TrainJobs are queued: only by the leader.
     pub(crate) leads: AtomicBool,
 }
 
@@ -114,7 +114,7 @@ impl Work {
         follow::<W>(&self.client, store, &follower).await;
     }
 
-    fn add(&self, key: &Key, after: Duration) {
+    fn add(&self, key: &NamespacedName, after: Duration) {
         if self.leads.load(Ordering::SeqCst) {
             self.queue.add_after(key.clone(), after);
         }
@@ -126,22 +126,22 @@ impl Work {
         }
     }
 
-    /// Reconciles until `stop`; what runs then runs to its end, for a while. Dropped, it stops at once.
+    /// Reconciles until `stop`. Running reconciles then have some time to finish. If the future is dropped, they stop at once.
     pub(crate) async fn run(self: &Arc<Self>, workers: usize, stop: &CancellationToken) {
-        // In this order: what a watch brings in between is in its store before it is left out here.
+        // The flag comes first: a change that a watch sees in between is then queued twice rather than never.
         self.leads.store(true, Ordering::SeqCst);
         self.add_all();
         let (mut tasks, workers) = (JoinSet::new(), Workers::new(workers));
         while let Some((running, worker)) = self.next(&workers, stop).await {
             let work = Arc::clone(self);
             tasks.spawn(async move { work.reconcile(running, &worker).await });
-            // Those that have ended are not kept.
+            // Finished tasks are removed.
             while tasks.try_join_next().is_some() {}
         }
         self.reconciler.end();
         tokio::select! {
             () = async { while tasks.join_next().await.is_some() {} } => {}
-            () = tokio::time::sleep(DRAIN) => tracing::warn!(running = tasks.len(), "reconciles are ended that did not come to their end"),
+            () = tokio::time::sleep(DRAIN) => tracing::warn!(running = tasks.len(), "some reconciles did not finish in time and are canceled"),
         }
     }
 
@@ -149,7 +149,7 @@ impl Work {
     async fn next(&self, workers: &Workers, stop: &CancellationToken) -> Option<(Running, Worker)> {
         let next = async {
             let running = self.queue.next().await?;
-            // In this order: a worker that waits for a key would be missed by those that come back from a thread.
+            // The key comes first: a worker that waited for a key would be missing to reconciles that return from a thread.
             Some((running, workers.free().await))
         };
         tokio::select! {
@@ -163,7 +163,7 @@ impl Work {
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
-        // What a reconciler keeps between reconciles is written in one step each, so that a panic leaves it whole.
+        // The state that a reconciler keeps between reconciles is updated in single steps, so a panic leaves it consistent.
         let failing_for = running.failing().now;
         let result = AssertUnwindSafe(self.reconciler.reconcile(&key, worker, failing_for))
             .catch_unwind()
@@ -206,7 +206,7 @@ impl Work {
         let key = running.key().clone();
         let failing = running.failing();
         let (reason, times) = (error.reason(), self.failures.note(&key, error));
-        // A conflict is over as soon as the watch has caught up, which may be busy with others.
+        // A conflict ends once the watch has caught up.
         let again = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
         } else {
@@ -233,7 +233,7 @@ impl Work {
         if !error.is_cluster_wide() {
             self.tell(&key, REASON, &error.sentences());
         } else if failing.passes(PERSISTS) {
-            // It is wrong for all TrainJobs at once: an Event for each, at each try, would be one more burden for the API server.
+            // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
             let minutes = PERSISTS.as_secs() / 60;
             let note =
                 format!("failing for more than {minutes} minutes and still retried: {error}");
@@ -264,8 +264,8 @@ impl Work {
         Some(counts)
     }
 
-    /// Tells whoever looks at the TrainJob.
-    fn tell(&self, key: &Key, reason: &str, sentences: &[String]) {
+    /// Writes a warning Event about the TrainJob.
+    fn tell(&self, key: &NamespacedName, reason: &str, sentences: &[String]) {
         let jobs = &self.stores.jobs;
         let readable = jobs
             .get(key)
@@ -304,7 +304,7 @@ fn succeeded(running: Running, again: Option<Duration>) -> Outcome {
     }
 }
 
-/// What one of the watches tells of.
+/// A follower of one of the watches.
 struct Part<'w, K, S, C> {
     work: &'w Work,
     part: &'static str,
@@ -324,11 +324,11 @@ where
             Health::Follows => {
                 readiness.set(self.part, is_synced);
                 if is_synced {
-                    // What waited for it is looked at now.
+                    // TrainJobs may have waited for this store.
                     work.add_all();
                 }
             }
-            // A kind that is deleted later takes nothing from what is known.
+            // If the kind is removed later, the known objects stay.
             Health::NotServed(_) if is_synced => {}
             Health::NotServed(why) | Health::Lost(why) => readiness.lacks(self.part, why),
         }

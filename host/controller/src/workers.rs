@@ -1,4 +1,4 @@
-//! How many TrainJobs are worked on at once.
+//! Limits on how many TrainJobs are reconciled at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,31 +6,30 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// What takes longer is slow.
+/// A wait that takes longer is slow.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The room in memory for what is large. What is small needs none.
+/// A budget of memory for large TrainJobs. Small ones do not count against it.
 #[derive(Debug)]
 pub(crate) struct Room {
     free: Arc<Semaphore>,
-    /// What is larger needs room.
+    /// Larger sizes count against the budget.
     small: usize,
-    /// In so many parts it is given out.
+    /// The number of parts of the budget.
     parts: u32,
     /// The size of a part.
     part: usize,
 }
 
 impl Room {
-    /// For TrainJobs that are read and worked on, by the bytes of their texts. In memory each is dozens of times as large, and so is
-    /// what is made of it.
+    /// The budget for the texts of TrainJobs, in bytes. A TrainJob takes dozens of times as much memory while it is rendered.
     pub(crate) fn of_texts() -> Self {
         Self::new(64 << 10, 4 << 10, 1 << 10)
     }
 
-    /// For TrainJobs of large runtimes, by the values of the runtime: for each, what is made of it takes some 500 bytes until it is
-    /// applied, however short the value. A TrainJob that waits for it has its room by text already, and one that has both waits for
-    /// neither again, so that none waits for another that waits for it.
+    /// The budget for large runtimes, in JSON values: each takes about 500 bytes until the JobSet is applied, however short the value is. A
+    /// TrainJob waits for this budget only after it has its part of the one for texts, and waits for each only once, so that there is no
+    /// deadlock.
     pub(crate) fn of_runtimes() -> Self {
         Self::new(16 << 10, 512, 1 << 10)
     }
@@ -44,12 +43,12 @@ impl Room {
         }
     }
 
-    /// Whether so much needs room.
+    /// Whether this size counts against the budget.
     pub(crate) const fn is_for(&self, size: usize) -> bool {
         size > self.small
     }
 
-    /// Waits until there is room for so much. The worker is lent to others meanwhile.
+    /// Waits until the budget has room for this size. Other reconciles can use the worker in the meantime.
     pub(crate) async fn of(&self, size: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
         if !self.is_for(size) {
             return None;
@@ -82,17 +81,17 @@ impl Workers {
     }
 }
 
-/// The worker of one reconcile. It is free again once this is dropped.
+/// The worker of one reconcile. It becomes free when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     workers: Workers,
-    /// None while the reconcile waits for a thread.
+    /// `None` while the reconcile waits for a thread.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Worker {
-    /// Lets another reconcile have the worker for as long as this one only waits: those that wait for plugins, however
-    /// many they are, keep nobody from being suspended.
+    /// Frees the worker for other reconciles while this one only waits, so that TrainJobs can be suspended however many others wait for
+    /// plugins.
     pub(crate) async fn lend_while<T>(&self, wait: impl Future<Output = T>) -> T {
         let mut permit = self.permit.lock().await;
         drop(permit.take());
@@ -101,7 +100,7 @@ impl Worker {
         result
     }
 
-    /// The same for what hardly ever takes long: the worker is lent after a second.
+    /// The same for a wait that is rarely slow: frees the worker after a second.
     pub(crate) async fn lend_if_slow<T>(&self, wait: impl Future<Output = T>) -> T {
         tokio::pin!(wait);
         match timeout(SOON, wait.as_mut()).await {

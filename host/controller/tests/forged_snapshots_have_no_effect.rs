@@ -60,7 +60,7 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
                 entry("v1", "Secret", "job-a"),
                 map("job-b"),
             ],
-            "ConfigMap `job-b`, which the running JobSet had beside it, is gone",
+            "ConfigMap `job-b`: is missing although the running JobSet uses it",
         ),
     ]
 }

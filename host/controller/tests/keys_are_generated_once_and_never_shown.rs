@@ -339,7 +339,7 @@ async fn lost_keys_are_replaced_once_no_pod_uses_them() {
     cluster.delete("secrets", "a", SECRET);
     let change = |spec: &Value| cluster.merge("trainjobs", "a", "job", &json!({"spec": spec}));
     change(&json!({"labels": {"any": "change"}}));
-    let reported = format!("Secret `{SECRET}`: it is missing while its JobSet runs");
+    let reported = format!("Secret `{SECRET}`: is missing while its JobSet runs");
     cluster
         .until("it is reported", |it| is_reported(it, &reported))
         .await;

@@ -12,7 +12,7 @@ use std::{
 
 use trainyard_controller::{
     metrics::{Metrics, Outcome, PluginCall, TrainJobCounts, TrainJobLabels},
-    queue::{Backoff, Key, Queue},
+    queue::{Backoff, NamespacedName, Queue},
 };
 use trainyard_model::{
     plugin::PluginId,
@@ -36,8 +36,8 @@ fn dashboards_of_the_reference_find_their_series() {
             ),
         );
     }
-    queue.add(Key::new("a", "one"));
-    queue.add(Key::new("a", "two"));
+    queue.add(NamespacedName::new("a", "one"));
+    queue.add(NamespacedName::new("a", "two"));
     let took = Duration::from_millis(3);
     metrics.reconciled(Outcome::Success, took);
     metrics.reconciled(Outcome::Success, took);
@@ -67,7 +67,7 @@ fn dashboards_of_the_reference_find_their_series() {
 async fn reconciled_keys_count_as_work() {
     let queue = Queue::new(Backoff::default());
     let metrics = Metrics::new(&queue);
-    queue.add(Key::new("a", "one"));
+    queue.add(NamespacedName::new("a", "one"));
     let running = queue.next().await.unwrap();
     let active = |count| {
         format!(r#"controller_runtime_active_workers{{controller="trainjob_controller"}} {count}"#)
@@ -109,7 +109,7 @@ async fn every_panel_of_the_reference_dashboard_has_its_series() {
     let tasks: Vec<_> = (0..5)
         .map(|_| tokio::spawn(std::future::pending::<()>()))
         .collect();
-    queue.add(Key::new("a", "one"));
+    queue.add(NamespacedName::new("a", "one"));
     for retries in 0..3 {
         let text = metrics.text().unwrap();
         has(
@@ -124,7 +124,7 @@ async fn every_panel_of_the_reference_dashboard_has_its_series() {
             .unwrap()
             .unwrap()
             .fail();
-        queue.add(Key::new("a", "one"));
+        queue.add(NamespacedName::new("a", "one"));
     }
     metrics.reconciled(Outcome::Success, Duration::ZERO);
     let text = metrics.text().unwrap();

@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::time::{Instant, timeout};
-use trainyard_controller::queue::{Backoff, Key, Load, Queue};
+use trainyard_controller::queue::{Backoff, Load, NamespacedName, Queue};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -21,8 +21,8 @@ fn queue() -> Queue {
     Queue::new(Backoff::default())
 }
 
-fn key(name: &str) -> Key {
-    Key::new("team", name)
+fn key(name: &str) -> NamespacedName {
+    NamespacedName::new("team", name)
 }
 
 async fn is_idle(queue: &Queue, during: Duration) -> bool {
@@ -33,12 +33,12 @@ async fn is_idle(queue: &Queue, during: Duration) -> bool {
 async fn five_thousand_keys_of_one_namespace_do_not_delay_another() {
     let queue = queue();
     for n in 0..5_000 {
-        queue.add(Key::new("busy", format!("job-{n}")));
+        queue.add(NamespacedName::new("busy", format!("job-{n}")));
     }
     queue.next().await.unwrap().succeed();
-    queue.add(Key::new("quiet", "one"));
-    queue.add(Key::new("quiet", "two"));
-    queue.add(Key::new("other", "three"));
+    queue.add(NamespacedName::new("quiet", "one"));
+    queue.add(NamespacedName::new("quiet", "two"));
+    queue.add(NamespacedName::new("other", "three"));
     let mut order = Vec::new();
     for _ in 0..8 {
         let running = queue.next().await.unwrap();
@@ -310,7 +310,7 @@ async fn concurrent_workers_never_share_a_key_and_see_every_add() {
         .collect();
     for version in 0..200 {
         for n in 0..20 {
-            let key = Key::new(format!("ns-{}", n % 3), n.to_string());
+            let key = NamespacedName::new(format!("ns-{}", n % 3), n.to_string());
             wanted.lock().unwrap().insert(key.clone(), version);
             queue.add(key);
         }

@@ -231,7 +231,7 @@ impl Created<'_> {
             let found = events.until_all(&what, all_said).await?;
             // The watch of runtimes may be behind that of TrainJobs.
             let waits =
-                |message: &String| message.contains("; create it, and the TrainJob goes on");
+                |message: &String| message.contains("; create it, and the TrainJob is reconciled");
             for message in messages(&found).into_iter().filter(|it| !waits(it)) {
                 let rest = expected
                     .iter()

@@ -1,4 +1,4 @@
-//! Key pairs and random bytes, each made when it is first asked for, and each of their texts once.
+//! Key pairs and random bytes. Each is generated on first use, and each text is encoded once.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,12 +18,12 @@ use super::quoted::KeyTexts;
 
 /// The key material of one Secret, by the plugin's ids. One plugin emits a Secret.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct KeyMaterial {
     pairs: Pairs,
     texts: BTreeMap<(String, Form), Zeroizing<String>>,
 }
 
-/// Key pairs. A box keeps a key in its place: moved, it would leave a copy behind.
+/// Key pairs. They are boxed, because moving a key would leave a copy behind.
 #[derive(Default)]
 struct Pairs {
     p521: BTreeMap<String, Box<SecretKey>>,
@@ -34,10 +34,10 @@ struct Pairs {
 const SSH_ALGORITHM: &str = "ecdsa-sha2-nistp521";
 const SSH_CURVE: &[u8] = b"nistp521";
 
-impl Made {
-    /// The text of a key of the Secret.
+impl KeyMaterial {
+    /// Returns the text of a key of the Secret.
     pub(super) fn text(&mut self, value: &SecretValue) -> Result<Zeroizing<String>, KeyError> {
-        // Text that outgrows its memory leaves a copy behind.
+        // Reallocation would leave a copy behind.
         let most = value.parts().iter().map(|part| match part {
             Part::Plain(text) => text.len(),
             Part::Material(text) => text.form().most_bytes(),
@@ -52,7 +52,7 @@ impl Made {
         Ok(whole)
     }
 
-    /// All texts of key material that were made.
+    /// Returns all texts of the generated keys.
     pub(super) fn into_texts(self) -> KeyTexts {
         KeyTexts::new(self.texts.into_values())
     }
@@ -106,7 +106,7 @@ impl Pairs {
     }
 }
 
-/// What is known by the id, made if it is the first time.
+/// Returns the value of the id, generated on first use.
 fn once<'m, T>(
     known: &'m mut BTreeMap<String, Box<T>>,
     id: &str,

@@ -1,4 +1,4 @@
-//! Makes the key material of a Secret, in the moment in which the Secret is created.
+//! Generates the keys of a Secret when the Secret is created.
 //!
 //! This is the one place of the program that holds keys, for as long as one call to the API server takes. Nothing here that holds a
 //! byte of them has a `Debug`, `Display`, `Clone` or `Serialize` of its own, and all of it is overwritten when it is dropped. What
@@ -16,16 +16,16 @@ use thiserror::Error;
 use trainyard_model::material::KeyText;
 use trainyard_model::object::SecretValue;
 
-use made::Made;
+use made::KeyMaterial;
 pub(crate) use quoted::KeyTexts;
 
-/// Why key material could not be made.
+/// Why keys could not be generated.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// The operating system gives no random bytes.
+    /// The operating system provides no random bytes.
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
-    /// A key has no text.
+    /// A key could not be encoded.
     #[error("a key could not be encoded as {}", .0.encoding())]
     Encoding(KeyText),
     /// The Secret could not be written as JSON.
@@ -37,11 +37,11 @@ pub enum KeyError {
 pub(crate) struct Filled {
     /// Its JSON, whose memory is overwritten when its last owner drops it.
     pub(crate) json: Bytes,
-    /// What must not be quoted.
+    /// The texts that must not be quoted.
     pub(crate) texts: KeyTexts,
 }
 
-/// Makes the keys of a Secret, and writes it with them.
+/// Generates the keys of a Secret, and serializes it with them.
 ///
 /// # Errors
 /// See [`KeyError`].
@@ -49,7 +49,7 @@ pub(crate) fn fill(
     secret: &Value,
     material: &BTreeMap<String, SecretValue>,
 ) -> Result<Filled, KeyError> {
-    let mut made = Made::default();
+    let mut made = KeyMaterial::default();
     let mut texts = BTreeMap::new();
     for (key, value) in material {
         texts.insert(key.as_str(), made.text(value)?);

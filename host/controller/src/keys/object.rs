@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::KeyError;
 
-/// The Secret with those texts in the places of their placeholders.
+/// Serializes the Secret with those texts in place of the placeholders.
 pub(super) fn json(
     secret: &Value,
     texts: &BTreeMap<&str, Zeroizing<String>>,
@@ -25,7 +25,7 @@ pub(super) fn json(
     };
     let mut length = Length(0);
     serde_json::to_writer(&mut length, &whole).map_err(|_| KeyError::Json)?;
-    // What outgrows its memory leaves a copy behind.
+    // Reallocation would leave a copy behind.
     let mut json = Zeroizing::new(Vec::with_capacity(length.0));
     serde_json::to_writer(&mut *json, &whole).map_err(|_| KeyError::Json)?;
     Ok(Bytes::from_owner(json))

@@ -1,11 +1,11 @@
-//! Whether a message quotes a key.
+//! Detects messages that quote a key.
 
 use std::collections::HashSet;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use zeroize::Zeroizing;
 
-/// How many characters of a key may stand in a message by chance.
+/// The number of characters of a key that a message may have by chance.
 const BY_CHANCE: usize = 12;
 
 /// The texts of the key material of a Secret, each once. What stands beside them in the Secret is not among them: a message may name

@@ -216,6 +216,6 @@ fn what_holds_keys_can_be_neither_printed_nor_copied_nor_serialized() {
     never! {
         Filled: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
         KeyTexts: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
-        Made: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+        KeyMaterial: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
     }
 }

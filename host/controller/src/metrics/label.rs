@@ -1,4 +1,4 @@
-//! A label whose value comes from outside: the name of a plugin or a file, a kind that a plugin looks up.
+//! Labels with external values, such as the name of a plugin or a file.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -6,21 +6,21 @@ use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 
-/// The most bytes of a value: each is kept and sent for as long as the process runs.
+/// The most bytes of a value. Each is kept for as long as the process runs.
 const LONGEST: usize = 256;
 
-/// The most values of a label that are told apart. A controller calls a few dozen kinds.
+/// The most distinct values of a label. A controller calls a few dozen kinds.
 const MOST: usize = 256;
 
-/// What all further values are.
+/// The value that replaces all further ones.
 const OTHER: &str = "<other>";
 
-/// The values of a label whose number nothing else bounds.
+/// A bound on the number of values of a label.
 #[derive(Debug, Default)]
 pub(super) struct Bounded(Mutex<HashSet<Label>>);
 
 impl Bounded {
-    /// The value, or the one that stands for all beyond the first.
+    /// Returns the value, or `<other>` if there are too many.
     pub(super) fn label(&self, value: &str) -> Label {
         let label = Label::new(value);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,8 +35,8 @@ impl Bounded {
     }
 }
 
-/// A value of a label without control characters, escaped as OpenMetrics has it. The library writes values as they are: a quote
-/// would end the label, and the lines after it would be anybody's metrics.
+/// A label value without control characters, escaped as OpenMetrics requires. The library does not escape values, so a quote would end the
+/// label and allow forged metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Label(String);
 

@@ -1,9 +1,10 @@
-//! What Prometheus is told.
+//! The metrics for Prometheus.
 //!
-//! Names start with `trainyard_`. Those of controller-runtime that dashboards of the reference read
-//! (kubeflow/trainer#3653) keep their names and labels.
+//! Names start with `trainyard_`. The metrics of controller-runtime that dashboards of the reference use (kubeflow/trainer#3653) keep their
+//! names and labels.
 
 mod label;
+mod labels;
 #[cfg(target_os = "linux")]
 mod process;
 mod train_jobs;
@@ -12,7 +13,7 @@ use std::{fmt, time::Duration};
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text},
+    encoding::{DescriptorEncoder, EncodeMetric, text},
     metrics::{
         counter::{ConstCounter, Counter},
         family::Family,
@@ -28,10 +29,14 @@ use trainyard_model::{
 
 use crate::queue::Queue;
 use label::{Bounded, Label};
+use labels::{
+    ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
+    NameLabels, PlanLabels, PluginLabels, QueueLabels, ReasonLabels, ResultLabels,
+};
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 
-/// The name of the reference's TrainJob controller, which its metrics carry.
+/// The name of the reference's TrainJob controller, which is a label of its metrics.
 const CONTROLLER: &str = "trainjob_controller";
 
 /// The media type of [`Metrics::text`].
@@ -47,7 +52,7 @@ const CALL_SECONDS: [f64; 12] = [
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0,
 ];
 
-/// All metrics of a process: docs/metrics.md lists them.
+/// The metrics of a process. docs/metrics.md lists them.
 pub struct Metrics {
     registry: Registry,
     reconcile_results: Family<ResultLabels, Counter>,
@@ -63,7 +68,7 @@ pub struct Metrics {
     plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
-    /// The kinds among its labels.
+    /// The bound on its label `kind`.
     api_kinds: Bounded,
     events_dropped: Family<ReasonLabels, Counter>,
     objects_unreadable: Family<KindLabels, Gauge>,
@@ -76,9 +81,9 @@ pub struct Metrics {
 pub enum Outcome {
     /// Nothing is left to do until something changes.
     Success,
-    /// Nothing is left to do until a time that is known, such as a deadline.
+    /// Nothing is left to do until a known time, such as a deadline.
     RequeueAfter,
-    /// It failed and is tried again; with the error's kind.
+    /// It failed with an error of this kind, and is retried.
     Error(&'static str),
 }
 
@@ -87,93 +92,19 @@ pub enum Outcome {
 pub struct PluginCall<'a> {
     /// The plugin.
     pub plugin: &'a PluginId,
-    /// Which phase was called.
+    /// The phase.
     pub phase: Phase,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// Instructions that it used, where they are known.
+    /// The instructions that it used, if known.
     pub fuel: Option<u64>,
-    /// Entries of its journal.
+    /// The number of entries in its journal.
     pub writes: u64,
-    /// Why it counts for nothing, if so.
+    /// Why it failed, if it did.
     pub error: Option<&'a CallFailure>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ControllerLabels {
-    controller: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabels {
-    controller: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    plugin: Label,
-    phase: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    plugin: Label,
-    phase: &'static str,
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PluginLabels {
-    plugin: Label,
-    version: Label,
-    digest: Label,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NameLabels {
-    plugin: Label,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlanLabels {
-    digest: Label,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FileLabels {
-    file: Label,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ApiLabels {
-    verb: &'static str,
-    kind: Label,
-    code: Label,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QueueLabels {
-    name: &'static str,
-    controller: &'static str,
-}
-
-/// Reads what the queue counts when it is asked for.
+/// Reads the counters of the queue at each scrape.
 #[derive(Debug)]
 struct QueueMetrics(Queue);
 
@@ -213,13 +144,13 @@ impl Collector for QueueMetrics {
     }
 }
 
-/// Reads how many tasks run when it is asked for.
+/// Reads the number of tasks at each scrape.
 #[derive(Debug)]
 struct Tasks;
 
 impl Collector for Tasks {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // Metrics are read where they are served, which is on the runtime that has the tasks.
+        // Scrapes are served by the runtime that has the tasks.
         let tasks = tokio::runtime::Handle::try_current()
             .map_or(0, |runtime| runtime.metrics().num_alive_tasks());
         let gauge = ConstGauge::new(i64::try_from(tasks).unwrap_or(i64::MAX));
@@ -239,7 +170,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// The metrics of a process whose controller works from that queue.
+    /// Returns the metrics of a process whose controller uses that queue.
     #[must_use]
     pub fn new(queue: &Queue) -> Self {
         let mut metrics = Self {
@@ -276,7 +207,7 @@ impl Metrics {
         metrics
             .registry
             .register_collector(Box::new(process::ProcessMetrics));
-        // Present from the start: a rate over a series that does not exist yet shows nothing.
+        // These series exist from the start, because a rate over a missing series has no value.
         for result in ["success", "requeue_after", "error"] {
             let _ = metrics.reconcile_results.get_or_create(&ResultLabels {
                 controller: CONTROLLER,
@@ -380,7 +311,7 @@ impl Metrics {
         );
     }
 
-    /// A reconcile has ended.
+    /// Counts a reconcile.
     pub fn reconciled(&self, outcome: Outcome, took: Duration) {
         let controller = CONTROLLER;
         let result = match outcome {
@@ -404,7 +335,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// A plugin call has ended.
+    /// Counts a plugin call.
     pub fn plugin_called(&self, call: &PluginCall<'_>) {
         let labels = CallLabels {
             plugin: Label::new(&call.plugin.name),
@@ -431,7 +362,7 @@ impl Metrics {
         }
     }
 
-    /// For so many namespaces a plugin is not called for a while.
+    /// Sets for how many namespaces the breaker of a plugin is open.
     pub(crate) fn breakers_open(&self, id: &PluginId, namespaces: usize) {
         let plugin = Label::new(&id.name);
         self.plugin_breakers
@@ -439,7 +370,7 @@ impl Metrics {
             .set(i64::try_from(namespaces).unwrap_or(i64::MAX));
     }
 
-    /// A plugin is loaded.
+    /// Notes that a plugin is loaded.
     pub fn plugin_loaded(&self, id: &PluginId) {
         self.breakers_open(id, 0);
         self.plugins_loaded
@@ -451,14 +382,14 @@ impl Metrics {
             .set(1);
     }
 
-    /// The loaded plugins have a plan of this digest.
+    /// Sets the digest of the plan.
     pub fn set_plan(&self, digest: &str) {
         self.plan.clear();
         let digest = Label::new(digest);
         self.plan.get_or_create(&PlanLabels { digest }).set(1);
     }
 
-    /// A plugin's file was left out.
+    /// Notes that a plugin's file was skipped.
     pub fn plugin_refused(&self, file: &str) {
         self.plugins_refused
             .get_or_create(&FileLabels {
@@ -467,7 +398,7 @@ impl Metrics {
             .set(1);
     }
 
-    /// An API call was answered, or (without a code) was not.
+    /// Counts a call to the API server. Without an answer, there is no code.
     pub(crate) fn api_called(&self, verb: &'static str, kind: &str, code: Option<u16>) {
         self.api_calls
             .get_or_create(&ApiLabels {
@@ -481,14 +412,14 @@ impl Metrics {
             .inc();
     }
 
-    /// An Event was not written.
+    /// Counts an Event that was not written.
     pub(crate) fn event_dropped(&self, reason: &'static str) {
         self.events_dropped
             .get_or_create(&ReasonLabels { reason })
             .inc();
     }
 
-    /// So many objects of a kind exist that can't be decoded.
+    /// Sets how many objects of a kind can't be decoded.
     pub fn set_unreadable(&self, kind: &'static str, count: usize) {
         self.objects_unreadable
             .get_or_create(&KindLabels { kind })
@@ -508,7 +439,7 @@ impl Metrics {
         self.leader.set(i64::from(leader));
     }
 
-    /// All of them in the text format of OpenMetrics ([`CONTENT_TYPE`]).
+    /// Returns all metrics in the text format of OpenMetrics ([`CONTENT_TYPE`]).
     ///
     /// # Errors
     /// None in practice: writing to memory does not fail.

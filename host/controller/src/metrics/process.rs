@@ -1,5 +1,4 @@
-//! What the process takes of its machine, under the names that all Prometheus clients give it (client library guidelines, "Process
-//! metrics").
+//! The process metrics of Prometheus' client library guidelines.
 
 use std::fmt;
 
@@ -14,7 +13,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
-/// Reads them when they are asked for. Without `/proc` there are none.
+/// Reads the metrics at each scrape. Without `/proc` there are none.
 #[derive(Debug)]
 pub(super) struct ProcessMetrics;
 
@@ -23,7 +22,7 @@ struct Values {
     resident_memory_bytes: u64,
     virtual_memory_bytes: u64,
     open_fds: u64,
-    /// None where there is no limit.
+    /// `None` if there is no limit.
     max_fds: Option<u64>,
     start_time_seconds: f64,
 }

@@ -16,13 +16,13 @@ pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {
 }
 
 /// How the objects that a claim means are watched. `None` if they are not.
-pub(super) fn watched(objects: &ObjectPattern) -> Option<Watched> {
+pub(super) fn watched(objects: &ObjectPattern) -> Option<WatchScope> {
     match &objects.names {
         NamePattern::Served => None,
         _ if is_never_watched(&objects.api_version, &objects.kind) => None,
-        NamePattern::Literal(name) => Some(Watched::Named((**name).into())),
+        NamePattern::Literal(name) => Some(WatchScope::Named((**name).into())),
         // RBAC has no words for names that begin alike.
-        NamePattern::List | NamePattern::Prefix(_) => Some(Watched::Kind),
+        NamePattern::List | NamePattern::Prefix(_) => Some(WatchScope::Kind),
     }
 }
 
@@ -33,7 +33,7 @@ fn is_never_watched(api_version: &str, kind: &str) -> bool {
 
 /// How objects of a kind are watched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Watched {
+pub(crate) enum WatchScope {
     /// All of them, by one watch.
     Kind,
     /// Those of one name, in every namespace, by a watch of their own with a field selector: RBAC allows it by
@@ -41,12 +41,12 @@ pub(crate) enum Watched {
     Named(Arc<str>),
 }
 
-/// How the objects that a set of plugins looks up are watched. The roles allow just that.
+/// How the objects that a set of plugins looks up are watched. The roles allow exactly that.
 #[derive(Debug, Default)]
 pub(crate) struct Reach(BTreeMap<(String, String), bool>);
 
 impl Reach {
-    /// That of plugins with these claims.
+    /// Returns that of plugins with these claims.
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
         let mut by_name = BTreeMap::new();
         let paths = claims.into_iter().flat_map(Claims::iter);
@@ -55,28 +55,28 @@ impl Reach {
                 && let Some(watched) = watched(objects)
             {
                 let kind = (objects.api_version.to_string(), objects.kind.to_string());
-                *by_name.entry(kind).or_insert(true) &= matches!(watched, Watched::Named(_));
+                *by_name.entry(kind).or_insert(true) &= matches!(watched, WatchScope::Named(_));
             }
         }
         Self(by_name)
     }
 
-    /// How an object is watched, or, without a name, all of its kind; none where they are not.
+    /// Returns how an object is watched, or without a name, its kind; `None` if it is not watched.
     pub(crate) fn watched(
         &self,
         api_version: &str,
         kind: &str,
         name: Option<&str>,
-    ) -> Option<Watched> {
+    ) -> Option<WatchScope> {
         if is_never_watched(api_version, kind) {
             return None;
         }
-        // A kind that no claim names is allowed by nothing but what the operator adds.
+        // A kind without a claim is allowed only if the operator adds it.
         let kind = (api_version.to_owned(), kind.to_owned());
         let by_name = self.0.get(&kind).copied().unwrap_or(false);
         Some(match name {
-            Some(name) if by_name => Watched::Named(name.into()),
-            _ => Watched::Kind,
+            Some(name) if by_name => WatchScope::Named(name.into()),
+            _ => WatchScope::Kind,
         })
     }
 }
@@ -86,8 +86,8 @@ impl Reach {
 pub(crate) struct Emitted(BTreeSet<ObjectKind>);
 
 impl Emitted {
-    /// Those of plugins with these claims. ConfigMaps are always among them: each plugin may emit them, and one that is not loaded any
-    /// more may have.
+    /// Returns those of plugins with these claims. They always include ConfigMaps, which every plugin may emit, even one that is no longer
+    /// loaded.
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
         let paths = claims.into_iter().flat_map(Claims::iter);
         let paths = paths.filter(|(_, path)| path.field == Field::Objects);
@@ -98,7 +98,7 @@ impl Emitted {
         Self(kinds.collect())
     }
 
-    /// Whether it is one of them.
+    /// Whether a kind is one of them.
     pub(crate) fn has(&self, kind: &ObjectKind) -> bool {
         self.0.contains(kind)
     }

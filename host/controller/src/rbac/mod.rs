@@ -1,4 +1,4 @@
-//! What the controller has to be allowed in a cluster: what it calls by itself, and what its plugins claim. Pure.
+//! The permissions that the controller needs: for its own calls, and for the claims of its plugins. Pure.
 
 mod claimed;
 mod rules;
@@ -12,22 +12,22 @@ use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
 use trainyard_model::claims::Claims;
 use trainyard_model::record::Field;
 
-pub(crate) use claimed::{Emitted, Reach, Watched};
+pub(crate) use claimed::{Emitted, Reach, WatchScope};
 use rules::{Refusal, Rules};
 
 use crate::lease::LEASE_NAME;
 
-/// The name of both roles, and of the ServiceAccount that has them; it is the reference's.
+/// The name of both roles and of their ServiceAccount, which is the reference's.
 pub const NAME: &str = "kubeflow-trainer-controller-manager";
 
-/// The namespace of the controller unless told otherwise; it is the reference's.
+/// The default namespace of the controller, which is the reference's.
 pub const NAMESPACE: &str = "kubeflow-system";
 
-/// What the controller does in every namespace, whichever plugins it has.
+/// The permissions in every namespace, independent of plugins.
 ///
-/// It never lists or watches ConfigMaps. Jobs are listed and deleted only when a JobSet is unsuspended whose pods lose something of
-/// their placement. `trainjobs/finalizers` is what the admission plugin OwnerReferencesPermissionEnforcement
-/// asks for where an owner's deletion waits for what it owns.
+/// ConfigMaps are never listed or watched. Jobs are listed and deleted only when a JobSet is unsuspended whose pods lose entries of their
+/// placement. TrainJobs are patched only to annotate errors. The admission plugin OwnerReferencesPermissionEnforcement requires
+/// `trainjobs/finalizers` for owner references with `blockOwnerDeletion`.
 const BASE: [(&str, &str, &[&str]); 9] = [
     ("", "configmaps", &["create", "get", "patch"]),
     ("", "events", &["create", "patch"]),
@@ -48,37 +48,37 @@ const BASE: [(&str, &str, &[&str]); 9] = [
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
 ];
 
-/// The narrowest roles for a set of plugins.
+/// The least roles for a set of plugins.
 #[derive(Debug)]
 pub struct Roles {
-    /// What the controller may do in all namespaces: TrainJobs are in any.
+    /// The permissions in all namespaces.
     pub cluster_role: ClusterRole,
-    /// What it may do in its own namespace: leader election.
+    /// The permissions in the controller's own namespace, for leader election.
     pub role: Role,
-    /// What the operator should know of them.
+    /// Notes for the operator.
     pub notes: BTreeSet<Note>,
 }
 
-/// Something about the roles that the operator should look at.
+/// A note about the roles for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Note {
-    /// The name of a resource is a guess.
+    /// The name of a resource is guessed.
     Guessed {
         /// The name.
         resource: String,
         /// Its kind.
         kind: String,
-        /// As `example.com/v1`.
+        /// Such as `example.com/v1`.
         api_version: String,
     },
-    /// A claim whose kinds are not known from its text.
+    /// A claim that does not name one kind.
     NoKind {
         /// The plugin.
         plugin: String,
         /// The claim.
         claim: String,
     },
-    /// A claim on Secrets, which no plugin is ever given.
+    /// A claim on Secrets, which plugins cannot read.
     Secret {
         /// The plugin.
         plugin: String,
@@ -110,7 +110,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The narrowest roles for plugins, given by name and claims, of a controller in that namespace.
+/// Returns the least roles for plugins with these names and claims, and a controller in that namespace.
 pub fn roles<'p>(
     plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
     namespace: &str,
@@ -135,7 +135,7 @@ pub fn roles<'p>(
         }
     }
     let mut own = Rules::default();
-    // No name is known when an object is created: RBAC can't hold `create` to one.
+    // RBAC cannot restrict `create` to a name.
     own.allow("coordination.k8s.io", "leases", &["create"]);
     own.allow_named(
         "coordination.k8s.io",

@@ -1,4 +1,4 @@
-//! Rules of RBAC as they are gathered.
+//! The rules of a role under construction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,19 @@ use trainyard_model::claims::{ClaimPath, NamePattern};
 use trainyard_model::record::Field;
 
 use super::Note;
-use super::claimed::{Watched, objects_of, watched};
+use super::claimed::{WatchScope, objects_of, watched};
 use crate::kubernetes::kind_of;
 
-/// What is done with an object that a plugin emits.
+/// The verbs on objects that a plugin emits.
 const EMIT: [&str; 3] = ["create", "get", "patch"];
 
-/// What is done with a Secret that a plugin emits: it is made once, and never changed.
+/// The verbs on Secrets that a plugin emits, which are created once and never changed.
 const MAKE: [&str; 2] = ["create", "get"];
 
-/// What a watch needs: it begins with a list.
+/// The verbs of a watch, which begins with a list.
 const WATCH: [&str; 2] = ["list", "watch"];
 
-/// The groups of Kubernetes itself that have a dot in their names. The names of their resources follow the rule by which all
-/// others are guessed.
+/// The API groups of Kubernetes with a dot in their names. Their resource names follow the rule by which other names are guessed.
 pub(super) const BUILT_IN_GROUPS: [&str; 17] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -42,7 +41,7 @@ pub(super) const BUILT_IN_GROUPS: [&str; 17] = [
     "storage.k8s.io",
 ];
 
-/// Why nothing is allowed for a claim.
+/// Why a claim gets no permissions.
 pub(super) enum Refusal {
     NoKind,
     Secret,
@@ -83,7 +82,7 @@ impl Rules {
         }
     }
 
-    /// Allows what a plugin claims of the cluster. Says where a name is a guess.
+    /// Adds the permissions for a claim. Returns a note if a name is guessed.
     pub(super) fn allow_claim(&mut self, path: &ClaimPath) -> Result<Option<Note>, Refusal> {
         let objects = objects_of(path).ok_or(Refusal::NoKind)?;
         let (api_version, kind) = (&*objects.api_version, &*objects.kind);
@@ -98,7 +97,7 @@ impl Rules {
             return Err(Refusal::Secret);
         } else {
             match &objects.names {
-                // Which kinds are served is told to everybody who is authenticated.
+                // Discovery is open to all authenticated users.
                 NamePattern::Served => return Ok(None),
                 NamePattern::List => self.allow(group, &resource, &["list"]),
                 NamePattern::Literal(name) => self.allow_named(group, &resource, name, &["get"]),
@@ -109,8 +108,8 @@ impl Rules {
             }
             match watched(objects) {
                 None => {}
-                Some(Watched::Named(name)) => self.allow_named(group, &resource, &name, &WATCH),
-                Some(Watched::Kind) => self.allow(group, &resource, &WATCH),
+                Some(WatchScope::Named(name)) => self.allow_named(group, &resource, &name, &WATCH),
+                Some(WatchScope::Kind) => self.allow(group, &resource, &WATCH),
             }
         }
         let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
@@ -121,7 +120,7 @@ impl Rules {
         }))
     }
 
-    /// A rule for each resource, and one for each set of names of it.
+    /// Returns a rule for each resource and each set of names.
     pub(super) fn list(self) -> Vec<PolicyRule> {
         let mut rules = Vec::new();
         for ((group, resource), verbs) in self.0 {

@@ -287,14 +287,14 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
             }
             let watched = reach.watched("v1", "Node", name).unwrap();
             match &watched {
-                Watched::Kind => assert!(allowed(None), "{claimed:?}"),
-                Watched::Named(name) => assert!(allowed(Some(name)), "{claimed:?}"),
+                WatchScope::Kind => assert!(allowed(None), "{claimed:?}"),
+                WatchScope::Named(name) => assert!(allowed(Some(name)), "{claimed:?}"),
             }
             needed.insert(watched);
         }
         assert_eq!(
             allowed(None),
-            needed.contains(&Watched::Kind),
+            needed.contains(&WatchScope::Kind),
             "{claimed:?}"
         );
         assert_eq!(reach.watched("v1", "ConfigMap", Some("a")), None);

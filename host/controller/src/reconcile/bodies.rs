@@ -10,7 +10,7 @@ use trainyard_render::{PendingLookup, RenderedObject};
 
 use super::error::ReconcileError;
 use super::error_summary::ErrorSummary;
-use super::failure::{Class, ErrorId, Failure};
+use super::failure::{Class, ErrorId, ReconcileFailure};
 use super::inputs::Inputs;
 use super::job_set::Suspended;
 use super::object_ref::ObjectRef;
@@ -21,35 +21,35 @@ use super::step::{Basis, Source, Wanted};
 /// The large values of a reconcile.
 #[derive(Default)]
 pub(super) struct Bodies {
-    /// What it was read into.
+    /// The parsed and rendered values.
     large: Large,
-    /// The warnings of what was rendered last.
+    /// The warnings of the last rendering.
     pub(super) warnings: Vec<String>,
     /// The errors that steps met, by their ids.
     errors: Vec<Option<ReconcileError>>,
 }
 
-/// What takes room in memory.
+/// The values that count against the memory budget.
 #[derive(Default)]
 pub(super) struct Large {
     pub(super) job: Option<Arc<TrainJob>>,
-    /// The digest of what it is rendered from.
+    /// The digest of its inputs.
     pub(super) inputs: Option<Inputs>,
     /// The snapshot in the cluster.
     pub(super) snapshot: Option<Snapshot>,
     /// A snapshot of the runtime as it is now.
     pub(super) fresh: Option<Snapshot>,
-    /// What was looked up for a rendering so far.
+    /// The lookups for a rendering so far.
     pub(super) lookups: Option<(Basis, Arc<Lookups>)>,
     /// The lookups that the last rendering waits for.
     pub(super) pending: Vec<PendingLookup>,
-    /// What was rendered last.
+    /// The last rendering.
     pub(super) rendered: Option<RenderedPlan>,
     /// The suspended JobSet.
     pub(super) live: Option<Arc<Suspended>>,
     /// A JobSet whose pods are placed as wanted.
     pub(super) wanted: Option<(Wanted, Arc<Value>)>,
-    /// What the live one has to change.
+    /// The changes that the live one needs.
     pub(super) changes: Option<PlacementChanges>,
     /// The room for a large TrainJob.
     pub(super) room: Option<OwnedSemaphorePermit>,
@@ -57,20 +57,20 @@ pub(super) struct Large {
     pub(super) runtime_room: Option<Option<OwnedSemaphorePermit>>,
 }
 
-/// What a TrainJob becomes, with the snapshot that it was made of.
+/// A rendering with its snapshot.
 pub(super) struct RenderedPlan {
     pub(super) objects: Vec<RenderedObject>,
     pub(super) job_set: Arc<Value>,
-    /// What the JobSet says that it was rendered from, if it waits.
+    /// The digest of the inputs, for a suspended JobSet.
     pub(super) inputs: Box<str>,
     pub(super) snapshot: Snapshot,
 }
 
-/// What a JobSet has to change for its pods to be placed as wanted.
+/// The changes that a JobSet needs for the wanted placement.
 pub(super) struct PlacementChanges {
     /// Its replicated jobs, if they are placed otherwise.
     pub(super) jobs: Option<Value>,
-    /// What its Jobs have to lose.
+    /// The entries that its Jobs have to lose.
     pub(super) removed: Entries,
 }
 
@@ -80,17 +80,17 @@ impl Bodies {
         &mut self.large
     }
 
-    /// Gives back the room in memory: nothing more is made of the TrainJob.
+    /// Drops these values and releases their memory budget.
     pub(super) fn release(&mut self) {
         self.large = Large::default();
     }
 
-    /// Keeps an error, and says what of it decisions depend on.
-    pub(super) fn failure(&mut self, error: ReconcileError) -> Failure {
+    /// Keeps an error, and returns the failure for decisions.
+    pub(super) fn failure(&mut self, error: ReconcileError) -> ReconcileFailure {
         let (class, summary) = (Class::of(&error), ErrorSummary::of(&error));
         self.errors.push(Some(error));
         let error = ErrorId(self.errors.len() - 1);
-        Failure::Met {
+        ReconcileFailure::Met {
             error,
             class,
             summary,
@@ -138,13 +138,13 @@ impl Bodies {
         live.ok_or_else(|| ReconcileError::out_of_order("the JobSet"))
     }
 
-    /// What the suspended JobSet has to change.
+    /// Returns the changes that the suspended JobSet needs.
     pub(super) fn changes(&self) -> Result<&PlacementChanges, ReconcileError> {
         let changes = self.large.changes.as_ref();
         changes.ok_or_else(|| ReconcileError::out_of_order("the placement of the pods"))
     }
 
-    /// The digest of what the TrainJob is rendered from.
+    /// Returns the digest of the TrainJob's inputs.
     pub(super) fn inputs(&self) -> Result<&Inputs, ReconcileError> {
         let inputs = self.large.inputs.as_ref();
         inputs.ok_or_else(|| ReconcileError::out_of_order("the inputs of the rendering"))

@@ -1,4 +1,4 @@
-//! What observations and actions work with: the API server and the threads on which TrainJobs are read and rendered.
+//! The context of observations and actions: the API server, and the threads on which TrainJobs are read and rendered.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use trainyard_render::Renderer;
 use super::Reconciler;
 use super::error::ReconcileError;
 use crate::kubernetes::{kind_of, unless_gone};
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::watch::{JobSetState, TrainJobState, decoded};
 use crate::workers::Worker;
 
@@ -25,13 +25,13 @@ pub(super) const MANAGER: &str = "trainer";
 /// One reconcile of one TrainJob.
 pub(super) struct Context<'a> {
     pub(super) reconciler: &'a Reconciler,
-    pub(super) key: &'a Key,
+    pub(super) key: &'a NamespacedName,
     pub(super) worker: &'a Worker,
     /// When the reconcile began.
     pub(super) now: Timestamp,
     /// The TrainJob as the store had it then.
     pub(super) job: Option<Arc<TrainJobState>>,
-    /// The last JobSet that is gone, if there was no other then.
+    /// The last state of a deleted JobSet, if there was no other.
     pub(super) departed: Option<Arc<JobSetState>>,
 }
 
@@ -97,7 +97,7 @@ impl Context<'_> {
         self.reconciler.client.request_text(request).await
     }
 
-    /// Does something on a thread that may be blocked: reading, rendering and writing may take long.
+    /// Runs a task on a blocking thread, such as parsing or rendering.
     pub(super) async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,

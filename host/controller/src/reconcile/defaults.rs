@@ -1,4 +1,4 @@
-//! What JobSet's webhooks would fill in, for clusters that run without them. Pure.
+//! The defaults of JobSet's webhooks, for clusters without them. Pure.
 
 use serde_json::{Map, Value, json};
 

@@ -1,18 +1,18 @@
-//! What is known of JobSets that are gone: of those that nobody deletes by hand, whether they ended is seen only when they go.
+//! The last states of deleted JobSets. If a JobSet expires, its deletion may be the only sign that it has ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::watch::JobSetState;
 
-/// JobSets as they were last, of TrainJobs that do not say their end.
+/// The last states of JobSets whose TrainJobs have no end in their status yet.
 #[derive(Debug, Default)]
-pub(crate) struct Departed(Mutex<HashMap<Key, Arc<JobSetState>>>);
+pub(crate) struct Departed(Mutex<HashMap<NamespacedName, Arc<JobSetState>>>);
 
 impl Departed {
-    /// A JobSet is gone. One that nobody has seen go may have ended since it was known last.
-    pub(crate) fn note(&self, key: &Key, last: Arc<JobSetState>, seen: bool) {
+    /// Notes the last state of a deleted JobSet. If its deletion was not observed, it may have ended after that state.
+    pub(crate) fn note(&self, key: &NamespacedName, last: Arc<JobSetState>, seen: bool) {
         if seen || last.end.is_some() {
             self.all().insert(key.clone(), last);
         } else {
@@ -20,18 +20,18 @@ impl Departed {
         }
     }
 
-    /// The TrainJob says its end, or is gone.
-    pub(super) fn forget(&self, key: &Key) {
+    /// Forgets a JobSet whose TrainJob has ended or was deleted.
+    pub(super) fn forget(&self, key: &NamespacedName) {
         self.all().remove(key);
     }
 
-    /// The JobSet that went last.
-    pub(super) fn last(&self, key: &Key) -> Option<Arc<JobSetState>> {
+    /// Returns the JobSet that was deleted last.
+    pub(super) fn last(&self, key: &NamespacedName) -> Option<Arc<JobSetState>> {
         self.all().get(key).cloned()
     }
 
-    /// There is another JobSet in the place of that one. One that went since is not forgotten.
-    pub(super) fn replaced(&self, key: &Key, last: &Arc<JobSetState>) {
+    /// Forgets a JobSet that was recreated, unless another one was deleted since.
+    pub(super) fn replaced(&self, key: &NamespacedName, last: &Arc<JobSetState>) {
         let mut all = self.all();
         if all.get(key).is_some_and(|known| Arc::ptr_eq(known, last)) {
             all.remove(key);
@@ -43,13 +43,13 @@ impl Departed {
         self.all().len()
     }
 
-    /// The last JobSet of the TrainJob of that UID.
-    pub(super) fn of(&self, key: &Key, job_uid: &str) -> Option<Arc<JobSetState>> {
+    /// Returns the last JobSet of the TrainJob with that UID.
+    pub(super) fn of(&self, key: &NamespacedName, job_uid: &str) -> Option<Arc<JobSetState>> {
         let last = self.all().get(key).cloned()?;
         (last.owner.as_deref() == Some(job_uid)).then_some(last)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Key, Arc<JobSetState>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<NamespacedName, Arc<JobSetState>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn only_what_was_seen_to_go_is_known_to_be_deleted() {
-        let key = Key::new("ns", "name");
+        let key = NamespacedName::new("ns", "name");
         for (ended, seen, is_deleted) in [
             (false, true, true),
             (false, false, false),
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn one_that_goes_while_the_last_one_is_replaced_is_not_forgotten() {
-        let (key, departed) = (Key::new("ns", "name"), Departed::default());
+        let (key, departed) = (NamespacedName::new("ns", "name"), Departed::default());
         departed.note(&key, job_set(false), true);
         let first = departed.last(&key);
         departed.note(&key, job_set(false), true);

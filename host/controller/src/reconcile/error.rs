@@ -1,4 +1,4 @@
-//! Why a TrainJob could not be brought to where it should be.
+//! Errors of a reconcile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::keys::KeyError;
 use crate::kubernetes::code;
 use crate::threads::NotDone;
 
-/// A JobSet that may take an API server long has more bytes.
+/// The size from which writing a JobSet may take an API server long.
 const LARGE_JOB_SET: usize = 256 << 10;
 
-/// Why a reconcile did not get to its end. It is tried again.
+/// Why a reconcile failed. It is retried.
 #[derive(Debug, Error)]
 pub enum ReconcileError {
-    /// The TrainJob itself is refused.
+    /// The TrainJob is invalid.
     #[error("{}", .0.join("; "))]
     TrainJob(Vec<String>),
     /// The TrainJob or its JobSet can't be decoded.
@@ -35,9 +35,9 @@ pub enum ReconcileError {
         /// What can't be decoded, and what to do.
         why: String,
     },
-    /// There is no such runtime.
+    /// The runtime does not exist.
     #[error(
-        "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob goes on"
+        "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob is reconciled"
     )]
     NoRuntime {
         /// The kind.
@@ -45,7 +45,7 @@ pub enum ReconcileError {
         /// The name.
         name: String,
     },
-    /// The runtime is refused.
+    /// The runtime is invalid.
     #[error("{kind} {name}: {problem}")]
     Runtime {
         /// The kind.
@@ -55,30 +55,30 @@ pub enum ReconcileError {
         /// Everything that is wrong with it.
         problem: String,
     },
-    /// The TrainJob and its runtime do not become a JobSet.
+    /// The TrainJob and its runtime cannot be rendered.
     #[error("{}", .0.sentences().join("; "))]
     Render(Refused),
-    /// A plugin or the whole rendering took too long, which says nothing of the TrainJob: it may be in time later.
+    /// A plugin call or the rendering timed out. A retry may succeed.
     #[error("{}", in_words(.0).join("; "))]
     Busy(Vec<Problem>),
-    /// A plugin asks for an object that does not exist yet.
-    #[error("{0}, which does not exist; create it, and the TrainJob goes on")]
+    /// An object that a plugin looks up does not exist yet.
+    #[error("{0}, which does not exist; create it, and the TrainJob is reconciled")]
     NoObject(Box<PendingLookup>),
-    /// A plugin asks for what no plugin gets.
+    /// A plugin looked up a Secret.
     #[error("{0}: no plugin gets the content of a Secret")]
     Secret(LookupKey),
-    /// The key material of a Secret could not be made.
-    #[error("the keys of Secret `{name}` could not be made: {problem}")]
+    /// The keys of a Secret could not be generated.
+    #[error("Secret `{name}`: its keys could not be generated: {problem}")]
     Keys {
         /// The Secret.
         name: String,
         /// Why.
         problem: KeyError,
     },
-    /// The snapshot can't be used.
+    /// The snapshot cannot be used.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// An object of the name that one of ours must have belongs to somebody else.
+    /// An object with a name that the TrainJob needs belongs to another owner.
     #[error(
         "{kind} `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
     )]
@@ -87,11 +87,13 @@ pub enum ReconcileError {
         kind: String,
         /// Its name.
         name: String,
-        /// Whose it is.
+        /// The owner.
         owner: String,
     },
-    /// An object of an earlier TrainJob of the same name is about to be collected.
-    #[error("{kind} `{name}` of an earlier TrainJob of this name is still there")]
+    /// An object of an earlier TrainJob of the same name has not been garbage-collected yet.
+    #[error(
+        "{kind} `{name}`: belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet"
+    )]
     Stale {
         /// Its kind.
         kind: String,
@@ -100,82 +102,82 @@ pub enum ReconcileError {
     },
     /// An object of the TrainJob is being deleted.
     #[error(
-        "{kind} `{name}` is being deleted, and is created again once it is gone; its finalizers are: {finalizers}"
+        "{kind} `{name}` is being deleted, and is recreated afterwards; its finalizers are: {finalizers}"
     )]
     Deleting {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
-        /// What keeps it.
+        /// Its finalizers.
         finalizers: String,
     },
-    /// A started TrainJob was rendered by other plugins, or under other settings of the operator, than it would be now.
+    /// A started TrainJob would be rendered by other plugins, or under other settings, than before.
     #[error(
         "the plan of this TrainJob is pinned to {pinned}, and {change}; existing objects are left unchanged, and missing ones are not recreated"
     )]
     PlanIsPinned {
         /// The plugins of its plan.
         pinned: String,
-        /// What is different now.
+        /// What has changed since.
         change: String,
     },
-    /// An object beside a running JobSet is missing, and nothing says any more how it was made.
+    /// An object beside a running JobSet is missing and cannot be recreated.
     #[error(
-        "{kind} `{name}`, which the running JobSet had beside it, is gone, and {why}: put it back, or create the TrainJob anew"
+        "{kind} `{name}`: is missing although the running JobSet uses it, and cannot be recreated because {why}; restore it, or create the TrainJob again"
     )]
     Lost {
         /// Its kind.
         kind: String,
         /// Its name.
         name: String,
-        /// Why it can't be made again.
+        /// Why it cannot be recreated.
         why: &'static str,
     },
-    /// A Secret with the keys of a running JobSet is missing: with other keys, its next pods could not talk to those that run.
+    /// A Secret with the keys of a running JobSet is missing. Pods with new keys could not connect to those that run.
     #[error(
-        "Secret `{name}`: it is missing while its JobSet runs, and is not created again, because the pods that run have its keys and new ones would get others; restore it, or suspend the TrainJob and resume it, which creates it with new keys"
+        "Secret `{name}`: is missing while its JobSet runs, and is not recreated, because running pods have its keys and new pods would get others; restore it, or suspend and resume the TrainJob, which creates it with new keys"
     )]
     KeysLost {
         /// The Secret.
         name: String,
     },
-    /// The JobSet of a TrainJob has run and is gone, and nobody saw how it went.
+    /// The JobSet has run and was deleted, and it is not known whether it had ended.
     #[error(
-        "JobSet `{name}`: it has run and is gone, and it is not known whether it ended; it is not created again"
+        "JobSet `{name}`: has run and was deleted, and it is not known whether it had ended; it is not recreated"
     )]
     EndIsUnknown {
         /// The JobSet.
         name: String,
     },
-    /// Jobs of a suspended JobSet have what an earlier admission added to the placement of their pods.
+    /// Jobs of a suspended JobSet still have the placement of an earlier admission.
     #[error(
-        "JobSet `{name}`: its Jobs still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once JobSet has created them again"
+        "JobSet `{name}`: its Jobs still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once JobSet has recreated them"
     )]
     JobsHaveOldPlacement {
         /// The JobSet.
         name: String,
     },
-    /// Somebody else wrote in between.
-    #[error("{what} changed in between")]
+    /// Another client changed the object concurrently.
+    #[error("{what}: another client changed the object in the meantime")]
     Conflict {
         /// What was to be written.
         what: String,
     },
-    /// The API server said no, or nothing.
+    /// The API server refused a call or did not answer.
     #[error("{what}: {}", said(.problem))]
     Api {
         /// What was to be done.
         what: String,
-        /// What it said.
+        /// The error.
         problem: Box<kube::Error>,
     },
-    /// Rendering panicked, with these words.
+    /// Rendering panicked with this message.
     #[error(
         "rendering panicked, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
     )]
     Panicked(String),
-    /// The API server did not answer in time when one large JobSet was written. It may do so for smaller ones.
+    /// The API server timed out writing one large JobSet. It may still answer for smaller ones.
     #[error(
         "the API server did not answer within {after:?} when JobSet `{name}` of {kib} KiB was written; make it smaller: labels, annotations and node selectors of pods count most"
     )]
@@ -184,21 +186,21 @@ pub enum ReconcileError {
         name: String,
         /// Its size.
         kib: usize,
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// The reconcile itself went wrong.
+    /// An internal error of the reconcile.
     #[error(
         "the reconcile failed, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
     )]
     Internal(String),
-    /// The threads that plugins run on end, as the process does.
+    /// The process ends, and its plugin calls are abandoned.
     #[error("a plugin call was abandoned, as the process ends")]
     Abandoned,
 }
 
 impl ReconcileError {
-    /// The error of a started TrainJob that is pinned to a plan, and would be rendered by another one now.
+    /// Returns the error of a started TrainJob whose plan differs from the pinned one.
     pub(crate) fn pinned(plan: &Plan, now: &Plan) -> Self {
         Self::PlanIsPinned {
             pinned: plan.in_words(),
@@ -206,12 +208,12 @@ impl ReconcileError {
         }
     }
 
-    /// The error of a step that needs a value which no step before it has read.
+    /// Returns the error of a step that needs a value which no earlier step has read.
     pub(crate) fn out_of_order(what: &str) -> Self {
         Self::Internal(format!("{what} was needed before it was read"))
     }
 
-    /// Whether it goes by itself, so that nobody needs to hear of it.
+    /// Whether the condition is expected to be temporary, so that it is not reported at once.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -223,22 +225,23 @@ impl ReconcileError {
         )
     }
 
-    /// Whether the API server is away, or too busy: what is wrong is wrong for all TrainJobs, and soon for none.
+    /// Whether the API server is unreachable or overloaded.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self, Self::Api { problem, .. } if is_transient(problem))
     }
 
-    /// Whether something changed in between.
+    /// Whether another client changed the object concurrently.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the API server is away, or too busy, for all TrainJobs. An answer of 500 is also a webhook's of one kind or namespace.
+    /// Whether the API server is unreachable or overloaded for all TrainJobs. Status 500 may come from the webhook of one kind or
+    /// namespace.
     pub(crate) fn is_cluster_wide(&self) -> bool {
         self.is_outage() && self.status() != Some(500)
     }
 
-    /// The HTTP status of the API server's answer, where it is an error of its own.
+    /// Returns the HTTP status of the API server's answer, if it is an API error.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Api { problem, .. } => code(problem),
@@ -246,7 +249,7 @@ impl ReconcileError {
         }
     }
 
-    /// Whether a TrainJob that comes now can't be made of what there is.
+    /// Whether the TrainJob cannot be rendered from its current inputs.
     pub(crate) fn is_of_input(&self) -> bool {
         matches!(
             self,
@@ -254,7 +257,7 @@ impl ReconcileError {
         )
     }
 
-    /// Whether a TrainJob that has run can't be rendered by its plugins, or by the plan that it is pinned to.
+    /// Whether a started TrainJob cannot be rendered by its plugins or its pinned plan.
     pub(crate) fn is_of_plugins(&self) -> bool {
         matches!(
             self,
@@ -262,7 +265,7 @@ impl ReconcileError {
         )
     }
 
-    /// Why a rendering of the TrainJob has no result.
+    /// Returns the error of a rendering.
     pub(crate) fn render(job: Arc<TrainJob>, runtime: Arc<Runtime>, stopped: Stopped) -> Self {
         if stopped.problems().iter().any(Problem::is_transient) {
             return Self::Busy(stopped.into_problems());
@@ -274,7 +277,7 @@ impl ReconcileError {
         })
     }
 
-    /// Everything that is wrong, one sentence each.
+    /// Returns a sentence for each problem.
     pub(crate) fn sentences(&self) -> Vec<String> {
         match self {
             Self::TrainJob(sentences) => sentences.clone(),
@@ -284,14 +287,14 @@ impl ReconcileError {
         }
     }
 
-    /// Placing the pods of a JobSet took too long.
+    /// Returns the error of a placement that timed out.
     pub(crate) fn placing(overdue: Overdue) -> Self {
         let step = "the placement of its pods was computed".to_owned();
         Self::Busy(vec![Problem::Overdue { overdue, step }])
     }
 
-    /// Why a JobSet was not written, with so many bytes. A large one that is not answered is no outage: tried again as in one, it
-    /// would be a burden for the API server that never ends.
+    /// Returns the error of writing a JobSet of that many bytes. A timeout of a large JobSet is not an outage: retrying it as often as in
+    /// an outage would overload the API server.
     pub(crate) fn writing_job_set(name: &str, bytes: usize, problem: kube::Error) -> Self {
         match no_answer(&problem) {
             Some(NoAnswer { after, .. }) if bytes > LARGE_JOB_SET => Self::TooSlow {
@@ -303,7 +306,7 @@ impl ReconcileError {
         }
     }
 
-    /// An answer of the API server to what was to be done.
+    /// Returns the error of a call to the API server.
     pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
         let what = what.into();
         match code(&problem) {
@@ -316,12 +319,12 @@ impl ReconcileError {
     }
 }
 
-/// What keeps a TrainJob from becoming a JobSet.
+/// The problems of a TrainJob that cannot be rendered.
 #[derive(Debug)]
 pub struct Refused {
     job: Arc<TrainJob>,
     runtime: Arc<Runtime>,
-    /// Everything that is wrong with either.
+    /// The problems of the TrainJob and its runtime.
     stopped: Stopped,
 }
 

@@ -1,4 +1,4 @@
-//! Why a step failed or a reconcile can't go on, as far as decisions depend on it.
+//! Failures of steps and reconciles, as far as decisions depend on them.
 
 use trainyard_api::names;
 
@@ -13,7 +13,7 @@ pub(crate) struct ErrorId(pub(crate) usize);
 
 /// Why a step failed, or a reconcile can't go on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Failure {
+pub(crate) enum ReconcileFailure {
     /// A step met an error.
     Met {
         error: ErrorId,
@@ -111,15 +111,15 @@ impl Finding {
                 kind: object.kind.to_string(),
                 name: object.name.to_string(),
                 why: match cause {
-                    Cause::NoSnapshot => "so is the snapshot that says how it was made",
-                    Cause::NotRendered => "the TrainJob as it is now does not lead to it",
+                    Cause::NoSnapshot => "the snapshot is missing too",
+                    Cause::NotRendered => "the TrainJob has changed and no longer creates it",
                 },
             },
         }
     }
 }
 
-impl Failure {
+impl ReconcileFailure {
     /// The summary of the error that it stands for, of the TrainJob of this name.
     pub(crate) fn summary(&self, job: &str) -> ErrorSummary {
         match self {

@@ -1,4 +1,4 @@
-//! What plugins ask for, from the API server.
+//! Lookups of plugins in the API server.
 
 use std::sync::Arc;
 
@@ -13,25 +13,27 @@ use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 use super::error::ReconcileError;
 use crate::client::segment;
 use crate::kubernetes::unless_gone;
-use crate::watch::{Content, Feed, FeedError, Kind, Kinds, Lists, Seen, content_of, decoded};
+use crate::watch::{
+    Content, Feed, FeedError, Kinds, Lists, Seen, WatchedKind, content_of, decoded,
+};
 
-/// Asks the API server.
+/// Fetches objects for lookups.
 pub(crate) struct Fetcher {
     client: Client,
     kinds: Arc<Kinds>,
     lists: Arc<Lists>,
 }
 
-/// What the API server said.
+/// The result of a lookup.
 pub(crate) struct Fetched {
-    /// The answer; none where the object does not exist.
+    /// The answer; `None` if the object does not exist.
     pub(crate) answer: Option<LookupAnswer>,
-    /// What it was made of.
+    /// The observed state.
     pub(crate) seen: Seen,
 }
 
 impl Fetcher {
-    /// One that asks for each list once for all TrainJobs.
+    /// Returns a fetcher that requests each list once for all TrainJobs.
     pub(crate) fn new(client: Client, kinds: Arc<Kinds>, lists: Arc<Lists>) -> Self {
         Self {
             client,
@@ -40,19 +42,19 @@ impl Fetcher {
         }
     }
 
-    /// The answer for a TrainJob of the namespace.
+    /// Returns the answer for a TrainJob in the namespace.
     pub(crate) async fn fetch(
         &self,
         namespace: &Arc<str>,
         asker: Requester<'_>,
         key: &LookupKey,
     ) -> Result<Fetched, ReconcileError> {
-        let Kind { api_version, kind } = &Kind::of(key);
+        let WatchedKind { api_version, kind } = &WatchedKind::of(key);
         let asks_served = matches!(key, LookupKey::Served { .. });
         if &**api_version == "v1" && &**kind == "Secret" && !asks_served {
             return Err(ReconcileError::Secret(key.clone()));
         }
-        let wanted = Kind::of(key).group_version_kind();
+        let wanted = WatchedKind::of(key).group_version_kind();
         let served = self.kinds.get(&wanted).await.map_err(|error| {
             ReconcileError::api(
                 format!("asking whether {kind} ({api_version}) is served"),
@@ -78,7 +80,7 @@ impl Fetcher {
             }),
             LookupKey::Object { name, .. } => {
                 let found = self
-                    .object(namespace, &resource, name, &Kind::of(key))
+                    .object(namespace, &resource, name, &WatchedKind::of(key))
                     .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
                 Ok(Fetched {
@@ -89,7 +91,7 @@ impl Fetcher {
                 })
             }
             LookupKey::All { .. } => {
-                let kind = &Kind::of(key);
+                let kind = &WatchedKind::of(key);
                 let list = self.list(kind, namespace, &resource).await;
                 let (objects, seen) = list.map_err(failed)?;
                 let answer = Some(LookupAnswer::all(objects, asker));
@@ -98,10 +100,10 @@ impl Fetcher {
         }
     }
 
-    /// A list that is held, or is asked for by the first of those that need it.
+    /// Returns a cached list, which the first caller requests.
     async fn list(
         &self,
-        kind: &Kind,
+        kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
     ) -> Result<(Vec<Arc<Value>>, Seen), kube::Error> {
@@ -117,7 +119,7 @@ impl Fetcher {
         if let Some((when, why)) = &*failure
             && *when > came
         {
-            // What failed while this one waited is not asked for once more by each that waited.
+            // A request that failed while this one waited is not repeated by every waiter.
             return Err(kube::Error::Service(why.clone().into()));
         }
         let asked = Instant::now();
@@ -141,7 +143,7 @@ impl Fetcher {
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
         name: &str,
-        kind: &Kind,
+        kind: &WatchedKind,
     ) -> Result<Option<Content>, kube::Error> {
         let objects = Request::new(path(namespace, resource));
         let request = objects.get(&segment(name), &GetParams::default());

@@ -1,8 +1,8 @@
-//! What a JobSet that waits was rendered from, as a digest that it carries: a controller that starts knows by it that there is nothing
-//! to do. Pure.
+//! The digest of a TrainJob's inputs, which a suspended JobSet has as an annotation. By it, a controller that starts knows that the JobSet
+//! is up to date. Pure.
 //!
-//! The runtime is not part of it: it is pinned in the snapshot. Whoever changes the digest of a JobSet has it rendered once more, or
-//! not until it is unsuspended: what is unsuspended is always applied.
+//! The digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
+//! none until the JobSet is unsuspended, when it is always applied.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,7 @@ use trainyard_model::plan::Planned;
 use crate::plugins::Plugins;
 use crate::watch::TrainJobState;
 
-/// What all TrainJobs of a controller are rendered from.
+/// The inputs that all TrainJobs of a controller share.
 #[derive(Debug)]
 pub(crate) struct Common(Vec<u8>);
 
@@ -20,7 +20,7 @@ impl Common {
     pub(crate) fn new(plugins: &Plugins, write_defaults: bool) -> Self {
         let renderer = &plugins.renderer;
         let plugins = renderer.generation().plugins();
-        // What a runtime configures is in the snapshot.
+        // The configuration of a runtime is in the snapshot.
         let plugins = plugins.map(|plugin| json!(Planned::of(plugin, &Value::Null)));
         let facts = renderer.facts();
         let all = json!({
@@ -35,7 +35,7 @@ impl Common {
     }
 }
 
-/// The digest of what a TrainJob is rendered from.
+/// The digest of a TrainJob's inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inputs(String);
 
@@ -52,12 +52,12 @@ impl Inputs {
         Self(digest.to_owned())
     }
 
-    /// Whether a JobSet with this annotation was rendered from the same, and from nothing that plugins looked up.
+    /// Whether a JobSet with this annotation was rendered from these inputs without lookups.
     pub(crate) fn are_all_of(&self, annotation: Option<&str>) -> bool {
         annotation == Some(&self.0)
     }
 
-    /// The annotation of a JobSet that was rendered from these and what plugins looked up.
+    /// Returns the annotation of a JobSet that was rendered from these inputs and lookups.
     pub(crate) fn annotation(&self, lookups: &Lookups) -> String {
         if lookups.is_empty() {
             return self.0.clone();

@@ -1,4 +1,4 @@
-//! A suspended JobSet, what may still change in one that has run, and what its API says to a change that may not. Pure.
+//! A suspended JobSet, the changes that are allowed in one that has run, and the errors for those that are not. Pure.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) fn suspension(uid: &str) -> Value {
     })
 }
 
-/// The patch that places the pods of a suspended JobSet otherwise, and notes what its Jobs have to lose.
+/// Returns the patch that changes the placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
 pub(crate) fn relocation(at: &Version, jobs: Option<Value>, removed: &Entries) -> Value {
     json!({
         "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: json!(removed).to_string()}},
@@ -30,7 +30,7 @@ pub(crate) fn relocation(at: &Version, jobs: Option<Value>, removed: &Entries) -
     })
 }
 
-/// The patch that unsuspends a JobSet, with its replicated jobs where their placement changed.
+/// Returns the patch that unsuspends a JobSet, with its replicated jobs if their placement has changed.
 pub(crate) fn resumption(at: &Version, jobs: Option<Value>) -> Value {
     json!({
         "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: null}},
@@ -45,7 +45,7 @@ fn with_jobs(mut spec: Value, jobs: Option<Value>) -> Value {
     spec
 }
 
-/// Has a JobSet wait, and note what its Jobs have to lose before it is unsuspended.
+/// Keeps a JobSet suspended, and notes the entries that its Jobs have to lose before it is unsuspended.
 pub(crate) fn hold(job_set: &mut Value, removed: &Entries) {
     if let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("suspend".to_owned(), json!(true));
@@ -54,7 +54,7 @@ pub(crate) fn hold(job_set: &mut Value, removed: &Entries) {
     annotate(job_set, REMOVED_PLACEMENT, json!(removed).to_string());
 }
 
-/// Takes away the annotations that the controller alone writes, whoever set them: a runtime or a plugin.
+/// Removes the annotations that only the controller may set, if a runtime or a plugin has set them.
 pub(crate) fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
@@ -64,7 +64,7 @@ pub(crate) fn clear_marks(job_set: &mut Value) {
     }
 }
 
-/// Has a JobSet say that it was unsuspended.
+/// Marks a JobSet as started.
 pub(crate) fn mark_started(job_set: &mut Value) {
     annotate(job_set, STARTED, "true".to_owned());
 }
@@ -86,16 +86,16 @@ pub(crate) fn annotate(job_set: &mut Value, key: &str, text: String) {
 pub(crate) struct Suspended {
     pub(crate) uid: String,
     version: String,
-    /// Whether it says that it was unsuspended before.
+    /// Whether it is marked as started.
     started: bool,
-    /// Whether pods of it run or are about to end.
+    /// Whether pods of it are running or terminating.
     is_active: bool,
     pub(crate) spec: Value,
-    /// What it was rendered from, if it says so.
+    /// The digest of its inputs, if it has one.
     inputs: Option<String>,
-    /// What its Jobs may still have of an earlier placement, as it notes it.
+    /// The entries of an earlier placement that its Jobs may still have, as noted.
     pub(crate) removed: Entries,
-    /// What of that it does not have: some admission webhook may have put it back. `None` if there is nothing.
+    /// Those entries that the JobSet itself does not have: an admission webhook may have restored some. `None` if there are none.
     pub(crate) missing: Option<Arc<Index>>,
 }
 
@@ -114,7 +114,7 @@ impl Suspended {
         let annotations = live.metadata.annotations.as_ref();
         let removed = annotations.and_then(|all| all.get(REMOVED_PLACEMENT));
         let inputs = annotations.and_then(|all| all.get(INPUTS)).cloned();
-        // What can't be read says nothing: the Jobs keep what JobSet lets them keep.
+        // A note that cannot be parsed is ignored: the Jobs keep their entries.
         let removed = removed.and_then(|text| Entries::parse(text).ok());
         let removed = removed.unwrap_or_default();
         let missing = removed.clone().missing_in(&spec);
@@ -130,7 +130,7 @@ impl Suspended {
         })
     }
 
-    /// What decisions need of it.
+    /// Returns the facts that decisions need.
     pub(crate) fn facts(&self) -> LiveJobSet {
         LiveJobSet {
             at: Version {
@@ -144,8 +144,8 @@ impl Suspended {
         }
     }
 
-    /// What its Jobs may have that the wanted spec does not ask for. JobSet adds the placement of a replicated job to that of its
-    /// Jobs when it unsuspends them, and removes nothing.
+    /// Returns the entries that its Jobs may have and the wanted spec does not. When JobSet unsuspends Jobs, it adds the placement of the
+    /// replicated job and removes nothing.
     pub(crate) fn removed_by(&self, wanted: &Value) -> Entries {
         let removed = Entries::missing(&self.spec, wanted);
         let removed = removed.and(self.removed.clone()).missing_in(wanted);

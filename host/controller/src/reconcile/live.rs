@@ -1,4 +1,4 @@
-//! A live TrainJob with its snapshot, for whoever asks why its JobSet is what it is.
+//! A live TrainJob with its snapshot, for `trainyard explain`.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, DynamicObject, GetParams};
@@ -24,7 +24,7 @@ pub enum LiveError {
         /// The name.
         name: String,
     },
-    /// Nothing was made of it yet.
+    /// Its JobSet has not been created yet.
     #[error(
         "TrainJob `{name}` has no snapshot yet, because its JobSet has not been created; see its Events for the reason"
     )]
@@ -32,7 +32,7 @@ pub enum LiveError {
         /// The name.
         name: String,
     },
-    /// It is refused, its snapshot can't be used, or the API server does not answer, or not this user.
+    /// It is invalid, its snapshot cannot be used, or the API server refuses or does not answer.
     #[error(transparent)]
     Reconcile(#[from] ReconcileError),
 }
@@ -50,7 +50,7 @@ pub struct Live {
 /// Reads a live TrainJob with the snapshot that it was rendered from.
 ///
 /// # Errors
-/// There is none, nothing was made of it yet, or it can't be read.
+/// It does not exist, it has no snapshot yet, or it cannot be read.
 pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, LiveError> {
     let failed = |what: String| move |problem| ReconcileError::api(what, problem);
     let request = objects::<TrainJobObject>(namespace).get(name, &GetParams::default());

@@ -1,4 +1,4 @@
-//! One reconcile of one TrainJob: what it should be, and the writes that bring it there, in an order that is safe wherever it stops.
+//! The reconcile of a TrainJob: the desired state, and the writes that lead to it, in an order that is safe at any interruption.
 //!
 //! A reconcile is a loop of one pure function: [`decide`] is shown what is known ([`Observed`](observed::Observed)) and says which
 //! [`Step`](step::Step) comes next, and why. A step either finds something out ([`observe`], one file a thing; nothing there writes) or

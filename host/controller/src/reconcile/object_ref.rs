@@ -1,7 +1,7 @@
-//! The objects beside a JobSet by name, as a snapshot lists them.
+//! References to the objects beside a JobSet, as a snapshot lists them.
 //!
-//! Whoever may write ConfigMaps may write such a list, and what it names is asked for by the controller's own rights: a list is read
-//! here and nowhere else, into types that hold nothing but what plugins can emit for the TrainJob.
+//! Anyone who can write ConfigMaps can forge such a list, and the controller reads the listed objects with its own permissions. Lists are
+//! parsed only here, into types that can only name objects which plugins can emit for the TrainJob.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct ObjectRef {
     pub kind: ObjectKind,
     /// `metadata.name`.
     pub name: ObjectName,
-    /// How it is applied.
+    /// The mode in which it is applied.
     pub apply: ApplyMode,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for ObjectRef {
 }
 
 impl ObjectRef {
-    /// The reference to a rendered object.
+    /// Returns the reference to a rendered object.
     pub fn of(object: &RenderedObject) -> Self {
         Self {
             kind: object.kind.clone(),
@@ -52,7 +52,7 @@ impl ObjectRef {
         }
     }
 
-    /// An entry of the list of that TrainJob.
+    /// Parses an entry of the TrainJob's list.
     fn read(stored: Stored, job: &str) -> Result<Self, String> {
         let kind = ObjectKind::new(&stored.api_version, &stored.kind).map_err(|problem| {
             let kind = clean(&format!("{}/{}", stored.api_version, stored.kind));
@@ -68,7 +68,7 @@ impl ObjectRef {
     }
 }
 
-/// The list as it is stored.
+/// Returns the list in its stored form.
 pub(super) fn write(objects: &[ObjectRef]) -> String {
     let stored = |it: &ObjectRef| Stored {
         api_version: it.kind.api_version().to_owned(),
@@ -79,10 +79,10 @@ pub(super) fn write(objects: &[ObjectRef]) -> String {
     json!(objects.iter().map(stored).collect::<Vec<_>>()).to_string()
 }
 
-/// The list of the TrainJob of that name, whose plugins emit at most so many objects.
+/// Parses the list of the TrainJob with that name, whose plugins can emit at most `most` objects.
 ///
 /// # Errors
-/// It names what no plugin emits for that TrainJob, or can't be read.
+/// The list is malformed, or names an object that no plugin emits for the TrainJob.
 pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<ObjectRef>, String> {
     if text.len() as u64 > most.saturating_add(1).saturating_mul(ENTRY_BYTES) {
         let bytes = text.len();

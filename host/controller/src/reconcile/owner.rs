@@ -1,4 +1,4 @@
-//! Whose an object is: by UID, so that an object of an earlier TrainJob of the same name is not taken for this one's.
+//! Ownership by UID, so that objects of an earlier TrainJob of the same name are told apart.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
@@ -8,10 +8,10 @@ use trainyard_model::text::clean_to;
 
 use super::error::ReconcileError;
 
-/// The most characters of a name that is shown: no name of an object has more.
+/// The most characters of a name in an error, which is the longest possible name.
 const LONGEST: usize = 253;
 
-/// The reference that a TrainJob's objects carry.
+/// Returns the owner reference of a TrainJob's objects.
 pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
     OwnerReference {
         api_version: names::TRAINER_API_VERSION.to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
     }
 }
 
-/// Has an object say that the TrainJob owns it.
+/// Sets the TrainJob as the owner of an object.
 pub(crate) fn set(object: &mut Value, job: &TrainJob) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("ownerReferences".to_owned(), json!([reference(job)]));
@@ -56,10 +56,10 @@ fn is_train_job(owner: &OwnerReference) -> bool {
     owner.kind == names::TRAIN_JOB && group == Some(names::TRAINER_GROUP)
 }
 
-/// Whose an object is, in words.
+/// Describes the owner of an object.
 pub(crate) fn describe(object: &ObjectMeta) -> String {
     match controller(object) {
-        // Whoever wrote them may have made them long: an API server bounds none of them.
+        // The API server does not bound their length.
         Some(owner) => {
             let [kind, name, uid] =
                 [&owner.kind, &owner.name, &owner.uid].map(|text| clean_to(text, LONGEST));
@@ -74,7 +74,8 @@ fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
     owners.find(|owner| owner.controller == Some(true))
 }
 
-/// Why an object that the TrainJob of that name does not own can't be its own: that of an earlier one of its name goes by itself.
+/// Returns the error for an object that the TrainJob does not own. An object of an earlier TrainJob of the same name will be
+/// garbage-collected.
 pub(crate) fn foreign(job: &str, kind: &str, name: &str, object: &ObjectMeta) -> ReconcileError {
     match controller(object) {
         Some(owner) if is_train_job(owner) && owner.name == job => ReconcileError::Stale {

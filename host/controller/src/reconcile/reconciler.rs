@@ -1,4 +1,4 @@
-//! The reconciler: what all reconciles share, and what is kept from one to the next.
+//! The reconciler: the state that reconciles share, and that is kept between them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,20 @@ use super::inputs::Common;
 use super::observed::LastReconcile;
 use super::status;
 use crate::plugins::Plugins;
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::rbac::{Emitted, Reach};
 use crate::watch::{
     Gone, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store, TrainJobState,
 };
 use crate::workers::Room;
 
-/// What the controller knows of the cluster.
+/// The stores of watched objects.
 #[derive(Debug, Default)]
 pub struct Stores {
     /// TrainJobs.
-    pub jobs: Store<Key, TrainJobState>,
+    pub jobs: Store<NamespacedName, TrainJobState>,
     /// JobSets.
-    pub job_sets: Store<Key, JobSetState>,
+    pub job_sets: Store<NamespacedName, JobSetState>,
     /// Runtimes of namespaces.
     pub runtimes: Store<RuntimeKey, RuntimeState>,
     /// Runtimes of the cluster.
@@ -32,7 +32,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Waits until every store is whole.
+    /// Waits until all stores are synced.
     pub(crate) async fn synced(&self) {
         self.jobs.synced().await;
         self.job_sets.synced().await;
@@ -41,7 +41,7 @@ impl Stores {
     }
 }
 
-/// Brings TrainJobs to where they should be.
+/// Reconciles TrainJobs.
 pub struct Reconciler {
     pub(super) client: Client,
     pub(super) stores: Arc<Stores>,
@@ -50,19 +50,19 @@ pub struct Reconciler {
     pub(crate) kinds: Arc<Kinds>,
     /// The lists that plugins look up.
     pub(crate) lists: Arc<Lists>,
-    /// What the TrainJobs that have not started were made of, or wait for.
+    /// The cluster objects that TrainJobs which have not started were rendered from, or wait for.
     pub(crate) interests: Arc<Interests>,
     pub(super) write_defaults: bool,
     /// The kinds of objects that the plugins may emit.
     pub(super) emitted: Emitted,
-    /// What all TrainJobs are rendered from.
+    /// The inputs that all TrainJobs share.
     pub(super) common: Common,
     /// The room in memory for large TrainJobs, and for those of large runtimes.
     pub(super) room: Room,
     pub(super) runtime_room: Room,
-    /// What the last reconcile of each TrainJob left, if all was as the TrainJob wants it.
-    last: Mutex<HashMap<Key, LastReconcile>>,
-    /// JobSets that are gone. One that ended would be created and run again if its TrainJob does not say so yet.
+    /// The result of the last reconcile of each TrainJob, if everything was up to date.
+    last: Mutex<HashMap<NamespacedName, LastReconcile>>,
+    /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) departed: Departed,
 }
 
@@ -98,13 +98,13 @@ impl Reconciler {
         }
     }
 
-    /// Renders nothing any more, as the process ends. What was rendered is still written.
+    /// Stops rendering because the process ends. Finished renderings are still written.
     pub(crate) fn end(&self) {
         self.plugins.threads.end();
     }
 
-    /// Keeps what is known of a JobSet that is gone, until its TrainJob says its end.
-    pub(crate) fn departed(&self, key: &Key, gone: Gone<JobSetState>) {
+    /// Keeps the last state of a deleted JobSet until the TrainJob's status has its end.
+    pub(crate) fn departed(&self, key: &NamespacedName, gone: Gone<JobSetState>) {
         let jobs = &self.stores.jobs;
         let says_end = match jobs.get(key) {
             Some(job) => status::end(&job.status).is_some(),
@@ -118,7 +118,7 @@ impl Reconciler {
 
     /// Forgets how a JobSet went once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
     /// would keep all of them.
-    pub(crate) fn job_changed(&self, key: &Key) {
+    pub(crate) fn job_changed(&self, key: &NamespacedName) {
         let Stores { jobs, .. } = &*self.stores;
         let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
         let is_needed = || jobs.get(key).is_some_and(waits) || jobs.unreadable(key).is_some();
@@ -132,7 +132,7 @@ impl Reconciler {
         self.departed.len()
     }
 
-    pub(super) fn last(&self) -> MutexGuard<'_, HashMap<Key, LastReconcile>> {
+    pub(super) fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, LastReconcile>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The snapshot of a TrainJob: a ConfigMap with all that its rendering depends on.
+//! The snapshot of a TrainJob: a ConfigMap with everything that its rendering depends on.
 //!
 //! Its runtime stays as it was when the TrainJob came; plan, lookups and facts are renewed while its JobSet has never run, and
 //! pinned from then on. Its name, its key `runtime` and the checks on its owner are the reference's.
@@ -34,7 +34,7 @@ const CONFIG: &str = "config";
 const OBJECTS: &str = "objects";
 const PLACEMENT: &str = "placement";
 
-/// What stands below the key `config`.
+/// The content of the key `config`.
 const CLUSTER_DOMAIN: &str = "clusterDomain";
 const ACCELERATORS: &str = "accelerators";
 const FACTS: &str = "facts";
@@ -42,18 +42,18 @@ const FACTS: &str = "facts";
 /// A snapshot that can't be used.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
-    /// The ConfigMap of that name belongs to somebody else.
+    /// The ConfigMap of that name belongs to another owner.
     #[error(
         "ConfigMap `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
     )]
     Foreign {
         /// The ConfigMap.
         name: String,
-        /// Whose it is.
+        /// The owner.
         owner: String,
     },
-    /// What stands in it can't be read.
-    #[error("ConfigMap `{name}`, key `{key}`: {problem}; delete it, and it is made again")]
+    /// Its content cannot be parsed.
+    #[error("ConfigMap `{name}`, key `{key}`: {problem}; delete it, and it is recreated")]
     Unreadable {
         /// The ConfigMap.
         name: String,
@@ -62,9 +62,9 @@ pub enum SnapshotError {
         /// What is wrong.
         problem: String,
     },
-    /// It holds another runtime than the TrainJob names.
+    /// It holds another runtime than that of the TrainJob.
     #[error(
-        "ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is made again"
+        "ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is recreated"
     )]
     OtherRuntime {
         /// The ConfigMap.
@@ -76,26 +76,26 @@ pub enum SnapshotError {
     },
 }
 
-/// What a TrainJob's rendering depends on, beside the TrainJob.
+/// The inputs of a TrainJob's rendering apart from the TrainJob.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The runtime as it was when the TrainJob came.
+    /// The runtime as it was when the TrainJob was created.
     pub runtime: Arc<Runtime>,
     /// The whole runtime as it was written.
     runtime_object: Arc<Value>,
-    /// The plan; none in a snapshot that the reference made.
+    /// The plan; `None` in a snapshot of the reference.
     pub plan: Option<Plan>,
-    /// What the plugins looked up.
+    /// The lookups of the plugins.
     pub lookups: Arc<Lookups>,
     config: Value,
-    /// The objects beside the JobSet; none where the snapshot is of a controller that did not list them.
+    /// The objects beside the JobSet; `None` in a snapshot of a controller that did not list them.
     pub objects: Vec<ObjectRef>,
-    /// What the plugins changed of how the pods are placed: it stays when patches change, also if the plugins are gone. `None` in
-    /// a snapshot of a controller that did not note it, or if it is too much to be noted.
+    /// The placement by plugins, which is kept when patches change, even if the plugins are missing. `None` if it was not noted, or is too
+    /// large.
     pub(crate) placement: Option<Entries>,
     /// Whether the JobSet has run.
     pub started: bool,
-    /// Whether the JobSet was deleted before it ended, and is to be made again.
+    /// Whether the JobSet was deleted before it ended and has to be recreated.
     pub(crate) recreate: bool,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn is_started(metadata: &ObjectMeta) -> bool {
     has(metadata, STARTED)
 }
 
-/// Whether a snapshot says that its JobSet was deleted, and that there is no other yet.
+/// Whether a snapshot is marked because its JobSet was deleted.
 pub(crate) fn is_to_recreate(metadata: &ObjectMeta) -> bool {
     has(metadata, RECREATE)
 }
@@ -120,15 +120,15 @@ impl Snapshot {
         reserved::runtime_snapshot(job)
     }
 
-    /// A snapshot of a runtime as the API server has it.
+    /// Returns a snapshot of a stored runtime.
     ///
     /// # Errors
-    /// What is wrong with the runtime.
+    /// The runtime is invalid.
     pub fn new(runtime: Value) -> Result<Self, String> {
         ReadRuntime::read(runtime).map(Self::of)
     }
 
-    /// The snapshot that a TrainJob of this runtime gets.
+    /// Returns the snapshot for a TrainJob of this runtime.
     pub(crate) fn of(read: ReadRuntime) -> Self {
         Self {
             runtime: read.runtime,
@@ -143,7 +143,7 @@ impl Snapshot {
         }
     }
 
-    /// What decisions need of it, as it is in the cluster at that version.
+    /// Returns the facts of the snapshot at that version.
     pub(crate) fn facts_at(&self, at: Version) -> SnapshotFacts {
         SnapshotFacts {
             at,
@@ -174,7 +174,7 @@ impl Snapshot {
         &self.runtime_object
     }
 
-    /// What the operator had set for all TrainJobs when it was rendered; none in a snapshot that does not say.
+    /// Returns the operator's settings for all TrainJobs at the time of the rendering; `None` if they were not noted.
     #[must_use]
     pub fn facts(&self) -> Option<ClusterFacts> {
         let domain = self.config.get(CLUSTER_DOMAIN)?.as_str()?;
@@ -196,7 +196,7 @@ impl Snapshot {
         })
     }
 
-    /// The same with the objects that were rendered. Says whether those are what it had.
+    /// Notes the rendered objects. Returns whether they are unchanged.
     pub fn list(&mut self, objects: &[RenderedObject]) -> bool {
         let objects: Vec<_> = objects.iter().map(ObjectRef::of).collect();
         let same = self.objects == objects;
@@ -204,7 +204,7 @@ impl Snapshot {
         same
     }
 
-    /// The same with how the plugins placed the pods that were rendered. Says whether that is what it had.
+    /// Notes the placement by plugins. Returns whether it is unchanged.
     pub(crate) fn place(&mut self, rendered: &Rendered) -> bool {
         let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
         let placement = Entries::changes(rendered.patched(), spec);
@@ -217,7 +217,7 @@ impl Snapshot {
     /// earlier admission added is in none of them. `None` if it is not known what the plugins did.
     ///
     /// # Errors
-    /// The time is up before that is done.
+    /// The deadline was exceeded.
     pub(crate) fn placed(
         &self,
         job: &TrainJob,
@@ -264,7 +264,7 @@ impl Snapshot {
     /// The objects beside the JobSet, of the ConfigMap of that TrainJob alone, whose plugins emit at most so many.
     ///
     /// # Errors
-    /// The list can't be read, or names what no plugin emits for the TrainJob.
+    /// The list is malformed, or names an object that no plugin emits for the TrainJob.
     pub fn listed(map: &ConfigMap, job: &str, most: u64) -> Result<Vec<ObjectRef>, SnapshotError> {
         let text = map.data.as_ref().and_then(|data| data.get(OBJECTS));
         let Some(text) = text else {
@@ -276,7 +276,7 @@ impl Snapshot {
     /// Reads the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects.
     ///
     /// # Errors
-    /// It is another owner's, can't be read, or holds another runtime.
+    /// It has another owner, is malformed, or holds another runtime.
     pub fn from_config_map(
         map: &ConfigMap,
         job: &TrainJob,
@@ -336,7 +336,7 @@ impl Snapshot {
     }
 }
 
-/// What is wrong with a key of a TrainJob's snapshot. Whoever wrote it may have made it long.
+/// Returns the error of a key of a snapshot, cut because its content is not trusted.
 fn unreadable(job: &str, key: &'static str, problem: &str) -> SnapshotError {
     SnapshotError::Unreadable {
         name: Snapshot::name(job),
@@ -350,7 +350,7 @@ fn config(facts: &ClusterFacts) -> Value {
         CLUSTER_DOMAIN: facts.cluster_domain,
         ACCELERATORS: facts.accelerators.names().collect::<Vec<_>>(),
     });
-    // Most plugins read none, and what a snapshot of an earlier release holds stays the same.
+    // Most plugins read no facts, and snapshots of earlier releases have none.
     if let (false, Some(config)) = (facts.facts.is_empty(), config.as_object_mut()) {
         config.insert(FACTS.to_owned(), json!(facts.facts.all()));
     }

@@ -1,4 +1,4 @@
-//! What a TrainJob's status says: conditions and counts, from its JobSet and its wishes. Pure.
+//! The status of a TrainJob: conditions and counts, from its spec and its JobSet. Pure.
 //!
 //! No condition types beyond Suspended, Complete and Failed: the SDK reads "running" off a status without them.
 
@@ -16,12 +16,12 @@ pub(crate) const COMPLETE: &str = "Complete";
 pub(crate) const FAILED: &str = "Failed";
 /// The reason of a TrainJob that took longer than `spec.activeDeadlineSeconds`.
 pub(crate) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
-/// The reason of a TrainJob whose JobSet ran, and is gone without anybody having seen how it ended.
+/// The reason of a TrainJob whose JobSet ran and was deleted without its end being observed.
 const JOB_SET_GONE: &str = "JobSetGone";
-/// The reason of a TrainJob whose `spec.runtimeRef` names a kind that nobody supports: the one failure that is not final.
+/// The reason of a TrainJob whose `spec.runtimeRef` has an unsupported kind. It is the only failure that is not final.
 pub(crate) const NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
 
-/// The reason of a failed TrainJob if the controller gave it, and one word for all that JobSet gives.
+/// Returns the reason of a failed TrainJob if it is one of the controller's, and one word for all reasons of JobSet.
 pub(crate) fn known_reason(reason: &str) -> &'static str {
     let known = [DEADLINE_EXCEEDED, JOB_SET_GONE, NOT_SUPPORTED];
     let mut known = known.into_iter();
@@ -63,7 +63,7 @@ pub(crate) fn next(
         let condition = condition(SUSPENDED, "False", "Resumed", "TrainJob is resumed", now);
         set(&mut next, condition);
     }
-    // A JobSet that is gone takes nothing back.
+    // A deleted JobSet does not reset the status.
     let Some(job_set) = job_set else {
         return next;
     };
@@ -92,7 +92,7 @@ pub(crate) fn next(
     next
 }
 
-/// How the JobSet of a TrainJob ended that nobody saw end: well, if all its replicated jobs had succeeded when they were counted last.
+/// Returns the assumed end of a JobSet that was not observed: a success if all replicated jobs had succeeded at the last count.
 pub(crate) fn unseen_end(last: &TrainJobStatus, now: Timestamp) -> Condition {
     let has_succeeded = |job: &JobCounts| {
         job.succeeded > 0 && job.active.max(job.ready).max(job.failed).max(job.suspended) == 0
@@ -112,7 +112,7 @@ pub(crate) fn deadline_exceeded(current: &TrainJobStatus, now: Timestamp) -> Tra
     failed(current, DEADLINE_EXCEEDED, message, now)
 }
 
-/// The status of a TrainJob whose runtime is of a kind that nobody supports.
+/// Returns the status of a TrainJob with an unsupported kind of runtime.
 pub(crate) fn not_supported(
     current: &TrainJobStatus,
     message: &str,

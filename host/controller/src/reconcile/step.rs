@@ -1,4 +1,4 @@
-//! What a reconcile can do next: ask for something, or change something. All that a write depends on is in its action.
+//! The steps of a reconcile: observations and actions. An action has everything that its write depends on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,126 +10,126 @@ use crate::watch::TrainJobStatus;
 /// One step of a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
-    /// Something is asked for that is not known yet.
+    /// An observation of something that is not known yet.
     Observe(Observe),
-    /// Something is changed.
+    /// A change.
     Act(Action),
 }
 
-/// What can be asked for. No observation writes anything to the cluster.
+/// An observation. Observations never write to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Observe {
-    /// The digest of what the TrainJob is rendered from.
+    /// The digest of the TrainJob's inputs.
     Inputs,
     /// Whether the TrainJob is valid.
     TrainJob,
-    /// Whether the API server has the TrainJob as the store has it: of two watches one may be behind.
+    /// Whether the TrainJob in the store is current.
     LiveTrainJob,
-    /// The same, and whether it really has no JobSet.
+    /// The same, and whether there is no JobSet.
     Absence,
     /// The snapshot.
     Snapshot,
     /// The marks of the snapshot.
     SnapshotMarks,
-    /// The runtime that the TrainJob names, as it is now.
+    /// The current runtime of the TrainJob.
     Runtime,
-    /// What the TrainJob becomes.
+    /// The rendering of the TrainJob.
     Rendering(Basis),
-    /// The objects that plugins ask for while it is rendered.
+    /// The objects that plugins look up while it is rendered.
     Lookups(Basis),
     /// The objects that the snapshot lists.
     ListedObjects,
-    /// One of them.
+    /// One object of that list.
     ListedObject(ObjectRef),
-    /// An object that was rendered.
+    /// A rendered object.
     Object(ObjectRef),
-    /// Who owns the JobSet of the TrainJob's name.
+    /// The owner of the JobSet with the TrainJob's name.
     JobSetOwner,
-    /// The JobSet of this UID as the API server has it, which has to be suspended.
+    /// The suspended JobSet with this UID in the API server.
     LiveJobSet { uid: Box<str> },
-    /// What it has to change for its pods to be placed as wanted.
+    /// The changes that it needs for the wanted placement.
     Placement(Wanted),
-    /// Its Jobs that have what was removed from the placement of their pods.
+    /// Its Jobs that still have entries which were removed from their placement.
     Jobs,
-    /// Whether another JobSet could be created in its place; `held` is the one whose Jobs lose something first.
+    /// Whether another JobSet could be created in its place; with `held`, one that stays suspended at first.
     Creatable { held: bool },
 }
 
-/// What can be changed.
+/// An action.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    /// Forgets what the last reconcile left, and notes from now on what changes.
+    /// Forgets the result of the last reconcile, and starts to register interests.
     Begin,
-    /// Creates the snapshot that the rendering made.
+    /// Creates the snapshot of the rendering.
     CreateSnapshot(Basis),
-    /// Writes it in the place of the one that exists.
+    /// Replaces the existing snapshot with it.
     ReplaceSnapshot { basis: Basis, at: Version },
     /// Marks the snapshot.
     MarkSnapshot { mark: Mark, at: Version },
-    /// Applies an object beside the JobSet; by force only over one that is the TrainJob's.
+    /// Applies an object beside the JobSet; with force only over one that the TrainJob owns.
     ApplyObject { object: ObjectRef, force: bool },
     /// Creates an object beside the JobSet, with its keys if it is a Secret.
     CreateObject(ObjectRef),
     /// Applies the JobSet.
     ApplyJobSet {
-        /// The suspended JobSet that it is applied over; `None` if there is none of that name.
+        /// The suspended JobSet that it replaces; `None` if there is none.
         over: Option<Version>,
-        /// Whether it stays suspended for now, and notes what its Jobs have to lose.
+        /// Whether it stays suspended for now, and notes the entries that its Jobs have to lose.
         held: bool,
-        /// Whether it says that it takes the place of one that was deleted.
+        /// Whether it is marked as recreated.
         recreated: bool,
     },
-    /// Suspends the JobSet of this UID, and changes nothing else of it.
+    /// Suspends the JobSet with this UID, and changes nothing else.
     Suspend { uid: Box<str> },
-    /// Places the pods of a suspended JobSet as wanted, and notes what its Jobs have to lose.
+    /// Sets the wanted placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
     Relocate(Version),
-    /// Unsuspends a JobSet that has run, with its pods placed as wanted.
+    /// Unsuspends a JobSet that has run, with the wanted placement.
     Resume(Version),
     /// Deletes the JobSet.
     DeleteJobSet(Version),
-    /// Deletes a Job, which JobSet creates again.
+    /// Deletes a Job, which JobSet recreates.
     DeleteJob {
         name: Box<str>,
         uid: Option<Box<str>>,
     },
-    /// Notes in memory that the JobSet ended and nobody saw how.
+    /// Notes in memory that the JobSet ended without its end being observed.
     NoteUnseenEnd,
-    /// Keeps in memory what this reconcile left.
+    /// Remembers the result of this reconcile.
     Remember(LastReconcile),
-    /// Updates what else is kept in memory of the TrainJob.
+    /// Updates the other state of the TrainJob in memory.
     Settle(Settle),
     /// Writes the status.
     WriteStatus(Arc<TrainJobStatus>),
-    /// Writes the annotation that says why the TrainJob can't be reconciled; `None` removes it.
+    /// Writes the annotation about the error; `None` removes it.
     WriteError(Option<Arc<str>>),
-    /// Forgets how the last JobSet went: the status says it.
+    /// Forgets the last state of a deleted JobSet, which is in the status.
     ForgetDeparted,
 }
 
-/// From what a TrainJob is rendered.
+/// What a TrainJob is rendered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Basis {
     pub(crate) source: Source,
-    /// Whether its JobSet may have run: then plan and lookups are pinned.
+    /// Whether its JobSet may have run, so that plan and lookups are pinned.
     pub(crate) started: bool,
 }
 
-/// Which runtime a TrainJob is rendered from.
+/// The runtime that a TrainJob is rendered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Source {
-    /// That of its snapshot.
+    /// The runtime in its snapshot.
     Snapshot,
-    /// The runtime as it is now.
+    /// The current runtime.
     Runtime,
 }
 
 impl Source {
-    /// A rendering of a TrainJob whose JobSet may have run.
+    /// Returns the basis for a TrainJob whose JobSet may have run.
     pub(crate) const fn started(self) -> Basis {
         self.basis(true)
     }
 
-    /// A rendering of a TrainJob.
+    /// Returns the basis for a TrainJob.
     pub(crate) const fn basis(self, started: bool) -> Basis {
         Basis {
             source: self,
@@ -138,25 +138,25 @@ impl Source {
     }
 }
 
-/// Where the pods of a JobSet are wanted.
+/// The wanted placement of a JobSet's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wanted {
-    /// Where the rendering places them; the JobSet is applied as a whole.
+    /// That of the rendering; the JobSet is applied as a whole.
     Applied,
-    /// Where the rendering places them.
+    /// That of the rendering.
     Rendered,
-    /// Where the snapshot notes that plugins placed them, and by today's patches.
+    /// That of the plugins as noted in the snapshot, with the current patches.
     Noted,
-    /// Where they are, and by today's patches.
+    /// The live one, with the current patches.
     Live,
 }
 
-/// What a snapshot is marked with.
+/// The marks of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
-    /// Its JobSet has run; the snapshot can't change any more.
+    /// Its JobSet has run, and the snapshot is immutable.
     pub(crate) started: bool,
-    /// Its JobSet was deleted and is to be created again, or is there again.
+    /// Whether its JobSet was deleted and has to be recreated; `Some(false)` removes the mark.
     pub(crate) recreate: Option<bool>,
 }
 
@@ -166,49 +166,49 @@ impl Mark {
         started: true,
         recreate: None,
     };
-    /// There is a JobSet again.
+    /// The JobSet was recreated.
     pub(crate) const RECREATED: Self = Self {
         started: false,
         recreate: Some(false),
     };
 }
 
-/// What is kept in memory of a TrainJob when a reconcile has done its part.
+/// The state of a TrainJob in memory at the end of a reconcile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Settle {
     pub(crate) interests: Interests,
-    /// Whether what the last reconcile left is forgotten.
+    /// Whether the result of the last reconcile is forgotten.
     pub(crate) forget_last: bool,
-    /// Whether it is forgotten how the last JobSet went.
+    /// Whether the last state of a deleted JobSet is forgotten.
     pub(crate) forget_departed: bool,
 }
 
-/// What becomes of the interests of a TrainJob in objects of the cluster.
+/// The change of a TrainJob's interests in cluster objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Interests {
-    /// They stay as they are.
+    /// They stay unchanged.
     #[default]
     Stay,
-    /// Those of this reconcile count from now on.
+    /// Those of this reconcile replace the earlier ones.
     Settle,
-    /// Nothing changes the TrainJob any more.
+    /// They are dropped.
     Forget,
 }
 
-/// Why a step is taken.
+/// The reason for a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reason {
     /// The TrainJob has no JobSet.
     NoJobSet,
-    /// Its JobSet has never run, and may not be what the TrainJob wants.
+    /// Its JobSet has never run and may be outdated.
     NeverRun,
-    /// Its JobSet has run, and goes on or stays suspended.
+    /// Its JobSet has run, and is resumed or stays suspended.
     HasRun,
     /// The TrainJob is to be suspended, and its JobSet runs.
     ToSuspend,
-    /// Something that its JobSet runs with may be missing or outdated.
+    /// An object that its running JobSet uses may be missing or outdated.
     Running,
-    /// The JobSet of its name is not its own.
+    /// The JobSet of its name has another owner.
     ForeignJobSet,
     /// The snapshot is missing, unusable, or not what the JobSet is rendered from.
     SnapshotOutdated,
@@ -250,7 +250,7 @@ impl fmt::Display for Reason {
             Self::Overdue => "the TrainJob exceeded its active deadline",
             Self::StatusOutdated => "the status is outdated",
             Self::ErrorOutdated => "the annotation about the last error is outdated",
-            Self::Ends => "the reconcile has done its part",
+            Self::Ends => "the reconcile is complete",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One reconcile of one TrainJob: decisions, and the steps that they lead to.
+//! One reconcile of one TrainJob: the loop of decisions and steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use super::bodies::Bodies;
 use super::context::Context;
 use super::decide::{Decision, End, Report, decide};
 use super::error::ReconcileError;
-use super::failure::Failure;
+use super::failure::ReconcileFailure;
 use super::observe::observe;
 use super::observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet};
 use super::reconciler::Reconciler;
 use super::step::{Reason, Step};
 use crate::annotations::{INPUTS, STARTED};
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::watch::{TrainJobState, Unreadable};
 use crate::workers::Worker;
 
 /// For how long a temporary condition may make reconciles fail before users hear of it.
 pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 
-/// What a reconcile leaves.
+/// The result of a reconcile.
 #[derive(Debug)]
 pub struct Reconciled {
-    /// After how long the TrainJob has to be looked at again, if time alone changes it.
+    /// When the TrainJob has to be reconciled again, such as at its deadline.
     pub again: Option<Duration>,
-    /// What its author should know of what was done just now.
+    /// Warnings for the TrainJob's author.
     pub warnings: Vec<String>,
-    /// What kept it from where it should be.
+    /// Why it failed, if it did.
     pub result: Result<(), ReconcileError>,
 }
 
 impl Reconciler {
-    /// Brings a TrainJob to where it should be. Its reconciles may have failed for some time.
+    /// Reconciles a TrainJob whose reconciles have been failing for that long.
     pub(crate) async fn reconcile(
         &self,
-        key: &Key,
+        key: &NamespacedName,
         worker: &Worker,
         failing_for: Duration,
     ) -> Reconciled {
@@ -58,8 +58,8 @@ impl Reconciler {
         }
     }
 
-    /// What is known without asking of what became of a TrainJob.
-    fn cached(&self, key: &Key, uid: &str) -> Cached {
+    /// Returns the state of a TrainJob in the stores.
+    fn cached(&self, key: &NamespacedName, uid: &str) -> Cached {
         // In this order: a JobSet that goes is noted as departed before it is missing, and one that can't be decoded before or after
         // it is looked up is not taken for a missing one.
         let job_sets = &self.stores.job_sets;
@@ -76,7 +76,7 @@ impl Reconciler {
     }
 }
 
-/// A reconcile on its way.
+/// A running reconcile.
 struct Walk<'a> {
     context: Context<'a>,
     bodies: Bodies,
@@ -84,7 +84,12 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn begin(reconciler: &'a Reconciler, key: &'a Key, worker: &'a Worker, now: Timestamp) -> Self {
+    fn begin(
+        reconciler: &'a Reconciler,
+        key: &'a NamespacedName,
+        worker: &'a Worker,
+        now: Timestamp,
+    ) -> Self {
         let stores = &reconciler.stores;
         let mut bodies = Bodies::default();
         let unreadable = stores.jobs.unreadable(key);
@@ -104,7 +109,7 @@ impl<'a> Walk<'a> {
         let initial = reconciler.cached(key, uid);
         let unreadable = match (&initial.job_set, stores.job_sets.unreadable(key)) {
             (_, Some(job_set)) => Some(unreadable_error(names::JOB_SET, key, &job_set)),
-            // It has just become readable.
+            // It has become readable in the meantime.
             (StoredJobSet::Unreadable, None) => Some(ReconcileError::Conflict {
                 what: format!("JobSet `{}`", key.name),
             }),
@@ -138,7 +143,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes a step, and learns from it.
+    /// Takes a step and notes its result.
     async fn take(&mut self, step: &Step, reason: Reason) {
         let Self {
             context,
@@ -163,10 +168,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Ends a reconcile that would go on for ever.
+    /// Ends a reconcile with too many steps.
     fn endless(self, steps: usize) -> Reconciled {
         let failures = self.observed.failures.len();
-        let why = format!("it does not end, after {steps} steps of which {failures} failed");
+        let why = format!("it did not finish within {steps} steps, of which {failures} failed");
         Reconciled {
             again: None,
             warnings: Vec::new(),
@@ -203,19 +208,23 @@ impl<'a> Walk<'a> {
     }
 
     /// The error that a failure stands for.
-    fn error(&mut self, failure: Failure) -> ReconcileError {
+    fn error(&mut self, failure: ReconcileFailure) -> ReconcileError {
         match failure {
-            Failure::Met { error, .. } => {
+            ReconcileFailure::Met { error, .. } => {
                 let taken = ReconcileError::out_of_order("an error");
                 self.bodies.take_error(error).unwrap_or(taken)
             }
-            Failure::Found(finding) => finding.error(&self.context.key.name),
+            ReconcileFailure::Found(finding) => finding.error(&self.context.key.name),
         }
     }
 }
 
 /// What the author of a TrainJob that goes on all the same should know.
-fn unreadable_error(kind: &'static str, key: &Key, object: &Unreadable) -> ReconcileError {
+fn unreadable_error(
+    kind: &'static str,
+    key: &NamespacedName,
+    object: &Unreadable,
+) -> ReconcileError {
     ReconcileError::Unreadable {
         kind,
         name: key.name.to_string(),

@@ -1,5 +1,4 @@
-//! The connections of a listener, of which there are never many: whoever can reach the port could else take all file descriptors of
-//! the process, and with them the watches.
+//! Bounded connections of a listener: a client could otherwise use up the file descriptors that the watches need.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,26 +14,25 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The connections that are served at once. One more closes the oldest, so that a probe is answered however many others send half
-/// a request.
+/// The most connections at once. A further one closes the oldest, so that probes are answered however many clients send half a request.
 const MOST: usize = 64;
 
 /// How long a client may take to send the head of a request, from the start of the connection or the last answer.
 const HEAD: Duration = Duration::from_secs(5);
 
-/// How long a connection lasts: one whose client does not read holds up an answer for good.
+/// How long a connection lasts. A client that does not read would keep it open forever.
 const LASTS: Duration = Duration::from_secs(60);
 
-/// How long an answer that is under way then may take.
+/// How long an unfinished answer may take after that.
 const LAST_ANSWER: Duration = Duration::from_secs(5);
 
-/// The most bytes of a head.
+/// The most bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
 /// The pause after a connection could not be accepted.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown`, and then answers what is under way.
+/// Serves until `shutdown`, and then finishes the running requests.
 pub(super) async fn serve(listener: TcpListener, app: Router, shutdown: CancellationToken) {
     let mut running = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
@@ -74,7 +72,7 @@ async fn connection(stream: TcpStream, app: Router, shutdown: CancellationToken)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     let mut connection = pin!(connection);
-    // A client that goes away, or sends something else than HTTP, is nobody's problem here.
+    // Errors of a client are ignored, such as a closed connection or a request that is not HTTP.
     tokio::select! {
         _ = &mut connection => return,
         () = shutdown.cancelled() => {}
@@ -84,7 +82,7 @@ async fn connection(stream: TcpStream, app: Router, shutdown: CancellationToken)
     let _ = timeout(LAST_ANSWER, connection).await;
 }
 
-/// Whether a client went away before it was accepted.
+/// Whether a client closed its connection before it was accepted.
 fn is_of_one_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),

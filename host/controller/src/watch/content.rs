@@ -1,33 +1,33 @@
-//! What plugins get of an object, and what of it counts as a change.
+//! The content of an object for plugins, and the part of it whose changes count.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::subject::{Kind, Version, hash};
+use super::subject::{Version, WatchedKind, hash};
 use crate::wire::{Identity, decode, without_managed_fields};
 
-/// Members of `metadata` that only the API server and those who write need. Plugins never get them.
+/// Members of `metadata` that only writers need. Plugins never get them.
 const OF_THE_SERVER: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 
 /// An object as plugins get it.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     identity: Arc<Identity>,
-    /// The object; none that can't be decoded.
+    /// The object; `None` if it cannot be decoded.
     pub(crate) value: Option<Arc<Value>>,
-    /// A number that differs where objects differ in what counts.
+    /// A hash of the content whose changes count.
     print: u64,
-    /// The bytes of its text.
+    /// The length of its text.
     pub(crate) size: usize,
 }
 
 impl Content {
-    /// Reads an object of this kind; none that has no metadata. A list names the kind once, for all of its items.
+    /// Reads an object of this kind; `None` if it has no metadata. In a list, items have no kind of their own.
     ///
-    /// Of a Node, the status does not count: heartbeats, images and conditions would make every TrainJob that looked at nodes
-    /// anew for ever. What a TrainJob starts with is looked up when it starts, so that it has today's status all the same.
-    pub(crate) fn of(text: &str, kind: &Kind) -> Option<Self> {
+    /// The status of a Node does not count: heartbeats, images and conditions would trigger endless renderings of TrainJobs that looked up
+    /// nodes. Lookups are repeated when a TrainJob starts, so it gets the current status anyway.
+    pub(crate) fn of(text: &str, kind: &WatchedKind) -> Option<Self> {
         let identity = Identity::of(text)?;
         let members: Result<Map<String, Value>, _> = decode(&without_managed_fields(text));
         let members = members.inspect_err(|why| {
@@ -49,7 +49,7 @@ impl Content {
         })
     }
 
-    /// Its place, and what counts of it.
+    /// Returns its name, and the hash of its content.
     pub(crate) fn version(&self) -> Version<'_> {
         Version {
             namespace: self.identity.namespace.as_deref(),
@@ -60,16 +60,16 @@ impl Content {
     }
 }
 
-/// How objects of a kind are read.
+/// Returns how objects of a kind are read.
 pub(crate) fn content_of(
-    kind: &Kind,
+    kind: &WatchedKind,
 ) -> impl Fn(&str) -> Option<Content> + Send + Sync + 'static + use<> {
     let kind = kind.clone();
     move |text| Content::of(text, &kind)
 }
 
-/// What plugins get of an object's members, in one order whether it comes by itself or in a list, and the number of what counts of it.
-fn plain(mut members: Map<String, Value>, kind: &Kind) -> (u64, Map<String, Value>) {
+/// Returns the members that plugins get, in the same order for single objects and for items of a list, and the hash of the content.
+fn plain(mut members: Map<String, Value>, kind: &WatchedKind) -> (u64, Map<String, Value>) {
     let mut plain = Map::new();
     plain.insert("apiVersion".to_owned(), (*kind.api_version).into());
     plain.insert("kind".to_owned(), (*kind.kind).into());
@@ -93,7 +93,7 @@ fn plain(mut members: Map<String, Value>, kind: &Kind) -> (u64, Map<String, Valu
     (print, plain)
 }
 
-/// A Node's status without what changes all the time, or is large, and says nothing of what may run there.
+/// Returns a Node's status without fields that change often or are large, and do not affect scheduling.
 fn of_node(mut status: Value) -> Value {
     if let Some(status) = status.as_object_mut() {
         for member in ["images", "volumesAttached", "volumesInUse"] {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn content(object: &Value) -> Content {
-        let kind = Kind {
+        let kind = WatchedKind {
             api_version: object["apiVersion"].as_str().unwrap().into(),
             kind: object["kind"].as_str().unwrap().into(),
         };
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn plugins_get_the_same_text_whether_an_object_comes_in_a_list_or_by_itself() {
-        let kind = Kind {
+        let kind = WatchedKind {
             api_version: "v1".into(),
             kind: "Node".into(),
         };
@@ -217,7 +217,7 @@ mod tests {
             let metadata =
                 format!(r#"{{"namespace": "ml", "name": "n", "resourceVersion": "{version}"}}"#);
             let text = format!(r#"{{"metadata": {metadata}, "spec": {open}{close}}}"#);
-            let kind = Kind {
+            let kind = WatchedKind {
                 api_version: "v1".into(),
                 kind: "PersistentVolumeClaim".into(),
             };

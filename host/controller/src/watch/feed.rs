@@ -1,7 +1,7 @@
-//! What is in the cluster of a kind, and then every change: a list in pages, and the watches that follow it.
+//! Lists a kind in pages, and then watches its changes.
 //!
-//! Unlike kube's watcher it splits answers as text and has each object decoded by itself (see [`crate::wire`]), so that one that
-//! can't be decoded holds up no other; pages have a size in bytes, and one that fails is asked for again.
+//! Unlike kube's watcher, it splits answers as text and decodes each object separately (see [`crate::wire`]), so that an object that cannot
+//! be decoded does not block the others. Pages are sized in bytes, and failed pages are retried.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,52 +20,52 @@ use super::kinds::waits;
 use crate::client::{is_transient, watching};
 use crate::wire::{Identity, Malformed, Page, WatchLine};
 
-/// How long a watch lasts before it is opened anew: a connection that hangs is noticed only then.
+/// How long a watch lasts before it is restarted. A connection that hangs is noticed only then.
 const WATCH_SECONDS: u32 = 60;
 
-/// How much longer a watch may last than it was asked to.
+/// How much longer a watch may last than requested.
 const WATCH_GRACE: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner, and showed nothing, has failed.
+/// A watch that ends sooner without an event has failed.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// The longest pause before what fails starts again.
+/// The longest pause before a retry.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The objects of the first page, while nobody knows how large they are, and the most of any page.
+/// The number of objects of the first page, when their size is not known, and the most of any page.
 const FIRST_PAGE: u32 = 50;
 const LARGEST_PAGE: u32 = 500;
 
-/// The size that a page should have.
+/// The target size of a page.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// How often a page is asked for before the list starts again.
+/// How many times a page is requested before the list restarts.
 const PAGE_TRIES: u32 = 4;
 
-/// The most bytes of one list that are taken as a whole.
+/// The most bytes of a list that is held in memory.
 const LARGEST_LIST: usize = 64 << 20;
 
-/// What is larger is decoded on a thread that may be blocked.
+/// Larger texts are decoded on a blocking thread.
 const DECODED_AT_ONCE: usize = 64 << 10;
 
-/// What a feed brings.
+/// An event of a feed.
 #[derive(Debug)]
 pub(crate) enum News<T> {
-    /// A list begins; what was listed before counts no more.
+    /// A list begins and replaces any earlier one.
     ListBegins,
     /// Objects of the list.
     Listed(Vec<T>),
-    /// The list is whole.
+    /// The list is complete.
     ListEnds,
-    /// The changes since the list are watched.
+    /// A watch for changes since the list has started.
     Watching,
-    /// An object appeared or changed.
+    /// An object was created or changed.
     Changed(T),
     /// An object was deleted.
     Deleted(T),
 }
 
-/// Why a feed brings nothing just now. It starts again by itself.
+/// An error of a feed, which retries on its own.
 #[derive(Debug, Error)]
 pub(crate) enum FeedError {
     /// A list or the start of a watch failed.
@@ -74,7 +74,7 @@ pub(crate) enum FeedError {
     /// An answer is not JSON.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The API server sent no version to watch from.
+    /// The API server sent no `resourceVersion` to watch from.
     #[error("the API server sent a list without a resourceVersion")]
     NoVersion,
     /// The API server ended the watch with an error.
@@ -86,24 +86,24 @@ pub(crate) enum FeedError {
     /// The connection hangs.
     #[error("the API server did not end the watch in time")]
     Hangs,
-    /// The API server ends each watch at once.
+    /// The API server ends each watch immediately.
     #[error("the API server ended the watch as soon as it began")]
     Short,
-    /// A list that was to be taken as a whole is too large for that.
-    #[error("the list has more than {} MiB; nothing can be made of it before there are fewer or smaller objects", LARGEST_LIST >> 20)]
+    /// The list is too large to be held in memory.
+    #[error("the list has more than {} MiB; it cannot be read until there are fewer or smaller objects", LARGEST_LIST >> 20)]
     TooLarge,
-    /// The host ends.
-    #[error("decoding was given up: {0}")]
+    /// The process ends.
+    #[error("decoding was abandoned: {0}")]
     Decoding(#[from] JoinError),
 }
 
 impl FeedError {
-    /// Whether the kind is not served any more.
+    /// Whether the kind is no longer served.
     pub(crate) fn is_not_served(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// The same as an error of the client.
+    /// Returns the error as one of the client.
     pub(crate) fn into_call(self) -> kube::Error {
         match self {
             Self::Call(error) => error,
@@ -118,7 +118,7 @@ impl FeedError {
         }
     }
 
-    /// Whether a watch can start again where it stopped.
+    /// Whether a watch can resume where it stopped.
     fn resumes(&self) -> bool {
         match self {
             Self::Call(error) => is_transient(error),
@@ -129,17 +129,17 @@ impl FeedError {
     }
 }
 
-/// How an object becomes what a feed brings.
+/// Parses the text of an object.
 type Reads<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
 
-/// Lists and watches a kind for good, ever more slowly while that fails. Each object is read by `read`, from its text.
+/// Lists and watches a kind forever, with backoff after errors. `read` parses each object.
 pub(crate) struct Feed<T> {
     client: Client,
     request: Request,
     params: ListParams,
     read: Reads<T>,
     state: State,
-    /// The bytes of the list under way, or of the last one.
+    /// The size of the current or the last list, in bytes.
     listed: usize,
     pauses: ExponentialBackoff,
     pause: Option<Duration>,
@@ -152,7 +152,7 @@ enum State {
     Watching(Watching),
 }
 
-/// A list under way.
+/// The state of a list.
 struct Paging {
     next: Option<String>,
     limit: u32,
@@ -180,7 +180,7 @@ struct Event {
 }
 
 impl<T: Send + 'static> Feed<T> {
-    /// Of the objects at that path of the API server, those that the selectors name.
+    /// Returns a feed of the objects at that path that match the selectors.
     pub(crate) fn new(
         client: Client,
         path: impl Into<String>,
@@ -199,10 +199,10 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
-    /// The objects of one list.
+    /// Returns the objects of one list.
     ///
     /// # Errors
-    /// A page failed, however often it was asked for, or the list is too large.
+    /// A page failed after all retries, or the list is too large.
     pub(crate) async fn all(mut self) -> Result<Vec<T>, FeedError> {
         let mut objects = Vec::new();
         loop {
@@ -215,11 +215,11 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
-    /// What comes next. After an error it starts again, after a pause that grows. Dropping the future loses no object: at worst
-    /// all are listed again.
+    /// Returns the next event. After an error it retries with backoff. If the future is dropped, no object is lost: at worst, all are
+    /// listed again.
     ///
     /// # Errors
-    /// Why nothing comes just now.
+    /// A call failed.
     pub(crate) async fn next(&mut self) -> Result<News<T>, FeedError> {
         if let Some(pause) = self.pause.take() {
             sleep(pause).await;
@@ -227,7 +227,7 @@ impl<T: Send + 'static> Feed<T> {
         let news = self.step().await;
         match &news {
             Err(_) => self.pause = Some(self.pauses.next().unwrap_or(AGAIN)),
-            // None of them says that what failed before goes well now.
+            // These events do not show that an earlier error is over.
             Ok(News::ListBegins | News::Listed(_) | News::Watching) => {}
             Ok(_) => self.pauses = waits(AGAIN),
         }
@@ -258,7 +258,7 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
-    /// The next page, or the end of the list.
+    /// Returns the next page, or the end of the list.
     async fn page(&mut self, mut paging: Paging) -> Result<News<T>, FeedError> {
         if let (None, Some(version)) = (&paging.next, paging.version.take()) {
             self.state = State::ToWatch { version };
@@ -284,7 +284,7 @@ impl<T: Send + 'static> Feed<T> {
         Ok(News::Listed(objects))
     }
 
-    /// The text of a page. One that fails is asked for again, with fewer objects.
+    /// Requests a page. A failed page is requested again with fewer objects.
     async fn fetch(&mut self, paging: &mut Paging) -> Result<String, FeedError> {
         let mut pauses = waits(AGAIN);
         let mut tries = 1;
@@ -332,7 +332,7 @@ impl<T: Send + 'static> Feed<T> {
         })
     }
 
-    /// The next event, or the next watch where this one ended.
+    /// Returns the next event, or starts the next watch where this one ended.
     async fn event(&mut self, mut watching: Watching) -> Result<News<T>, FeedError> {
         loop {
             let event = match watching.next().await {
@@ -364,7 +364,7 @@ impl<T: Send + 'static> Feed<T> {
             let news = match kind.as_str() {
                 "ADDED" | "MODIFIED" => Some(News::Changed(self.read(object).await?)),
                 "DELETED" => Some(News::Deleted(self.read(object).await?)),
-                // A bookmark tells of nothing but the version.
+                // A bookmark only has a version.
                 _ => None,
             };
             if let Some(version) = version {
@@ -386,10 +386,10 @@ impl<T: Send + 'static> Feed<T> {
     }
 }
 
-/// Reads the text of one object, where that blocks nothing else.
+/// Parses the text of an object without blocking the runtime.
 ///
 /// # Errors
-/// The host ends, or panicked.
+/// The process ends, or parsing panicked.
 pub(crate) async fn decoded<T: Send + 'static>(
     text: String,
     read: impl FnOnce(&str) -> T + Send + 'static,
@@ -401,7 +401,7 @@ pub(crate) async fn decoded<T: Send + 'static>(
 }
 
 impl Watching {
-    /// The next event; none at the end.
+    /// Returns the next event; `None` at the end.
     async fn next(&mut self) -> Result<Option<Event>, FeedError> {
         let Some(line) = self.lines.next().await? else {
             return Ok(None);
@@ -421,14 +421,14 @@ impl Watching {
 }
 
 impl Lines {
-    /// The next whole line; none at the end.
+    /// Returns the next complete line; `None` at the end.
     async fn next(&mut self) -> Result<Option<String>, FeedError> {
         loop {
             let mut line = Vec::new();
             let read = timeout_at(self.until, self.body.read_until(b'\n', &mut line)).await;
             match read.map_err(|_| FeedError::Hangs)? {
                 Ok(_) if line.trim_ascii().is_empty() && line.ends_with(b"\n") => {}
-                // A line that breaks off is sent again by the next watch.
+                // The next watch sends an incomplete line again.
                 Ok(_) if !line.ends_with(b"\n") => return Ok(None),
                 Ok(_) => {
                     let line = String::from_utf8(line);

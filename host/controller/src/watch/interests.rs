@@ -1,7 +1,8 @@
-//! Which TrainJobs were made of what in the cluster, so that its change wakes them. Pure: nothing in here waits for the cluster.
+//! The cluster objects that TrainJobs were rendered from. A change of one triggers a reconcile of its TrainJobs. Pure: nothing here waits
+//! for the cluster.
 //!
-//! An interest is noted before its object is asked for, and what was found is noted after. So a change that comes later is
-//! always one that the TrainJob does not know, whether its watch runs already or begins with a list.
+//! An interest is registered before its object is read, and its state is noted afterwards. So no later change is missed, whether the watch
+//! is running or starts with a list.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,31 +14,31 @@ use trainyard_model::lookup::LookupKey;
 
 use super::states::RuntimeKey;
 use super::subject::{Listing, Part, Seen, Source, Subject, Version};
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::rbac::Reach;
 
-/// For how long changes are gathered before a TrainJob that may have waited for one is made anew.
+/// How long changes are batched before a TrainJob that may have waited for one is reconciled.
 const GATHER: Duration = Duration::from_millis(250);
 
-/// The same for a TrainJob that was made of something: the first time, and at most where changes do not end. Some objects change all
-/// the time, and thousands of TrainJobs may be queued.
+/// The same for a TrainJob that has been rendered: the first time, and at most. Some objects change all the time, and thousands of
+/// TrainJobs may be queued.
 const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// What TrainJobs were made of, as far as its change changes them.
+/// The objects that TrainJobs were rendered from and whose changes affect them.
 #[derive(Debug, Default)]
 pub(crate) struct Interests {
     reach: Reach,
     state: Mutex<State>,
-    /// There is a source that nobody needed before, or one that nobody needs any more.
+    /// Notified when the set of required sources changes.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    jobs: HashMap<Key, Interest>,
-    subjects: BTreeMap<Subject, HashMap<Key, Seen>>,
-    /// How many settled interests there are in each source that has to be followed.
+    jobs: HashMap<NamespacedName, Interest>,
+    subjects: BTreeMap<Subject, HashMap<NamespacedName, Seen>>,
+    /// The number of settled interests in each source that has to be watched.
     needed: BTreeMap<Source, usize>,
 }
 
@@ -45,19 +46,19 @@ struct State {
 #[derive(Debug, Default)]
 struct Interest {
     subjects: HashMap<Subject, Mark>,
-    /// Something changed since the TrainJob was last made.
+    /// Whether something has changed since the TrainJob was last rendered.
     outdated: bool,
     pace: Pace,
 }
 
-/// How often a TrainJob is made anew: ever more rarely, until there are no changes for a while.
+/// The pace at which a TrainJob is rendered again: slower with each change, until there are none for a while.
 #[derive(Debug, Default)]
 struct Pace {
     last: Option<(Instant, Duration)>,
 }
 
 impl Pace {
-    /// How long the next time is off.
+    /// The delay of the next rendering.
     fn next(&mut self, now: Instant) -> Duration {
         let pause = match self.last {
             Some((last, pause)) if now.duration_since(last) < pause * 2 => {
@@ -72,22 +73,22 @@ impl Pace {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    /// In the pass that is under way, or was the last.
+    /// Registered in the current or the last reconcile.
     asked: bool,
-    /// By a pass that is over: most TrainJobs start in their first pass, and nothing is followed for those.
+    /// Settled by a finished reconcile. Most TrainJobs start in their first reconcile, and nothing is watched for them.
     settled: bool,
 }
 
-/// A TrainJob that is to be made anew.
+/// A TrainJob that has to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Woken {
-    pub(crate) key: Key,
-    /// How long more changes are gathered before.
+    pub(crate) key: NamespacedName,
+    /// How long further changes are batched before that.
     pub(crate) after: Duration,
 }
 
 impl Interests {
-    /// Nobody's, where plugins look up what is watched so.
+    /// Returns an empty registry for plugins with this reach.
     pub(crate) fn new(reach: Reach) -> Self {
         Self {
             reach,
@@ -95,8 +96,8 @@ impl Interests {
         }
     }
 
-    /// The TrainJob is made anew, of what it asks for from here on.
-    pub(crate) fn begin(&self, key: &Key) {
+    /// Begins a rendering of the TrainJob; its interests are registered anew.
+    pub(crate) fn begin(&self, key: &NamespacedName) {
         if let Some(interest) = self.state().jobs.get_mut(key) {
             interest.outdated = false;
             let marks = interest.subjects.values_mut();
@@ -104,15 +105,15 @@ impl Interests {
         }
     }
 
-    /// The TrainJob's plugins ask for this; what they get is asked for afterwards.
-    pub(crate) fn asks(&self, key: &Key, lookup: &LookupKey) {
+    /// Registers a lookup of the TrainJob's plugins. Call it before the object is read.
+    pub(crate) fn asks(&self, key: &NamespacedName, lookup: &LookupKey) {
         if let Some(subject) = Subject::of(lookup, key, &self.reach) {
             self.state().ask(key, subject);
         }
     }
 
-    /// This was found of what the TrainJob's plugins asked for.
-    pub(crate) fn found(&self, key: &Key, lookup: &LookupKey, seen: Seen) {
+    /// Notes the state of an object that the TrainJob's plugins looked up.
+    pub(crate) fn found(&self, key: &NamespacedName, lookup: &LookupKey, seen: Seen) {
         if let Some(subject) = Subject::of(lookup, key, &self.reach)
             && let Some(known) = self.state().seen(&subject, key)
         {
@@ -120,49 +121,49 @@ impl Interests {
         }
     }
 
-    /// The TrainJob waits for a runtime that is missing or wrong.
-    pub(crate) fn waits_for(&self, key: &Key, runtime: &RuntimeKey) {
+    /// Registers that the TrainJob waits for a missing or invalid runtime.
+    pub(crate) fn waits_for(&self, key: &NamespacedName, runtime: &RuntimeKey) {
         self.state().ask(key, Subject::of_runtime(runtime, key));
     }
 
-    /// The TrainJob was made, or could not be; what it asked for before, and not this time, counts no more.
-    pub(crate) fn settle(&self, key: &Key) {
+    /// Settles the interests of this rendering, successful or not, and drops those of earlier ones.
+    pub(crate) fn settle(&self, key: &NamespacedName) {
         if self.state().settle(key) {
             self.changed.notify_one();
         }
     }
 
-    /// Nothing changes the TrainJob any more: it has started, ended, or is gone.
-    pub(crate) fn forget(&self, key: &Key) {
+    /// Drops all interests of a TrainJob that has started, ended or been deleted.
+    pub(crate) fn forget(&self, key: &NamespacedName) {
         if self.state().forget(key) {
             self.changed.notify_one();
         }
     }
 
-    /// Whether something changed since the TrainJob was last made.
-    pub(crate) fn is_outdated(&self, key: &Key) -> bool {
+    /// Whether something has changed since the TrainJob was last rendered.
+    pub(crate) fn is_outdated(&self, key: &NamespacedName) -> bool {
         self.state()
             .jobs
             .get(key)
             .is_some_and(|interest| interest.outdated)
     }
 
-    /// A runtime changed, came or went.
+    /// Notes that a runtime was created, changed or deleted.
     pub(crate) fn runtime_changed(&self, runtime: &RuntimeKey) -> Vec<Woken> {
         let (source, namespace) = match &runtime.namespace {
             Some(namespace) => (Source::TrainingRuntimes, Some(&**namespace)),
             None => (Source::ClusterTrainingRuntimes, None),
         };
-        // Nobody notes which version of a runtime was wrong.
+        // The version of an invalid runtime is not known.
         self.object_changed(&source, namespace, &runtime.name, Seen::NOTHING)
     }
 
-    /// An object changed or came.
+    /// Notes that an object was created or changed.
     pub(crate) fn changed(&self, source: &Source, object: Version<'_>) -> Vec<Woken> {
         self.object_changed(source, object.namespace, object.name, Seen::of([object]))
     }
 
-    /// An object went.
+    /// Notes that an object was deleted.
     pub(crate) fn deleted(&self, source: &Source, object: Version<'_>) -> Vec<Woken> {
         self.object_changed(source, object.namespace, object.name, Seen::NOTHING)
     }
@@ -183,7 +184,7 @@ impl Interests {
         woken
     }
 
-    /// The source was listed: all its objects, which have namespaces or not.
+    /// Notes a complete list of a source, whose objects are namespaced or not.
     pub(crate) fn listed(
         &self,
         source: &Source,
@@ -194,7 +195,7 @@ impl Interests {
         self.compared(source, |part, seen| seen != now(part))
     }
 
-    /// The source's kind is served, or is not.
+    /// Notes whether the kind of a source is served.
     pub(crate) fn is_served(&self, source: &Source, served: bool) -> Vec<Woken> {
         self.compared(source, |_, seen| match seen {
             Seen::Unknown => true,
@@ -212,12 +213,12 @@ impl Interests {
         woken
     }
 
-    /// The sources that have to be followed.
+    /// Returns the sources that have to be watched.
     pub(crate) fn needed(&self) -> HashSet<Source> {
         self.state().needed.keys().cloned().collect()
     }
 
-    /// Waits until others have to be followed than when it was last asked.
+    /// Waits until the set of required sources has changed since the last call.
     pub(crate) async fn need_changed(&self) {
         self.changed.notified().await;
     }
@@ -228,19 +229,19 @@ impl Interests {
 }
 
 impl State {
-    fn ask(&mut self, key: &Key, subject: Subject) {
+    fn ask(&mut self, key: &NamespacedName, subject: Subject) {
         let interest = self.jobs.entry(key.clone()).or_default();
         interest.subjects.entry(subject.clone()).or_default().asked = true;
         let interested = self.subjects.entry(subject).or_default();
         interested.insert(key.clone(), Seen::Unknown);
     }
 
-    fn seen(&mut self, subject: &Subject, key: &Key) -> Option<&mut Seen> {
+    fn seen(&mut self, subject: &Subject, key: &NamespacedName) -> Option<&mut Seen> {
         self.subjects.get_mut(subject)?.get_mut(key)
     }
 
-    /// Says whether other sources are needed now.
-    fn settle(&mut self, key: &Key) -> bool {
+    /// Returns whether the set of required sources has changed.
+    fn settle(&mut self, key: &NamespacedName) -> bool {
         let Some(interest) = self.jobs.get_mut(key) else {
             return false;
         };
@@ -262,7 +263,7 @@ impl State {
         more.contains(&true) || gone.contains(&true)
     }
 
-    fn forget(&mut self, key: &Key) -> bool {
+    fn forget(&mut self, key: &NamespacedName) -> bool {
         let subjects = self.jobs.remove(key).map(|interest| interest.subjects);
         let gone = subjects.into_iter().flatten();
         let gone: Vec<_> = gone
@@ -271,7 +272,7 @@ impl State {
         gone.contains(&true)
     }
 
-    /// One more needs the source. Says whether it is the first.
+    /// Counts an interest in the source. Returns whether it is the first.
     fn need(&mut self, source: Source) -> bool {
         if source.kind().is_none() {
             return false;
@@ -281,8 +282,8 @@ impl State {
         *needs == 1
     }
 
-    /// The TrainJob's interest in that subject is gone. Says whether it was the last in its source.
-    fn drop(&mut self, key: &Key, (subject, settled): (Subject, bool)) -> bool {
+    /// Drops the TrainJob's interest in a subject. Returns whether it was the last one in its source.
+    fn drop(&mut self, key: &NamespacedName, (subject, settled): (Subject, bool)) -> bool {
         if let Some(interested) = self.subjects.get_mut(&subject) {
             interested.remove(key);
             if interested.is_empty() {
@@ -300,7 +301,7 @@ impl State {
         is_last
     }
 
-    /// All subjects of a source.
+    /// Returns all subjects of a source.
     fn of(&self, source: &Source) -> Vec<Subject> {
         self.from(source, Part::Served)
             .take_while(|subject| subject.source == *source)
@@ -308,7 +309,7 @@ impl State {
             .collect()
     }
 
-    /// The subjects of a source that an object is part of; one without a namespace is of every one.
+    /// Returns the subjects of a source that an object belongs to. A cluster-scoped object belongs to those of all namespaces.
     fn parts(&self, source: &Source, namespace: Option<&str>, name: &str) -> Vec<Subject> {
         let any = Arc::from(namespace.unwrap_or_default());
         let one = Part::One {
@@ -334,8 +335,8 @@ impl State {
         self.subjects.range(first..).map(|(subject, _)| subject)
     }
 
-    /// Marks those TrainJobs as outdated which saw something else of the subject, and returns those that were not yet, or have
-    /// to wait no longer.
+    /// Marks the TrainJobs that saw another state of the subject as outdated. Returns those that were not outdated before, or no longer
+    /// have to wait.
     fn wake(&mut self, subject: &Subject, differs: impl Fn(Seen) -> bool, woken: &mut Vec<Woken>) {
         let interested = self.subjects.get(subject).into_iter().flatten();
         for (key, seen) in interested.filter(|(_, seen)| differs(**seen)) {

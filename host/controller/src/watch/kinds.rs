@@ -1,4 +1,4 @@
-//! Which kinds the API server serves.
+//! The kinds that the API server serves.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use kube::discovery::{self, Scope};
 
 use crate::kubernetes::is_not_found;
 
-/// How a kind is addressed.
+/// The resource of a kind.
 pub(crate) type Served = (ApiResource, Scope);
 
-/// Asks which kinds are served, and remembers those that are.
+/// A cache of discovery that keeps the kinds that are served.
 pub(crate) struct Kinds {
     client: Client,
     known: Mutex<HashMap<GroupVersionKind, Served>>,
@@ -29,7 +29,7 @@ impl Kinds {
         }
     }
 
-    /// How a kind is addressed, by what is known; what was not served is asked again, since a CRD may come.
+    /// Returns the resource of a kind from the cache. A kind that was not served is looked up again, because its CRD may have been created.
     pub(crate) async fn get(&self, kind: &GroupVersionKind) -> Result<Option<Served>, kube::Error> {
         let known = self.known().get(kind).cloned();
         match known {
@@ -38,7 +38,7 @@ impl Kinds {
         }
     }
 
-    /// How a kind is addressed now; none where it is not served.
+    /// Returns the current resource of a kind; `None` if it is not served.
     pub(crate) async fn ask(&self, kind: &GroupVersionKind) -> Result<Option<Served>, kube::Error> {
         let found = discover(&self.client, kind).await?;
         let mut known = self.known();
@@ -55,7 +55,7 @@ impl Kinds {
     }
 }
 
-/// How a kind is addressed; none where it is not served.
+/// Returns the resource of a kind; `None` if it is not served.
 pub(crate) async fn discover(
     client: &Client,
     kind: &GroupVersionKind,
@@ -68,14 +68,14 @@ pub(crate) async fn discover(
     }
 }
 
-/// How long to wait before discovery is asked again.
+/// Returns the pauses between calls of discovery.
 pub(crate) fn waits(most: Duration) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_min_delay(Duration::from_secs(1))
         .with_max_delay(most / 2)
         .with_factor(2.0)
         .without_max_times()
-        // The jitter lies between nothing and the delay itself.
+        // The jitter is at most the delay itself.
         .with_jitter()
         .build()
 }

@@ -1,8 +1,8 @@
-//! The lists that plugins look up, held once for all TrainJobs.
+//! The lists that plugins look up, cached once for all TrainJobs.
 //!
-//! A list is asked for once, and is kept up to date by the watch that wakes TrainJobs. Whether it still is what the watch has
-//! seen is known by the sum of stamps that both have: so it does not matter which of the two was first. Where no watch follows, a list
-//! serves those alone who came before it was asked for: nobody gets what is older than the question.
+//! A list is requested once, and kept up to date by the watch of its kind. The list and the watch each have the sum of the versions of
+//! their objects, so it does not matter which of them is ahead. Without a watch, a list serves only the requests that arrived before it was
+//! fetched, so that no answer is older than its request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,33 +12,33 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::content::Content;
-use super::subject::{Kind, Listing, Seen, Stamp, Version};
+use super::subject::{Listing, Seen, Stamp, Version, WatchedKind};
 
-/// For how long a list is held that nobody asks for.
+/// How long an unused list is cached.
 const UNUSED: Duration = Duration::from_secs(600);
 
-/// The most bytes, as text, of all lists that are held. What goes beyond is asked for each time.
+/// The most bytes of all cached lists, as text. Lists beyond that are requested each time.
 const MOST_HELD: usize = 128 << 20;
 
 /// The lists of one kind: by namespace, or one of the cluster.
 type ByNamespace = HashMap<Option<Arc<str>>, List>;
 
-/// All lists that are held.
+/// The cached lists.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    kinds: Mutex<HashMap<Kind, Followed>>,
+    kinds: Mutex<HashMap<WatchedKind, Followed>>,
 }
 
 #[derive(Debug, Default)]
 struct Followed {
-    /// What the watch has seen; none before it has seen all.
+    /// The objects that the watch has seen; `None` before its first list is complete.
     listing: Option<Listing>,
     lists: ByNamespace,
-    /// Held by whoever asks the API server for one of the lists.
+    /// Held while one of the lists is requested.
     asking: HashMap<Option<Arc<str>>, Arc<tokio::sync::Mutex<LastFailure>>>,
 }
 
-/// When a list was last asked for in vain, and why.
+/// When a list could not be fetched for the last time, and why.
 pub(crate) type LastFailure = Option<(Instant, String)>;
 
 #[derive(Debug)]
@@ -47,9 +47,9 @@ struct List {
     seen: Seen,
     stamp: Stamp,
     size: usize,
-    /// When the API server was asked for it.
+    /// When it was requested.
     asked: Instant,
-    /// When it was last of use.
+    /// When it was last used.
     used: Instant,
 }
 
@@ -74,18 +74,18 @@ impl List {
 }
 
 impl Followed {
-    /// What the watch has seen of the namespace, or of the cluster.
+    /// The state of the namespace, or of the cluster, for comparison with the watch.
     fn stamp(&self, namespace: Option<&str>) -> Option<Stamp> {
         Some(self.listing.as_ref()?.stamp(namespace))
     }
 
-    /// Whether a list is what somebody should get who came then.
+    /// Whether a list may serve a request that arrived at that time.
     fn serves(&self, namespace: Option<&Arc<str>>, list: &List, came: Instant) -> bool {
         let namespace = namespace.map(|namespace| &**namespace);
         list.asked >= came || self.stamp(namespace) == Some(list.stamp)
     }
 
-    /// Drops what is not up to date any more, or of no use.
+    /// Drops outdated and unused lists.
     fn sweep(&mut self, now: Instant) {
         let mut lists = std::mem::take(&mut self.lists);
         lists.retain(|namespace, list| {
@@ -97,8 +97,7 @@ impl Followed {
             .retain(|_, asking| Arc::strong_count(asking) > 1);
     }
 
-    /// Takes a change of an object, which the watch has seen, into the list that it is in. Only a list that was up to date
-    /// before is afterwards.
+    /// Applies a change that the watch has seen to the list of the object. A list that was outdated stays outdated.
     fn update(
         &mut self,
         version: Version<'_>,
@@ -135,10 +134,10 @@ impl Followed {
 }
 
 impl Lists {
-    /// The list, if it is held and up to date for somebody who came then, with what was found of it.
+    /// Returns the list, if it is cached and may serve a request that arrived at that time, with its state.
     pub(crate) fn get(
         &self,
-        kind: &Kind,
+        kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
         came: Instant,
     ) -> Option<(Vec<Arc<Value>>, Seen)> {
@@ -153,10 +152,10 @@ impl Lists {
         Some((list.values(), list.seen))
     }
 
-    /// What is held by whoever asks for the list: the others wait, and use what came.
+    /// Returns the lock for requesting the list: other callers wait and use its result.
     pub(crate) fn asking(
         &self,
-        kind: &Kind,
+        kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
     ) -> Arc<tokio::sync::Mutex<LastFailure>> {
         let mut kinds = self.kinds();
@@ -165,10 +164,10 @@ impl Lists {
         asking.or_default().clone()
     }
 
-    /// Holds a list that the API server was asked for then, unless that is too much.
+    /// Caches a list that was requested at that time, unless it is too large.
     pub(crate) fn hold(
         &self,
-        kind: &Kind,
+        kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
         asked: Instant,
         objects: Vec<Content>,
@@ -186,21 +185,21 @@ impl Lists {
         answer
     }
 
-    /// The watch of the kind begins anew, or ends.
-    pub(crate) fn unfollowed(&self, kind: &Kind) {
+    /// Notes that the watch of the kind restarts or ends.
+    pub(crate) fn unfollowed(&self, kind: &WatchedKind) {
         if let Some(followed) = self.kinds().get_mut(kind) {
             followed.listing = None;
         }
     }
 
-    /// The watch has seen all objects of the kind.
-    pub(crate) fn followed(&self, kind: &Kind, listing: Listing) {
+    /// Notes that the watch has seen all objects of the kind.
+    pub(crate) fn followed(&self, kind: &WatchedKind, listing: Listing) {
         let mut kinds = self.kinds();
         kinds.entry(kind.clone()).or_default().listing = Some(listing);
     }
 
-    /// The watch has seen an object that came or changed. Says whether that counts.
-    pub(crate) fn changed(&self, kind: &Kind, content: &Content) -> bool {
+    /// Notes that the watch has seen a new or changed object. Returns whether its content has changed.
+    pub(crate) fn changed(&self, kind: &WatchedKind, content: &Content) -> bool {
         let mut kinds = self.kinds();
         let followed = kinds.entry(kind.clone()).or_default();
         let version = content.version();
@@ -209,14 +208,14 @@ impl Lists {
         })
     }
 
-    /// The watch has seen that an object went.
-    pub(crate) fn deleted(&self, kind: &Kind, version: Version<'_>) {
+    /// Notes that the watch has seen the deletion of an object.
+    pub(crate) fn deleted(&self, kind: &WatchedKind, version: Version<'_>) {
         let mut kinds = self.kinds();
         let followed = kinds.entry(kind.clone()).or_default();
         followed.update(version, None, |listing| listing.remove(version));
     }
 
-    /// Drops all lists that nothing keeps up to date, or that nobody uses.
+    /// Drops all lists that are not kept up to date, or are unused.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         self.kinds().retain(|_, followed| {
@@ -225,7 +224,7 @@ impl Lists {
         });
     }
 
-    fn kinds(&self) -> MutexGuard<'_, HashMap<Kind, Followed>> {
+    fn kinds(&self) -> MutexGuard<'_, HashMap<WatchedKind, Followed>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -240,8 +239,8 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(1);
 
-    fn kind() -> Kind {
-        Kind {
+    fn kind() -> WatchedKind {
+        WatchedKind {
             api_version: "v1".into(),
             kind: "Node".into(),
         }
@@ -321,7 +320,7 @@ mod tests {
         assert_eq!(seen, Seen::of([labelled.version(), c.version()]));
     }
 
-    /// The watch knows more than the list, or less: it is asked for again.
+    /// The watch is ahead of the list or behind it, so it is requested again.
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_not_what_the_watch_has_seen_is_asked_for_again() {
         let lists = Lists::default();
@@ -329,7 +328,7 @@ mod tests {
         hold(&lists, None, std::slice::from_ref(&a)).await;
         lists.followed(&kind(), listing(&[a.clone(), b.clone()]));
         assert_eq!(held(&lists), None);
-        // A list that is newer than what the watch has seen is up to date once the watch has seen it.
+        // A list that is ahead of the watch is up to date once the watch has caught up.
         let c = node("c", "x", 3);
         hold(&lists, None, &[a.clone(), b.clone(), c.clone()]).await;
         assert_eq!(held(&lists), None);

@@ -1,5 +1,5 @@
-//! The watches of what plugins look up: each is there while a TrainJob that has not started needs it, fails by itself, and wakes
-//! the TrainJobs that saw something else.
+//! The watches of objects that plugins look up. Each one runs while a TrainJob that has not started needs it, fails independently of the
+//! others, and triggers a reconcile of the TrainJobs that saw another state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use super::feed::{Feed, News};
 use super::interests::{Interests, Woken};
 use super::kinds::{Kinds, Served, waits};
 use super::lists::Lists;
-use super::subject::{Kind, Listing, Source};
+use super::subject::{Listing, Source, WatchedKind};
 use crate::queue::Queue;
-use crate::rbac::Watched;
+use crate::rbac::WatchScope;
 
-/// The longest pause before discovery is asked again whether a kind is (still) served.
+/// The longest pause between two checks of whether a kind is served.
 const ASK_EVERY: Duration = Duration::from_secs(30);
 
-/// How often lists that nobody uses any more are looked for.
+/// How often unused lists are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// Follows what TrainJobs are interested in.
+/// Watches the sources that TrainJobs are interested in.
 pub(crate) struct LookupWatches {
     pub(crate) client: Client,
     pub(crate) kinds: Arc<Kinds>,
@@ -36,7 +36,7 @@ pub(crate) struct LookupWatches {
 }
 
 impl LookupWatches {
-    /// Follows until it is dropped.
+    /// Watches until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut running = HashMap::new();
         loop {
@@ -83,13 +83,13 @@ impl LookupWatches {
                 api_version = &*kind.api_version,
                 "a kind that plugins look up is gone"
             );
-            // A kind that discovery shows, and that can't be listed all the same, is not asked for all the time.
+            // A kind that discovery shows but that cannot be listed is retried with backoff.
             sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
         }
     }
 
-    /// Asks discovery until the kind is served.
-    async fn until_served(&self, source: &Source, kind: &Kind) -> Served {
+    /// Polls discovery until the kind is served.
+    async fn until_served(&self, source: &Source, kind: &WatchedKind) -> Served {
         let mut pauses = waits(ASK_EVERY);
         loop {
             if let Some(served) = self.ask(source, kind).await.flatten() {
@@ -99,8 +99,8 @@ impl LookupWatches {
         }
     }
 
-    /// Asks discovery until the kind is served no more.
-    async fn while_served(&self, source: &Source, kind: &Kind) {
+    /// Polls discovery until the kind is no longer served.
+    async fn while_served(&self, source: &Source, kind: &WatchedKind) {
         loop {
             sleep(ASK_EVERY).await;
             if let Some(None) = self.ask(source, kind).await {
@@ -109,8 +109,8 @@ impl LookupWatches {
         }
     }
 
-    /// Whether the kind is served; none where nobody says. Wakes whom it was another way for.
-    async fn ask(&self, source: &Source, kind: &Kind) -> Option<Option<Served>> {
+    /// Asks discovery whether the kind is served; `None` on an error. Triggers a reconcile of the TrainJobs for which this has changed.
+    async fn ask(&self, source: &Source, kind: &WatchedKind) -> Option<Option<Served>> {
         match self.kinds.ask(&kind.group_version_kind()).await {
             Ok(served) => {
                 self.wake(self.interests.is_served(source, served.is_some()));
@@ -123,7 +123,7 @@ impl LookupWatches {
         }
     }
 
-    /// Watches until the kind is gone. Says whether it was ever there.
+    /// Watches until the kind is no longer served. Returns whether it ever was.
     async fn watch(&self, mut feed: Feed<Option<Content>>, follows: Follows<'_>) -> bool {
         let Follows { source, kind, .. } = follows;
         let _unfollowed = Unfollowed {
@@ -180,7 +180,7 @@ impl LookupWatches {
     }
 
     fn changed(&self, follows: Follows<'_>, content: &Content) -> Vec<Woken> {
-        // Of one object alone, those who asked for it know what they saw.
+        // For a watch of one object, its TrainJobs have noted what they saw.
         let counts = !follows.is_whole() || self.lists.changed(follows.kind, content);
         if counts {
             self.interests.changed(follows.source, content.version())
@@ -196,20 +196,20 @@ impl LookupWatches {
     }
 }
 
-/// What one watch follows.
+/// The source of a watch.
 #[derive(Clone, Copy)]
 struct Follows<'a> {
     source: &'a Source,
-    kind: &'a Kind,
-    watched: &'a Watched,
+    kind: &'a WatchedKind,
+    watched: &'a WatchScope,
     /// Whether its objects have namespaces.
     namespaced: bool,
 }
 
 impl Follows<'_> {
-    /// Whether it sees all objects of the kind, and so keeps lists of it up to date.
+    /// Whether it watches all objects of the kind, and so keeps its lists up to date.
     const fn is_whole(self) -> bool {
-        matches!(self.watched, Watched::Kind)
+        matches!(self.watched, WatchScope::Kind)
     }
 
     fn begin(self, lists: &Lists, listing: Listing) {
@@ -225,7 +225,7 @@ impl Follows<'_> {
     }
 }
 
-/// Says that nothing follows a kind any more, however the watch ends.
+/// Notes that a kind is no longer watched, however the watch ends.
 struct Unfollowed<'a> {
     lists: &'a Lists,
     follows: Follows<'a>,
@@ -237,10 +237,10 @@ impl Drop for Unfollowed<'_> {
     }
 }
 
-/// What is watched of a kind.
-fn params(watched: &Watched) -> ListParams {
+/// Returns the selectors of a watch.
+fn params(watched: &WatchScope) -> ListParams {
     match watched {
-        Watched::Kind => ListParams::default(),
-        Watched::Named(name) => ListParams::default().fields(&format!("metadata.name={name}")),
+        WatchScope::Kind => ListParams::default(),
+        WatchScope::Named(name) => ListParams::default().fields(&format!("metadata.name={name}")),
     }
 }

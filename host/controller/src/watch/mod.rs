@@ -22,7 +22,7 @@ pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
 pub(crate) use lists::Lists;
 pub(crate) use lookups::LookupWatches;
-pub use objects::Watched;
+pub use objects::WatchedObject;
 #[cfg(test)]
 pub(crate) use objects::read;
 pub(crate) use objects::{
@@ -32,5 +32,5 @@ pub(crate) use runtime::ReadRuntime;
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store, Unreadable};
 pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};
-pub(crate) use subject::{Kind, Seen};
+pub(crate) use subject::{Seen, WatchedKind};
 pub(crate) use wishes::Wishes;

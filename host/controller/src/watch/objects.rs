@@ -1,4 +1,4 @@
-//! TrainJobs, JobSets and runtimes as the API server sends them, and how they come in.
+//! TrainJobs, JobSets and runtimes as the API server sends them, and how they are decoded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
 use crate::annotations::{INPUTS, RECREATED};
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::wire::{self, Identity, Undecodable};
 
 use super::states::{
@@ -23,32 +23,32 @@ use super::states::{
 use super::store::{Read, State, Unreadable};
 use super::wishes::Wishes;
 
-/// An object as the API server sends it, and how it is kept.
-pub trait Watched: Resource<DynamicType = ()> + Send + Sync + 'static {
-    /// How it is told apart.
+/// An object as the API server sends it, and the state that is kept of it.
+pub trait WatchedObject: Resource<DynamicType = ()> + Send + Sync + 'static {
+    /// Its key in a store.
     type Key: Eq + Hash + Clone + Send + Sync + 'static;
-    /// What is kept of it.
+    /// The state that is kept.
     type State: State + Send + Sync + 'static;
-    /// What to do where the kind is not served.
+    /// What to do if the kind is not served.
     const INSTALL: &'static str;
 
-    /// The key of the object of that name; none if such an object can't exist.
+    /// Returns the key of an object; `None` if such an object cannot exist.
     fn key(namespace: Option<&str>, name: &str) -> Option<Self::Key>;
 }
 
-/// Decodes what is kept of an object.
-pub(crate) trait Decode: Watched {
-    /// Decodes an object of that version. Its managed fields are cut already.
+/// Decodes the state that is kept of an object.
+pub(crate) trait Decode: WatchedObject {
+    /// Decodes an object of that version, without its managed fields.
     fn decode(object: &str, version: u64) -> Result<Self::State, Undecodable>;
 }
 
 /// An object with its key.
-pub(crate) type Keyed<W> = (<W as Watched>::Key, Read<<W as Watched>::State>);
+pub(crate) type Keyed<W> = (<W as WatchedObject>::Key, Read<<W as WatchedObject>::State>);
 
-/// Reads an object. One that can't be decoded is still known by its name.
+/// Reads an object. An object that cannot be decoded is still known by its name.
 ///
 /// # Errors
-/// Not even its name and version can be decoded: no API server sends such an object.
+/// Its name and version cannot be decoded. No API server sends such an object.
 pub(crate) fn read<W: Decode>(object: &str) -> Result<Keyed<W>, Undecodable> {
     let object = wire::without_managed_fields(object);
     let missing = |field: &str| Undecodable::Field(field.to_owned());
@@ -75,8 +75,8 @@ pub(crate) struct TrainJobObject {
     status: TrainJobStatus,
 }
 
-/// The most counts that the status of a TrainJob holds. A JobSet's status may hold any number, and with more than these no status
-/// would be written at all, not even its conditions.
+/// The most counts in the status of a TrainJob. A JobSet's status may have more, with which the whole status of the TrainJob would be
+/// invalid.
 const MOST_COUNTS: usize = 100;
 
 /// A JobSet as the API server sends it.
@@ -114,10 +114,10 @@ pub(crate) struct ClusterRuntimeObject {
     metadata: ObjectMeta,
 }
 
-/// The spec of an object that a tenant wrote: of one that can't be decoded as a whole, the members that can.
+/// The spec of an object. If it cannot be decoded as a whole, it has the members that can be.
 struct Spec {
     members: Value,
-    /// Why the others can't be.
+    /// Why the others cannot be.
     problem: Option<Undecodable>,
 }
 
@@ -128,7 +128,7 @@ impl Spec {
             #[serde(default)]
             spec: Value,
         }
-        // Most often there is nothing wrong.
+        // The usual case.
         if let Ok(Whole { spec }) = serde_json::from_str(object) {
             return Ok(Self {
                 members: spec,
@@ -148,7 +148,7 @@ impl Spec {
                 }
             }
         }
-        // Each by itself may just fit.
+        // Each member alone may be within the limit.
         let problem = problem.unwrap_or_else(|| Undecodable::TooDeep("spec".to_owned()));
         Ok(Self {
             members: Value::Object(decoded),
@@ -231,18 +231,18 @@ resource!(
     "clustertrainingruntimes"
 );
 
-/// What to do where there are no kinds of the trainer's.
+/// What to do if the trainer's kinds are not served.
 const INSTALL_OURS: &str = "apply the CRDs of deploy/crds, which `trainyard crds` prints too";
 
-/// All but the copy of the whole object that `kubectl apply` leaves there.
+/// Returns the annotations without the copy of the whole object by `kubectl apply`.
 fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let mut annotations = found.unwrap_or_default();
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     annotations
 }
 
-fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
-    namespace.map(|namespace| Key::new(namespace, name))
+fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
+    namespace.map(|namespace| NamespacedName::new(namespace, name))
 }
 
 fn uid(metadata: &mut ObjectMeta) -> Result<Box<str>, Undecodable> {
@@ -250,12 +250,12 @@ fn uid(metadata: &mut ObjectMeta) -> Result<Box<str>, Undecodable> {
     uid.ok_or_else(|| Undecodable::Field("metadata.uid".to_owned()))
 }
 
-impl Watched for TrainJobObject {
-    type Key = Key;
+impl WatchedObject for TrainJobObject {
+    type Key = NamespacedName;
     type State = TrainJobState;
     const INSTALL: &'static str = INSTALL_OURS;
 
-    fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
+    fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
         key(namespace, name)
     }
 }
@@ -273,7 +273,7 @@ impl Decode for TrainJobObject {
         let created = created.0;
         let spec = Spec::of(object)?;
         let mut annotations = annotations(metadata.annotations);
-        // Nothing is rendered from what the controller writes itself.
+        // The controller's own annotation is not an input of the rendering.
         let error = annotations.remove(names::ERROR_ANNOTATION);
         let object = json!({
             "apiVersion": names::TRAINER_API_VERSION,
@@ -287,7 +287,7 @@ impl Decode for TrainJobObject {
             },
             "spec": spec.members,
         });
-        // Suspending, ending and deleting work with the rest of a spec too.
+        // Suspending, ending and deleting work even if other members cannot be decoded.
         let wishes = Wishes::of(&object);
         Ok(TrainJobState {
             uid,
@@ -305,13 +305,13 @@ impl Decode for TrainJobObject {
     }
 }
 
-impl Watched for JobSetObject {
-    type Key = Key;
+impl WatchedObject for JobSetObject {
+    type Key = NamespacedName;
     type State = JobSetState;
     const INSTALL: &'static str =
         "install JobSet v0.12 or newer, as https://jobset.sigs.k8s.io says";
 
-    fn key(namespace: Option<&str>, name: &str) -> Option<Key> {
+    fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
         key(namespace, name)
     }
 }
@@ -327,7 +327,7 @@ impl Decode for JobSetObject {
             matches!(condition.type_.as_str(), "Completed" | "Failed") && condition.status == "True"
         };
         let mut jobs = status.replicated_jobs_status;
-        // JobSet builds the list from a map: its order says nothing.
+        // JobSet builds the list from a map, so its order is arbitrary.
         jobs.sort();
         jobs.truncate(MOST_COUNTS);
         let owner = |owners: Vec<OwnerReference>| {
@@ -352,7 +352,7 @@ impl Decode for JobSetObject {
     }
 }
 
-impl Watched for RuntimeObject {
+impl WatchedObject for RuntimeObject {
     type Key = RuntimeKey;
     type State = RuntimeState;
     const INSTALL: &'static str = INSTALL_OURS;
@@ -369,7 +369,7 @@ impl Decode for RuntimeObject {
     }
 }
 
-impl Watched for ClusterRuntimeObject {
+impl WatchedObject for ClusterRuntimeObject {
     type Key = RuntimeKey;
     type State = RuntimeState;
     const INSTALL: &'static str = INSTALL_OURS;

@@ -1,4 +1,4 @@
-//! What is kept of a TrainJob, a JobSet and a runtime.
+//! The states that are kept of TrainJobs, JobSets and runtimes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use super::runtime::ReadRuntime;
 use super::store::State;
 use super::wishes::Wishes;
 
-/// A runtime of either kind; no namespace for one of the cluster.
+/// The key of a runtime; a ClusterTrainingRuntime has no namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuntimeKey {
     /// The namespace.
@@ -39,7 +39,7 @@ pub struct JobCounts {
     pub suspended: i64,
 }
 
-/// What this controller writes of a TrainJob's status; what others write there is left alone.
+/// The part of a TrainJob's status that this controller writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TrainJobStatus {
@@ -51,7 +51,7 @@ pub struct TrainJobStatus {
     pub jobs_status: Vec<JobCounts>,
 }
 
-// A condition has no floats, but does not say so.
+// `Condition` has no floats, but does not implement `Eq`.
 impl Eq for TrainJobStatus {}
 
 impl Hash for TrainJobStatus {
@@ -69,7 +69,7 @@ fn hash_condition(condition: &Condition, state: &mut impl Hasher) {
 }
 
 impl TrainJobStatus {
-    /// The condition of a type where its status is `True`.
+    /// Returns the condition of that type if its status is `True`.
     pub fn is_true(&self, kind: &str) -> Option<&Condition> {
         let mut conditions = self.conditions.iter();
         conditions.find(|condition| condition.type_ == kind && condition.status == "True")
@@ -90,9 +90,9 @@ pub struct TrainJobState {
     pub status: TrainJobStatus,
     /// Its annotation that says why it can't be reconciled.
     pub(crate) error: Option<Box<str>>,
-    /// What it says of itself, so that the text is read only where something is made of it.
+    /// The parts of the spec that are needed without parsing the text.
     pub(crate) wishes: Wishes,
-    /// Kind, metadata and spec as JSON text: a tree of values takes ten times as much. An error if the spec can't be decoded as
+    /// Kind, metadata and spec as JSON text, which takes a tenth of the memory of a parsed value. An error if the spec cannot be decoded as
     /// a whole.
     pub(super) object: Result<Box<str>, Box<str>>,
 }
@@ -104,23 +104,23 @@ impl State for TrainJobState {
 }
 
 impl TrainJobState {
-    /// The object without its status and what only the API server needs.
+    /// Returns the object without its status and server-side metadata.
     ///
     /// # Errors
-    /// What of the spec can't be decoded.
+    /// The part of the spec that cannot be decoded.
     pub fn object(&self) -> Result<Value, String> {
         let text = self.object.as_deref().map_err(ToString::to_string)?;
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// Kind, metadata and spec as JSON text, or what of them can't be decoded.
+    /// Returns kind, metadata and spec as JSON text, or the part that cannot be decoded.
     pub fn text(&self) -> &str {
         match &self.object {
             Ok(text) | Err(text) => text,
         }
     }
 
-    /// A number that differs where the object differs in what it is rendered from.
+    /// Returns a hash of everything that the TrainJob is rendered from.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.object.hash(&mut hasher);
@@ -145,11 +145,11 @@ pub struct JobSetState {
     pub deleting: bool,
     /// `spec.suspend`.
     pub suspended: bool,
-    /// What it was rendered from, if it says so.
+    /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,
-    /// Whether it was made in the place of one that was deleted.
+    /// Whether it was recreated after a deletion.
     pub(crate) recreated: bool,
-    /// Its end, where it has one: the condition `Completed` or `Failed`.
+    /// The condition `Completed` or `Failed`, if it is true.
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
     pub jobs: Box<[JobCounts]>,
@@ -179,7 +179,7 @@ impl JobSetState {
         self.version.to_string()
     }
 
-    /// One that is gone, with how it ended: that of the TrainJob of this UID.
+    /// Returns the state of a deleted JobSet with its end, for the TrainJob with this UID.
     pub(crate) fn departed(owner: Box<str>, end: Condition, jobs: &[JobCounts]) -> Self {
         Self {
             uid: Box::default(),
@@ -194,13 +194,13 @@ impl JobSetState {
         }
     }
 
-    /// Whether pods of it run or are about to end.
+    /// Whether pods of it are running or terminating.
     pub fn is_active(&self) -> bool {
         self.jobs.iter().any(|job| job.active > 0)
     }
 }
 
-/// A runtime, as a whole: there are few.
+/// The state of a runtime, which is kept as a whole.
 #[derive(Debug)]
 pub struct RuntimeState {
     pub(super) version: u64,
@@ -210,12 +210,12 @@ pub struct RuntimeState {
 }
 
 impl RuntimeState {
-    /// The runtime if it was read before: reading it may take long.
+    /// Returns the parsed runtime if it was parsed before.
     pub(crate) fn known(&self) -> Option<Result<ReadRuntime, String>> {
         self.read.get().cloned()
     }
 
-    /// Reads the runtime, once for all TrainJobs.
+    /// Parses the runtime, once for all TrainJobs. This may take long.
     ///
     /// # Errors
     /// What is wrong with it.

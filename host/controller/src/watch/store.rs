@@ -1,4 +1,4 @@
-//! One kind's objects, the newest version that anybody has seen of each.
+//! The newest known version of each object of a kind.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -7,23 +7,22 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// For how long it is known that an object went: longer than any answer to an own write of it is under way.
+/// How long deletions are remembered: longer than any answer to a write may take.
 const GONE_FOR: Duration = Duration::from_secs(120);
 
 /// A slim copy of an object.
 pub trait State {
-    /// Its `metadata.resourceVersion`. Since Kubernetes 1.35 they are numbers in the order of the writes, as they were in fact
-    /// before.
+    /// Its `metadata.resourceVersion`, which is a number in the order of writes: by contract since Kubernetes 1.35, and in practice before.
     fn version(&self) -> u64;
 }
 
-/// An object that was sent and could not be decoded.
+/// An object that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub(super) version: u64,
     /// `metadata.uid`.
     pub uid: Box<str>,
-    /// What could not be decoded, without any value of it.
+    /// What cannot be decoded, without any value.
     pub why: Box<str>,
 }
 
@@ -40,13 +39,13 @@ impl Unreadable {
     }
 }
 
-/// An object as it was read.
+/// The result of decoding an object.
 pub(crate) type Read<S> = Result<S, Unreadable>;
 
 /// Slim copies of all objects of a kind.
 ///
-/// Watches and the answers to the controller's own writes both feed it, and the newer version wins: so a reconcile sees what
-/// the last one wrote, before any watch has shown it, and an answer that comes late brings back nothing that has gone since.
+/// Both watches and the answers to the controller's own writes update it, and the newer version wins. So a reconcile sees the writes of the
+/// last one before the watch does, and a late answer does not restore a deleted object.
 #[derive(Debug)]
 pub struct Store<K, S> {
     objects: RwLock<Objects<K, S>>,
@@ -56,11 +55,11 @@ pub struct Store<K, S> {
 #[derive(Debug)]
 struct Objects<K, S> {
     there: HashMap<K, Arc<S>>,
-    /// Those whose newest version can't be decoded: an older one says nothing of what they are now.
+    /// The objects whose newest version cannot be decoded.
     unreadable: HashMap<K, Arc<Unreadable>>,
-    /// The versions at which objects went, of late.
+    /// The versions at which objects were deleted recently.
     gone: HashMap<K, u64>,
-    /// The same in the order in which they went.
+    /// The same in order of deletion.
     went: VecDeque<(Instant, K, u64)>,
 }
 
@@ -79,56 +78,56 @@ impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
 }
 
 impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
-    /// The object, as far as it is known; none if its newest version can't be decoded.
+    /// Returns the object; `None` if it does not exist or its newest version cannot be decoded.
     pub fn get(&self, key: &K) -> Option<Arc<S>> {
         self.read().there.get(key).cloned()
     }
 
-    /// Why the object is not known, although it exists.
+    /// Returns the object if its newest version cannot be decoded.
     pub fn unreadable(&self, key: &K) -> Option<Arc<Unreadable>> {
         self.read().unreadable.get(key).cloned()
     }
 
-    /// How many objects exist that can't be decoded.
+    /// Returns the number of objects that cannot be decoded.
     pub fn count_unreadable(&self) -> usize {
         self.read().unreadable.len()
     }
 
-    /// The keys of all objects, readable or not.
+    /// Returns the keys of all objects, including those that cannot be decoded.
     pub fn keys(&self) -> Vec<K> {
         let objects = self.read();
         let keys = objects.there.keys().chain(objects.unreadable.keys());
         keys.cloned().collect()
     }
 
-    /// All objects that can be decoded, with their keys.
+    /// Returns all objects that can be decoded, with their keys.
     pub fn objects(&self) -> Vec<(K, Arc<S>)> {
         let objects = self.read();
         let known = objects.there.iter();
         known.map(|(key, it)| (key.clone(), it.clone())).collect()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.read().there.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Keeps a version of the object, unless a newer one is known, or that it went since. Says whether it was kept.
+    /// Stores a version of the object, unless a newer one or a later deletion is known. Returns whether it was stored.
     pub fn put(&self, key: K, state: S) -> bool {
         self.put_read(key, Ok(state))
     }
 
-    /// The same for an object that may not have been decodable.
+    /// The same for the result of decoding an object.
     pub(crate) fn put_read(&self, key: K, read: Read<S>) -> bool {
         self.write().put(key, read)
     }
 
-    /// The newest version of all.
+    /// Returns the newest version of all objects.
     pub fn newest(&self) -> u64 {
         let objects = self.read();
         let there = objects.there.values().map(|state| state.version());
@@ -136,7 +135,7 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         there.chain(unreadable).max().unwrap_or(0)
     }
 
-    /// Forgets the object that was deleted at this version, unless one of that name was made since.
+    /// Removes the object that was deleted at this version, unless it was recreated since.
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
         if objects.version(key).is_some_and(|known| known <= version) {
@@ -146,8 +145,7 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         objects.went(key.clone(), version);
     }
 
-    /// What a whole list shows to be gone, as it was last if that was readable; `before` is the newest version of when the list was
-    /// asked for.
+    /// Returns the decodable objects that are missing from a complete list. `before` is the newest version when the list was requested.
     pub(crate) fn missing(&self, listed: &[(K, Read<S>)], before: u64) -> Vec<(K, Arc<S>)> {
         let gone = Missing::from(listed, before);
         let objects = self.read();
@@ -158,7 +156,7 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
             .collect()
     }
 
-    /// Takes a whole list; `before` is the newest version of when it was asked for. Returns what is gone.
+    /// Stores a complete list and returns the keys that are missing from it. `before` is the newest version when it was requested.
     pub(crate) fn replace(&self, listed: Vec<(K, Read<S>)>, before: u64) -> Vec<K> {
         let missing = Missing::from(&listed, before);
         let mut objects = self.write();
@@ -181,18 +179,18 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         gone
     }
 
-    /// Whether a whole list was taken.
+    /// Whether a complete list was stored.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
 
-    /// Waits until a whole list was taken.
+    /// Waits until a complete list is stored.
     pub async fn synced(&self) {
-        // The sender lives as long as the store: waiting can't fail.
+        // The sender lives as long as the store, so waiting cannot fail.
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    // No code panics while it holds the lock; what was written before such a panic would be whole all the same.
+    // No code panics while it holds the lock, and the data would be consistent even then.
     fn read(&self) -> RwLockReadGuard<'_, Objects<K, S>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,10 +200,10 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     }
 }
 
-/// What is in no list.
+/// The objects that are missing from a list.
 struct Missing<K> {
     listed: HashSet<K>,
-    /// The newest version that the list can have shown.
+    /// The newest version that the list can include.
     last: u64,
 }
 
@@ -218,7 +216,7 @@ impl<K: Eq + Hash + Clone> Missing<K> {
         }
     }
 
-    /// What was written after the list was made is in no list yet. What was known before, and is in none, is gone.
+    /// An object that was written after the list may be missing from it. An older one that is missing was deleted.
     fn has(&self, key: &K, version: u64) -> bool {
         version <= self.last && !self.listed.contains(key)
     }

@@ -14,41 +14,41 @@ use super::objects::{Decode, Keyed, read};
 use super::store::{State as _, Store};
 use crate::wire::Undecodable;
 
-/// The longest pause before discovery is asked again whether the controller's own kinds are served.
+/// The longest pause between two checks of whether the controller's own kinds are served.
 const ASK_EVERY: Duration = Duration::from_secs(4);
 
-/// A watch that brought nothing but errors for so long is lost: what is known of the cluster may be anything by now.
+/// How long a watch may fail before it is lost and the stores count as outdated.
 const LOST_AFTER: Duration = Duration::from_secs(120);
 
-/// How a watch does.
+/// The health of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// It follows its kind.
+    /// It is working.
     Follows,
-    /// The kind is not served, and this is what to do.
+    /// The kind is not served; with what to do.
     NotServed(String),
-    /// It has failed for long, and this is why.
+    /// It has failed for a long time; with the reason.
     Lost(String),
 }
 
-/// An object that is gone.
+/// A deleted object.
 #[derive(Debug)]
 pub(crate) struct Gone<S> {
-    /// The last that is known of it.
+    /// Its last known state.
     pub(crate) last: Arc<S>,
-    /// Whether that is how it went; otherwise it may have changed since.
+    /// Whether its deletion was observed in that state; otherwise it may have changed before.
     pub(crate) was_seen: bool,
 }
 
-/// What a watch tells of.
+/// The receiver of the events of a watch.
 pub(crate) trait Follower<W: Decode> {
-    /// How it does now, if that is not how it did before.
+    /// Called when the health of the watch changes.
     fn health(&self, health: Health);
-    /// An object appeared, changed, or went, with the last that was known of it if it went.
+    /// Called when an object was created, changed or deleted; with its last state if it was deleted.
     fn changed(&self, key: &W::Key, gone: Option<Gone<W::State>>);
 }
 
-/// Watches a kind for good. An error is logged and retried; no other watch feels it.
+/// Watches a kind forever. Errors are logged and retried, and do not affect other watches.
 pub(crate) async fn follow<W: Decode>(
     client: &Client,
     store: &Store<W::Key, W::State>,
@@ -70,7 +70,7 @@ pub(crate) async fn follow<W: Decode>(
 /// Reads the answer to a call that returns a whole object.
 ///
 /// # Errors
-/// The call's own. None also stands for an object that no API server sends.
+/// The call failed.
 pub(crate) async fn answer<W: Decode>(
     client: &Client,
     request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
@@ -82,14 +82,14 @@ pub(crate) async fn answer<W: Decode>(
     Ok(named::<W>(item))
 }
 
-/// Where the objects of a kind in a namespace are.
+/// Returns the requests for objects of a kind in a namespace.
 pub(crate) fn objects<W: Decode>(namespace: &str) -> Request {
     Request::new(W::url_path(&(), Some(namespace)))
 }
 
 type Item<W> = Result<Keyed<W>, Undecodable>;
 
-/// An object with a name; one without is logged, and nobody can do more about it.
+/// Returns the object; `None` if it has no name, which is logged.
 fn named<W: Decode>(item: Item<W>) -> Option<Keyed<W>> {
     let logged = |why: &Undecodable| {
         tracing::error!(kind = &*W::kind(&()), %why, "the API server sent an object that has no name or no version");
@@ -112,7 +112,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         }
     }
 
-    /// It was seen to work.
+    /// Notes that the watch is working.
     fn works(&mut self) {
         self.failing_since = None;
         self.is(Health::Follows);
@@ -161,7 +161,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         }
     }
 
-    /// Watches until the kind is gone.
+    /// Watches until the kind is no longer served.
     async fn while_served(&mut self, client: &Client) {
         let path = W::url_path(&(), None);
         let mut feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
@@ -184,7 +184,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     fn listed(&mut self, listed: Vec<Keyed<W>>, before: u64) {
-        // Before they go, as in `deleted`.
+        // Noted before they are removed, as in `deleted`.
         for (key, last) in self.store.missing(&listed, before) {
             let was_seen = false;
             self.follower.changed(&key, Some(Gone { last, was_seen }));
@@ -212,7 +212,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
             Ok(last) => {
                 let (version, last) = (last.version(), Arc::new(last));
                 let was_seen = true;
-                // Before it goes: nobody finds it gone without knowing how it went.
+                // Noted before it is removed, so that its last state is known once it is missing.
                 self.follower.changed(&key, Some(Gone { last, was_seen }));
                 self.store.remove(&key, version);
                 self.follower.changed(&key, None);

@@ -1,4 +1,4 @@
-//! What a TrainJob is made of in the cluster, and what was found of it.
+//! The cluster objects that a TrainJob is rendered from, and the states that were observed.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,19 +9,19 @@ use trainyard_model::lookup::LookupKey;
 
 use super::states::RuntimeKey;
 use crate::kubernetes::kind_of;
-use crate::queue::Key;
-use crate::rbac::{Reach, Watched};
+use crate::queue::NamespacedName;
+use crate::rbac::{Reach, WatchScope};
 
-/// A kind, as plugins name it.
+/// A kind that plugins look up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Kind {
-    /// As `v1` or `apps/v1`.
+pub(crate) struct WatchedKind {
+    /// Such as `v1` or `apps/v1`.
     pub(crate) api_version: Arc<str>,
     pub(crate) kind: Arc<str>,
 }
 
-impl Kind {
-    /// The kind that a lookup is of.
+impl WatchedKind {
+    /// Returns the kind of a lookup.
     pub(crate) fn of(lookup: &LookupKey) -> Self {
         let (LookupKey::Object {
             api_version, kind, ..
@@ -39,22 +39,22 @@ impl Kind {
     }
 }
 
-/// Where news comes from.
+/// A source of changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Source {
     /// The watch of the runtimes of namespaces.
     TrainingRuntimes,
     /// The watch of those of the cluster.
     ClusterTrainingRuntimes,
-    /// A watch for what plugins look up.
-    Objects(Kind, Watched),
-    /// Discovery: whether a kind is served, and nothing more.
-    Served(Kind),
+    /// A watch of objects that plugins look up.
+    Objects(WatchedKind, WatchScope),
+    /// Discovery: only whether a kind is served.
+    Served(WatchedKind),
 }
 
 impl Source {
-    /// The kind that has to be followed for it; none where it is followed anyway.
-    pub(crate) fn kind(&self) -> Option<&Kind> {
+    /// Returns the kind that has to be watched for it; `None` if it is always watched.
+    pub(crate) fn kind(&self) -> Option<&WatchedKind> {
         match self {
             Self::TrainingRuntimes | Self::ClusterTrainingRuntimes => None,
             Self::Objects(kind, _) | Self::Served(kind) => Some(kind),
@@ -62,28 +62,28 @@ impl Source {
     }
 }
 
-/// Something of the cluster that a TrainJob is made of. Those of a source lie side by side in order.
+/// An input of a TrainJob in the cluster. The subjects of a source are adjacent in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Subject {
     pub(crate) source: Source,
     pub(crate) part: Part,
 }
 
-/// A part of a source. The namespace is the TrainJob's: where objects have none it counts for nothing.
+/// A part of a source. The namespace is the TrainJob's; for cluster-scoped objects it is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Part {
-    /// Whether there is such a kind.
+    /// Whether the kind is served.
     Served,
     /// All objects of a namespace.
     All(Arc<str>),
-    /// The object of a name.
+    /// The object with a name.
     One { name: Arc<str>, namespace: Arc<str> },
 }
 
 impl Subject {
-    /// What a TrainJob's plugin looks up; none where nothing tells of its changes.
-    pub(crate) fn of(lookup: &LookupKey, job: &Key, reach: &Reach) -> Option<Self> {
-        let kind = Kind::of(lookup);
+    /// Returns the subject of a lookup; `None` if its changes are not watched.
+    pub(crate) fn of(lookup: &LookupKey, job: &NamespacedName, reach: &Reach) -> Option<Self> {
+        let kind = WatchedKind::of(lookup);
         let watched = |name| reach.watched(&kind.api_version, &kind.kind, name);
         let namespace = job.namespace.clone();
         let (source, part) = match lookup {
@@ -104,8 +104,8 @@ impl Subject {
         Some(Self { source, part })
     }
 
-    /// The runtime that a TrainJob names.
-    pub(crate) fn of_runtime(runtime: &RuntimeKey, job: &Key) -> Self {
+    /// Returns the subject of the TrainJob's runtime.
+    pub(crate) fn of_runtime(runtime: &RuntimeKey, job: &NamespacedName) -> Self {
         let source = match runtime.namespace {
             Some(_) => Source::TrainingRuntimes,
             None => Source::ClusterTrainingRuntimes,
@@ -118,14 +118,14 @@ impl Subject {
     }
 }
 
-/// An object's place, and what of it counts as a change.
+/// The name of an object, and the versions of its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version<'o> {
     pub(crate) namespace: Option<&'o str>,
     pub(crate) name: &'o str,
-    /// Another number for other content.
+    /// A hash of its content.
     pub(crate) content: u64,
-    /// Another number for another version, whatever changed.
+    /// A hash of its version.
     pub(crate) version: u64,
 }
 
@@ -145,42 +145,42 @@ impl Version<'_> {
     }
 }
 
-/// What was found of a subject.
+/// The observed state of a subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Nobody knows (yet).
+    /// Not known yet.
     #[default]
     Unknown,
-    /// There is no such kind.
+    /// The kind is not served.
     NotServed,
-    /// The sum of the fingerprints of what was found; 0 is nothing.
+    /// The sum of the fingerprints of the objects; 0 if there are none.
     Objects(u64),
 }
 
 impl Seen {
-    /// Nothing is there, but the kind.
+    /// The kind is served, and there are no objects.
     pub(crate) const NOTHING: Self = Self::Objects(0);
 
-    /// These objects are there.
+    /// Returns the state in which these objects exist.
     pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
         let prints = objects.into_iter().map(|object| object.print());
         Self::Objects(prints.fold(0, u64::wrapping_add))
     }
 }
 
-/// Which versions of which objects there are: the sum of their stamps.
+/// The sum of the versions of all objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp(u64);
 
 impl Stamp {
-    /// That of these objects.
+    /// Returns that of these objects.
     pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
         let stamps = objects.into_iter().map(|object| object.stamp());
         Self(stamps.fold(0, u64::wrapping_add))
     }
 }
 
-/// A list of all objects of a source, as far as it tells whether something changed: 24 bytes for each.
+/// The fingerprints of all objects of a source: 24 bytes for each.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     objects: HashMap<u64, Prints>,
@@ -208,7 +208,7 @@ impl Prints {
 }
 
 impl Listing {
-    /// One more object, or another version of one. Says whether that is another content.
+    /// Adds or replaces an object. Returns whether its content has changed.
     pub(crate) fn add(&mut self, object: Version<'_>) -> bool {
         let now = Prints {
             print: object.print(),
@@ -220,7 +220,7 @@ impl Listing {
         before.is_none_or(|before| before.print != now.print)
     }
 
-    /// An object less. Says whether it was there.
+    /// Removes an object. Returns whether it existed.
     pub(crate) fn remove(&mut self, object: Version<'_>) -> bool {
         let before = self.objects.remove(&object.place());
         let total = self.totals.entry(hash(&object.namespace)).or_default();
@@ -228,7 +228,7 @@ impl Listing {
         before.is_some()
     }
 
-    /// What it shows of a part; objects have namespaces or not.
+    /// Returns the state of a part; objects are namespaced or not.
     pub(crate) fn seen(&self, part: &Part, namespaced: bool) -> Seen {
         let place = |namespace: &Arc<str>| namespaced.then(|| namespace.to_string());
         let found = match part {
@@ -242,13 +242,13 @@ impl Listing {
         Seen::Objects(found.copied().unwrap_or_default().print)
     }
 
-    /// What it shows of the objects of a namespace, or of those without one.
+    /// Returns the state of the objects in a namespace, or of cluster-scoped objects.
     pub(crate) fn seen_of(&self, namespace: Option<&str>) -> Seen {
         let total = self.totals.get(&hash(&namespace)).copied();
         Seen::Objects(total.unwrap_or_default().print)
     }
 
-    /// Which versions it has of the objects of a namespace, or of those without one.
+    /// Returns the versions of the objects in a namespace, or of cluster-scoped objects.
     pub(crate) fn stamp(&self, namespace: Option<&str>) -> Stamp {
         let total = self.totals.get(&hash(&namespace)).copied();
         Stamp(total.unwrap_or_default().stamp)

@@ -1,9 +1,9 @@
-//! What a TrainJob wants, read from any of its versions. Pure.
+//! The parts of a TrainJob's spec that are needed without rendering it. Pure.
 
 use serde_json::Value;
 use trainyard_api::{dialect, names};
 
-/// What a TrainJob says of itself, whatever else is wrong with it: suspending, ending and deleting always work.
+/// The parts of a spec that are read even if the rest is invalid, so that suspending, ending and deleting always work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Wishes {
     pub(crate) suspend: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// Those of the whole object.
+    /// Reads them from the object.
     pub(crate) fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool);

@@ -128,7 +128,7 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
         reconciler.job_changed(&key);
         key
     };
-    let ends = |key: &Key| {
+    let ends = |key: &NamespacedName| {
         let (_, read) =
             crate::watch::read::<JobSetObject>(&object("j", 5, Some("Completed"))).unwrap();
         let gone = crate::watch::Gone {
@@ -163,7 +163,7 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
         work: &work,
         part: names::TRAIN_JOB,
         store: &work.stores.jobs,
-        changed: |_: &Key, _| {},
+        changed: |_: &NamespacedName, _| {},
     };
     let health = |health| Follower::<TrainJobObject>::health(&part, health);
     let missing = || work.readiness.missing();

@@ -15,7 +15,7 @@ use crate::reconcile::observed::{Effect, Version};
 use crate::reconcile::owner;
 use crate::watch::{JobSetObject, answer, objects};
 
-/// Applies the JobSet that was rendered; by force only over the version that was read.
+/// Applies the rendered JobSet; with force only over the version that was read.
 pub(super) async fn apply(
     cx: &Context<'_>,
     bodies: &Bodies,
@@ -40,8 +40,8 @@ pub(super) async fn apply(
     patch(cx, &Patch::Apply(&job_set), &params.force()).await
 }
 
-/// The JobSet as it is applied. One that is unsuspended says so from then on; one that waits says what it was rendered from. With `held`
-/// it stays suspended for now, and notes what its Jobs have to lose.
+/// Returns the JobSet to apply. An unsuspended one is marked as started; a suspended one has the digest of its inputs. With `held` it stays
+/// suspended for now, and notes the entries that its Jobs have to lose.
 pub(in crate::reconcile) fn wanted(
     bodies: &Bodies,
     held: bool,
@@ -90,7 +90,7 @@ pub(super) async fn resume(
     merge(cx, job_set::resumption(at, bodies.changes()?.jobs.clone())).await
 }
 
-/// Deletes the JobSet of that UID, and nothing else of its name.
+/// Deletes the JobSet with that UID, and no other JobSet of its name.
 pub(super) async fn delete(cx: &Context<'_>, at: &Version) -> Result<Effect, ReconcileError> {
     let params = DeleteParams {
         preconditions: Some(Preconditions {
@@ -110,7 +110,7 @@ async fn merge(cx: &Context<'_>, patch_of: Value) -> Result<Effect, ReconcileErr
     patch(cx, &Patch::Merge(&patch_of), &merging()).await
 }
 
-/// Patches the JobSet. The store is told what became of it.
+/// Patches the JobSet and updates the store.
 async fn patch(
     cx: &Context<'_>,
     patch: &Patch<&Value>,

@@ -1,4 +1,4 @@
-//! How each thing is done that was decided.
+//! Actions: each changes one thing that was decided.
 
 mod bookkeeping;
 pub(super) mod job_set;
@@ -13,7 +13,7 @@ use super::error::ReconcileError;
 use super::observed::Effect;
 use super::step::Action;
 
-/// Does it.
+/// Carries out an action.
 pub(super) async fn act(
     cx: &Context<'_>,
     bodies: &mut Bodies,

@@ -55,7 +55,7 @@ pub(super) async fn create(
     created.map(|()| Effect::Done).map_err(failed)
 }
 
-/// Creates a Secret with key material, which is made for it. Of the answer nothing is kept that may hold a key.
+/// Creates a Secret with generated keys. Nothing of the answer that may hold a key is kept.
 async fn create_with_keys(
     cx: &Context<'_>,
     objects: &Request,

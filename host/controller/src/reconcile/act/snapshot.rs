@@ -12,7 +12,7 @@ use crate::reconcile::observed::{Effect, Version};
 use crate::reconcile::snapshot::Snapshot;
 use crate::reconcile::step::Mark;
 
-/// Creates the snapshot of what was rendered.
+/// Creates the snapshot of the rendering.
 pub(super) async fn create(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -24,7 +24,7 @@ pub(super) async fn create(
     written(bodies, &created)
 }
 
-/// Puts the snapshot of what was rendered in the place of another one.
+/// Replaces the snapshot with that of the rendering.
 pub(super) async fn replace(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -40,7 +40,7 @@ pub(super) async fn replace(
     written(bodies, &replaced.map_err(failed)?)
 }
 
-/// Marks the snapshot. One that is marked as started can't change any more.
+/// Marks the snapshot. A snapshot that is marked as started becomes immutable.
 pub(super) async fn mark(
     cx: &Context<'_>,
     mark: Mark,
@@ -74,7 +74,7 @@ fn written(bodies: &Bodies, map: &ConfigMap) -> Result<Effect, ReconcileError> {
     Ok(Effect::Snapshot(snapshot.facts_at(at)))
 }
 
-/// The ConfigMap of the snapshot of what was rendered.
+/// Returns the ConfigMap with the snapshot of the rendering.
 async fn config_map(cx: &Context<'_>, bodies: &Bodies) -> Result<ConfigMap, ReconcileError> {
     let snapshot = bodies.rendered()?.snapshot.clone();
     let (job, namespace) = (bodies.job()?.clone(), cx.key.namespace.clone());

@@ -10,7 +10,7 @@ use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observed::Effect;
 use crate::watch::{State as _, TrainJobObject, TrainJobStatus, answer, objects};
 
-/// Writes the status, if the TrainJob is still what it was written for. The store is told what became of it.
+/// Writes the status if the TrainJob has not changed, and updates the store.
 pub(super) async fn write_status(
     cx: &Context<'_>,
     status: &TrainJobStatus,
@@ -18,7 +18,7 @@ pub(super) async fn write_status(
     let state = cx.job()?;
     let patch = json!({
         "metadata": {"uid": state.uid, "resourceVersion": state.resource_version()},
-        // An empty list would be one of a TrainJob that has replicated jobs, none of which is known.
+        // An empty list would mean that no replicated job is known yet.
         "status": {
             "conditions": status.conditions,
             "jobsStatus": (!status.jobs_status.is_empty()).then_some(&status.jobs_status),
@@ -30,7 +30,7 @@ pub(super) async fn write_status(
     send(cx, "writing the TrainJob's status", request).await
 }
 
-/// Writes the annotation about the error, or removes it. Nothing else of the TrainJob changes, whoever changes it at the same time.
+/// Writes or removes the annotation about the error. The merge patch changes nothing else of the TrainJob.
 pub(super) async fn write_error(
     cx: &Context<'_>,
     error: Option<&str>,
@@ -43,7 +43,7 @@ pub(super) async fn write_error(
     send(cx, "writing the TrainJob's annotation", request).await
 }
 
-/// Sends a patch. The store is told what became of it.
+/// Sends a patch and updates the store.
 async fn send(
     cx: &Context<'_>,
     what: &str,
@@ -54,7 +54,7 @@ async fn send(
     let written = unless_gone(written).map_err(|error| ReconcileError::api(what, error))?;
     let store = &cx.reconciler.stores.jobs;
     match written {
-        // It was deleted meanwhile: there is nothing to say any more.
+        // The TrainJob was deleted in the meantime.
         None => store.remove(key, state.version()),
         Some(Some((key, read))) => drop(store.put_read(key, read)),
         Some(None) => {}

@@ -1,9 +1,10 @@
-//! A TrainJob that has no JobSet gets one. If it had one that has run, and may have ended, it ends instead: it would run again.
+//! Creates the JobSet of a TrainJob that has none. If a deleted JobSet may have ended, the TrainJob ends instead, because its training
+//! would run again.
 
 use super::objects::{self, Stage};
 use super::snapshot::{self, of_new};
 use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Failure, Finding};
+use crate::reconcile::failure::{Finding, ReconcileFailure};
 use crate::reconcile::observed::{AppliedObject, JobFacts, LastReconcile, Observed, Owner};
 use crate::reconcile::step::{Action, Observe, Reason};
 use crate::watch::State as _;
@@ -13,7 +14,7 @@ pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
     o.begin()?;
     o.known(&o.asked.train_job, || Observe::TrainJob)?;
     if job.had_job_set() {
-        // The JobSet of a TrainJob that was deleted, or has ended, would be created again.
+        // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
         o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
     }
     let Some(basis) = of_new(o, job)? else {
@@ -27,7 +28,7 @@ pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
     Ok(vec![Report::Rendering])
 }
 
-/// Applies the JobSet, not by force.
+/// Applies the JobSet without force.
 fn apply(o: &Observed) -> Decided<()> {
     if o.done.job_set_written {
         return Ok(());
@@ -38,7 +39,7 @@ fn apply(o: &Observed) -> Decided<()> {
         recreated: snapshot::is_to_recreate(o),
     })?;
     if failure.is_contested() {
-        // Fields of another manager, or another controller's reference: someone else created one of this name.
+        // Fields of another manager, or another controller's owner reference: another client created a JobSet of this name.
         let owner = o.tried(&o.asked.owner, || Observe::JobSetOwner);
         if let Ok(Owner::Foreign(foreign)) = owner.because(Reason::ForeignJobSet)? {
             return Err(Pending::Failed(foreign.clone()));
@@ -47,17 +48,17 @@ fn apply(o: &Observed) -> Decided<()> {
     Err(Pending::Failed(failure))
 }
 
-/// Ends a TrainJob whose JobSet has run and is gone, although nobody saw how it ended.
+/// Ends a TrainJob whose JobSet ran and was deleted, without its end being observed.
 fn end_unseen(o: &Observed) -> Decided<Reports> {
     if !o.done.end_noted {
         o.known(&o.asked.absence, || Observe::Absence)?;
         return o.act(Action::NoteUnseenEnd);
     }
-    let unknown = Failure::Found(Finding::EndIsUnknown);
+    let unknown = ReconcileFailure::Found(Finding::EndIsUnknown);
     Ok(vec![Report::Failure(unknown)])
 }
 
-/// Keeps in mind that all is as the TrainJob wants it.
+/// Remembers that everything is up to date.
 pub(super) fn remember(
     o: &Observed,
     job: &JobFacts,

@@ -7,14 +7,14 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
 use crate::reconcile::error_summary::ErrorSummary;
-use crate::reconcile::failure::Failure;
+use crate::reconcile::failure::ReconcileFailure;
 use crate::reconcile::observed::{Cached, JobFacts, Observed, Version};
 use crate::reconcile::status;
 use crate::reconcile::step::{Action, Interests, Reason, Settle, Step};
 use crate::watch::TrainJobStatus;
 
-/// Ends a reconcile that neither changes the TrainJob's objects nor its status.
-pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&Failure>) -> Decision {
+/// Ends a reconcile that changes neither the TrainJob's objects nor its status.
+pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {
     if !o.done.settled {
         return Decision::Next(Step::Act(Action::Settle(settle)), Reason::Ends);
     }
@@ -24,12 +24,12 @@ pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&Failure>) -> 
     })
 }
 
-/// Ends a reconcile: whatever came of it, the status and the annotation about its error are written.
+/// Ends a reconcile, successful or not: writes the status and the annotation about its error.
 pub(super) fn finish(
     o: &Observed,
     job: &JobFacts,
     has_ended: bool,
-    outcome: Result<Reports, Failure>,
+    outcome: Result<Reports, ReconcileFailure>,
     now: Timestamp,
 ) -> Decision {
     let again = deadline(job, &o.current, now);
@@ -61,7 +61,7 @@ pub(super) fn finish(
 }
 
 /// Ends a reconcile that changes nothing but the annotation about its failure.
-pub(super) fn refuse(o: &Observed, job: &JobFacts, failure: &Failure) -> Decision {
+pub(super) fn refuse(o: &Observed, job: &JobFacts, failure: &ReconcileFailure) -> Decision {
     let reports = match annotate(o, job, Some(failure)) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
@@ -76,8 +76,8 @@ pub(super) fn refuse(o: &Observed, job: &JobFacts, failure: &Failure) -> Decisio
     })
 }
 
-/// Writes why the TrainJob can't be reconciled to its annotation, or removes that. A temporary failure changes nothing of it.
-fn annotate(o: &Observed, job: &JobFacts, failure: Option<&Failure>) -> Decided<Reports> {
+/// Writes or removes the annotation about the error. A temporary failure leaves it unchanged.
+fn annotate(o: &Observed, job: &JobFacts, failure: Option<&ReconcileFailure>) -> Decided<Reports> {
     let summary = failure.map(|failure| failure.summary(&job.name));
     let is_temporary = |summary: &ErrorSummary| summary.passing && !o.persists;
     if job.deleting || o.done.error_written || summary.as_ref().is_some_and(is_temporary) {
@@ -90,7 +90,7 @@ fn annotate(o: &Observed, job: &JobFacts, failure: Option<&Failure>) -> Decided<
     let refused = o.attempted(Action::WriteError(error));
     let refused = refused.because(Reason::ErrorOutdated)?;
     match failure {
-        // The failure that could not be noted is the one to report.
+        // The original failure is reported, not that of the annotation.
         Some(_) => Ok(vec![Report::NotAnnotated(refused)]),
         None => Err(Pending::Failed(refused)),
     }
@@ -108,10 +108,10 @@ fn write_status(
         return o.act(Action::Settle(settle)).because(Reason::Ends);
     }
     let suspend = if failed && job.had_job_set() && o.current.job_set().is_none() {
-        // Whether its JobSet was suspended when it went tells whether it may have ended: the next reconcile has to know that, too.
+        // The condition shows whether the deleted JobSet was suspended, and so whether it may have ended. The next reconcile needs it.
         job.is_suspended()
     } else {
-        // One that could not be suspended, or is about to go, keeps its pods.
+        // A JobSet that could not be suspended, or is being deleted, still has pods.
         job.wishes.suspend && !o.current.may_run()
     };
     let status = status(job, &o.current, suspend, now);
@@ -150,7 +150,7 @@ fn settle(o: &Observed, job: &JobFacts, has_ended: bool) -> Settle {
     }
 }
 
-/// The status of a TrainJob that counts as suspended or not.
+/// Returns the status of a TrainJob that is suspended or not.
 pub(super) fn status(
     job: &JobFacts,
     cached: &Cached,
@@ -171,7 +171,7 @@ pub(super) fn status(
     }
 }
 
-/// The time until the TrainJob's deadline, if it has one before it.
+/// Returns the time until the TrainJob's deadline, if it is in the future.
 fn deadline(job: &JobFacts, cached: &Cached, now: Timestamp) -> Option<Duration> {
     let wishes = &job.wishes;
     if wishes.not_supported.is_some() {

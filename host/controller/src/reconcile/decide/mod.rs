@@ -1,4 +1,4 @@
-//! What a reconcile does next, and why: a pure function of what is known.
+//! The decisions of a reconcile: a pure function of the known state that returns the next step and the reason for it.
 //!
 //! The order in which things are written, which is safe wherever a reconcile stops:
 //!
@@ -31,12 +31,12 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::failure::{Failure, Finding};
+use super::failure::{Finding, ReconcileFailure};
 use super::observed::{JobFacts, Observed, Owner, StoredJob, StoredJobSet};
 use super::status;
 use super::step::{Action, Interests, Observe, Reason, Settle, Step};
 
-/// What happens next.
+/// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// A step is taken, for a reason.
@@ -50,23 +50,23 @@ pub(crate) enum Decision {
 pub(crate) struct End {
     /// After how long the TrainJob has to be looked at again, if time alone changes it.
     pub(crate) again: Option<Duration>,
-    /// What the TrainJob's author should know.
+    /// Warnings for the TrainJob's author.
     pub(crate) reports: Vec<Report>,
-    /// What kept the TrainJob from where it should be.
-    pub(crate) failure: Option<Failure>,
+    /// Why the reconcile failed, if it did.
+    pub(crate) failure: Option<ReconcileFailure>,
 }
 
 /// Something that the author of a TrainJob should know, although the reconcile went on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The warnings of what was rendered.
+    /// The warnings of the rendering.
     Rendering,
     /// A failure that the reconcile went on without.
-    Failure(Failure),
+    Failure(ReconcileFailure),
     /// Live objects can't follow, since the plan is pinned: worth a line in the log.
-    NotFollowed(Failure),
+    NotFollowed(ReconcileFailure),
     /// The annotation about the failure of the reconcile could not be written: worth a line in the log.
-    NotAnnotated(Failure),
+    NotAnnotated(ReconcileFailure),
     /// The JobSet says both that it has run and what it was rendered from, as only one does that has never run.
     BothMarks,
 }
@@ -77,16 +77,16 @@ enum Pending {
     /// This step comes first.
     Step(Step, Option<Reason>),
     /// It can't.
-    Failed(Failure),
+    Failed(ReconcileFailure),
 }
 
-/// The result of a function of this module, or what comes first.
+/// The result of a function of this module, or the step that comes first.
 type Decided<T> = Result<T, Pending>;
 
-/// What a way through the reconcile leaves to report.
+/// The reports of a reconcile.
 type Reports = Vec<Report>;
 
-/// Decides what happens next.
+/// Decides the next step.
 pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
     let job = match &o.job {
         StoredJob::Found(job) => job,
@@ -99,7 +99,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
             return finish::leave(o, all, None);
         }
         StoredJob::Unreadable(failure) => {
-            // What is known of an older version must not be acted on.
+            // The state of an older version must not be used.
             let last = Settle {
                 forget_last: true,
                 ..Settle::default()
@@ -153,7 +153,7 @@ fn way(o: &Observed, job: &JobFacts) -> Decided<Reports> {
             let owner = owner.because(Reason::ForeignJobSet)?;
             Err(Pending::Failed(match owner {
                 Owner::Foreign(failure) => failure.clone(),
-                Owner::OursOrGone => Failure::Found(Finding::StaleJobSet),
+                Owner::OursOrGone => ReconcileFailure::Found(Finding::StaleJobSet),
             }))
         }
     }
@@ -170,7 +170,7 @@ impl Observed {
         &self,
         fact: &'a Option<T>,
         what: impl FnOnce() -> Observe,
-    ) -> Decided<Result<&'a T, Failure>> {
+    ) -> Decided<Result<&'a T, ReconcileFailure>> {
         match fact {
             Some(fact) => Ok(Ok(fact)),
             None => self.failed(Step::Observe(what())).map(Err),
@@ -183,11 +183,11 @@ impl Observed {
     }
 
     /// Why the action failed, or that action if it was not tried.
-    fn attempted(&self, action: Action) -> Decided<Failure> {
+    fn attempted(&self, action: Action) -> Decided<ReconcileFailure> {
         self.failed(Step::Act(action))
     }
 
-    fn failed(&self, step: Step) -> Decided<Failure> {
+    fn failed(&self, step: Step) -> Decided<ReconcileFailure> {
         let mut failures = self.failures.iter();
         match failures.find(|(of, _)| *of == step) {
             Some((_, failure)) => Ok(failure.clone()),
@@ -195,7 +195,7 @@ impl Observed {
         }
     }
 
-    /// Notes from now on what changes, before anything is asked for.
+    /// Starts to register interests before the first observation.
     fn begin(&self) -> Decided<()> {
         if self.done.begun {
             return Ok(());

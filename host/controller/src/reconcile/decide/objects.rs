@@ -1,4 +1,4 @@
-//! The objects beside a JobSet: each is created if it is missing, and changed as its mode lets. One that another owner has is refused.
+//! The objects beside a JobSet. Each is created if it is missing, and changed as its mode allows. An object of another owner is an error.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Decided, Pending};
 use crate::reconcile::observed::{AppliedObject, Look, Observed, RenderedObjectFacts};
 use crate::reconcile::step::{Action, Observe, Step};
 
-/// How far a JobSet is, for the objects beside it.
+/// The stage of a JobSet, which decides what may change beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It is to be created, or has never run.
@@ -31,7 +31,7 @@ impl Stage {
     }
 }
 
-/// Writes objects beside a JobSet, one after the other.
+/// Writes the objects beside a JobSet in order.
 pub(super) fn write_all<'o>(
     o: &Observed,
     objects: impl IntoIterator<Item = &'o RenderedObjectFacts>,
@@ -41,7 +41,7 @@ pub(super) fn write_all<'o>(
     written.collect()
 }
 
-/// Writes an object. One that exists and may not change is used as it is.
+/// Writes an object, unless it exists and may not change.
 pub(super) fn write(
     o: &Observed,
     it: &RenderedObjectFacts,
@@ -63,19 +63,19 @@ pub(super) fn write(
     if let Some((_, failure)) = failed.filter(|(_, failure)| !failure.may_exist()) {
         return Err(Pending::Failed(failure.clone()));
     }
-    // Before it is created, whatever its mode: a quota is asked, and counts, before the API server looks whether it exists.
+    // Read before it is created, whatever its mode, because quotas are charged before the API server checks whether the object exists.
     let look = o.known(&it.look, || Observe::Object(object.clone()))?;
     let force = match look {
         Look::Unusable(failure) => return Err(Pending::Failed(failure.clone())),
         Look::Ours(_) if stage.lets_change(mode) => true,
-        // Two controllers at once have the same, and a Secret keeps its keys.
+        // Another controller may have created it, and a Secret keeps its keys.
         Look::Ours(_) | Look::NotEmitted => {
             return Ok(AppliedObject {
                 object: object.clone(),
                 applied: None,
             });
         }
-        // It may change later, and only what was applied loses what it had before.
+        // Applied rather than created, so that later changes can remove fields.
         Look::Missing if stage.lets_change(mode) || mode == ApplyMode::WhileSuspended => false,
         Look::Missing => return o.act(create),
     };

@@ -1,12 +1,12 @@
-//! Where the pods of a suspended JobSet are placed. JobSet adds the placement of a replicated job to that of its Jobs when it unsuspends
-//! them, and removes nothing: Jobs that have more than is wanted are deleted first, and JobSet creates them again.
+//! The placement of the pods of a suspended JobSet. When JobSet unsuspends Jobs, it adds the placement of the replicated job and removes
+//! nothing. Jobs with entries that are not wanted are therefore deleted first, and JobSet recreates them.
 
 use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Failure, Finding};
+use crate::reconcile::failure::{Finding, ReconcileFailure};
 use crate::reconcile::observed::{LiveJobSet, Observed};
 use crate::reconcile::step::{Action, Observe, Reason, Wanted};
 
-/// Unsuspends a JobSet that has run, with its pods placed as wanted.
+/// Unsuspends a JobSet that has run, with the wanted placement.
 pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Decided<Reports> {
     let mut reports = Reports::new();
     let placement = o.known(&o.asked.placement, || Observe::Placement(wanted))?;
@@ -24,7 +24,7 @@ pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Deci
     Ok(reports)
 }
 
-/// Makes sure that no Job of a suspended JobSet has what was removed from the placement of its pods.
+/// Deletes the Jobs of a suspended JobSet that still have removed entries.
 pub(super) fn without_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
     without(o, live).because(Reason::OldPlacement)
 }
@@ -35,21 +35,21 @@ fn without(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
     }
     let jobs = match o.tried(&o.asked.jobs, || Observe::Jobs)? {
         Ok(jobs) => jobs,
-        // Without the right to see them it goes on as JobSet lets it.
+        // Without permission to list Jobs, the JobSet is unsuspended as JobSet allows.
         Err(failure) if failure.is_refusal() => return Ok(vec![Report::Failure(failure)]),
         Err(failure) => return Err(Pending::Failed(failure)),
     };
     if jobs.is_empty() {
         return Ok(Reports::new());
     }
-    // Pods that are about to end go first: their successors have the same names.
+    // Terminating pods have to be gone first, because their successors have the same names.
     let mut to_delete = jobs.iter().filter(|job| !live.active && !job.deleting);
     match to_delete.next() {
         Some(job) => o.act(Action::DeleteJob {
             name: job.name.clone(),
             uid: job.uid.clone(),
         }),
-        None => Err(Pending::Failed(Failure::Found(
+        None => Err(Pending::Failed(ReconcileFailure::Found(
             Finding::JobsHaveOldPlacement,
         ))),
     }

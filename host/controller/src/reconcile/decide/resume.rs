@@ -1,5 +1,5 @@
-//! A suspended JobSet that has run is unsuspended, with its pods placed as they are wanted now. While it stays suspended, nothing of it
-//! changes. The objects beside it follow as their modes let.
+//! Unsuspends a JobSet that has run, with the current placement of its pods. While it stays suspended, it does not change. The objects
+//! beside it are updated as their modes allow.
 
 use super::create::remember;
 use super::objects::{self, Stage};
@@ -17,7 +17,7 @@ pub(super) fn resume(
 ) -> Decided<Reports> {
     let mut reports = Reports::new();
     let Some(basis) = basis else {
-        // Nobody knows any more what of the placement is an earlier admission's.
+        // It is not known which entries of the placement are from an earlier admission.
         if !job.wishes.suspend {
             reports.extend(placement::unsuspend(o, live, Wanted::Live)?);
         }
@@ -26,7 +26,7 @@ pub(super) fn resume(
     };
     let rendered = match snapshot::rendering(o, basis)? {
         Ok(rendered) => Some(rendered),
-        // Its plugins are gone or not what they were: what they did to its pods is noted.
+        // Its plugins are missing or have changed; the snapshot notes their placement.
         Err(failure) if failure.is_of_input() || failure.is_of_plugins() => {
             reports.push(Report::Failure(failure));
             None
@@ -43,7 +43,7 @@ pub(super) fn resume(
         }
     };
     if !job.wishes.suspend {
-        // Without a rendering, what plugins did can't be told from what an earlier admission asked for, but by the snapshot.
+        // Without a rendering, only the snapshot tells the placement by plugins from that of an earlier admission.
         let wanted = match rendered {
             Some(_) => Wanted::Rendered,
             None => Wanted::Noted,

@@ -1,8 +1,8 @@
-//! What stands beside a running JobSet: what is missing is created again, except for keys; what is live follows, and the rest is frozen.
+//! The objects beside a running JobSet. Missing objects are recreated, except for Secrets with keys; live objects are updated, and the
+//! others are frozen.
 //!
-//! Nothing is watched and nothing is asked for at a fixed pace: the objects are looked at when the TrainJob or its JobSet has changed.
-//! Which objects there are is known since they were created, or read from the snapshot once after a start; so a TrainJob without objects
-//! costs nothing.
+//! The objects are not watched or polled: they are checked when the TrainJob or its JobSet has changed. The list of objects is known from
+//! their creation, or read from the snapshot once after a start, so TrainJobs without objects cost nothing.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::objects::{self, Stage};
 use super::{Because as _, Decided, Pending, Report, Reports, snapshot};
-use crate::reconcile::failure::{Cause, Class, Failure, Finding};
+use crate::reconcile::failure::{Cause, Class, Finding, ReconcileFailure};
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{AppliedObject, JobFacts, LastReconcile, Look, Observed};
 use crate::reconcile::step::{Action, Mark, Observe, Reason, Source, Step};
@@ -26,27 +26,27 @@ pub(super) enum Need {
     Follow(Option<Box<str>>),
 }
 
-/// What an object needs of which this was found.
+/// Returns what an object needs, given its state.
 pub(super) fn need(last: &AppliedObject, look: &Look, job_changed: bool) -> Need {
     match look {
         Look::Missing => Need::Create,
-        // All else that it is made of is pinned.
+        // All other inputs are pinned.
         Look::Ours(version)
             if last.object.apply == ApplyMode::Live
                 && (job_changed || !last.is_at(version.as_deref())) =>
         {
             Need::Follow(version.clone())
         }
-        // One that no loaded plugin emits can't be created again, and whoever wrote the list may have made its kind up.
+        // A kind that no loaded plugin emits cannot be recreated, and may be forged.
         Look::Ours(_) | Look::Unusable(_) | Look::NotEmitted => Need::Nothing,
     }
 }
 
-/// Sees to the objects beside a running JobSet, if it or its TrainJob has changed since the last time.
+/// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked.
 pub(super) fn keep(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
     let Some(last) = &o.last else {
         if found.recreated {
-            // Whoever created it may not have come to say so.
+            // The controller that recreated it may have stopped before it updated the snapshot.
             unmark(o).because(Reason::JobSetRecreated)?;
         }
         remember(o, job, found, None)?;
@@ -87,7 +87,7 @@ fn look<'o>(o: &'o Observed, object: &ObjectRef) -> Decided<&'o Look> {
     }
 }
 
-/// Removes from the snapshot that the JobSet was deleted: another one runs.
+/// Removes the mark of a deleted JobSet from the snapshot.
 fn unmark(o: &Observed) -> Decided<()> {
     let marks = o.known(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
     match marks {
@@ -99,7 +99,7 @@ fn unmark(o: &Observed) -> Decided<()> {
     }
 }
 
-/// Creates what is missing again, and has follow what is live, from the pinned plan.
+/// Recreates missing objects and updates live ones from the pinned plan.
 fn repair(
     o: &Observed,
     listed: &Arc<[AppliedObject]>,
@@ -112,10 +112,10 @@ fn repair(
     let missing = missing.map(|(last, _)| &last.object);
     let lost = |object: &ObjectRef, cause| {
         let lost = Finding::Lost(object.clone(), cause);
-        Err(Pending::Failed(Failure::Found(lost)))
+        Err(Pending::Failed(ReconcileFailure::Found(lost)))
     };
     if missing.is_some() {
-        // Of a TrainJob that was deleted, the objects go before the watch says so.
+        // The objects of a deleted TrainJob may be gone before the watch shows its deletion.
         o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
     }
     o.known(&o.asked.train_job, || Observe::TrainJob)?;
@@ -138,7 +138,7 @@ fn repair(
         let object = objects.find(|it| it.object == last.object);
         next.push(match (need, object) {
             (Need::Create, None) => return lost(&last.object, Cause::NotRendered),
-            // It would be another one: that is reported once all else exists.
+            // New keys would differ: this is reported when all other objects exist.
             (Need::Create, Some(object)) if object.has_keys => {
                 keys_lost.get_or_insert(&object.object);
                 (*last).clone()
@@ -156,12 +156,12 @@ fn repair(
         None => Ok((next.into(), Reports::new())),
         Some(secret) => {
             let lost = Finding::KeysLost(secret.clone());
-            Err(Pending::Failed(Failure::Found(lost)))
+            Err(Pending::Failed(ReconcileFailure::Found(lost)))
         }
     }
 }
 
-/// Keeps in mind that all is as the TrainJob wants it, as of the version of the JobSet under which the objects were looked at.
+/// Remembers that everything is up to date as of the version of the JobSet at which the objects were checked.
 fn remember(
     o: &Observed,
     job: &JobFacts,

@@ -1,13 +1,12 @@
-//! From which snapshot a TrainJob is rendered, and what the snapshot says of its JobSet.
+//! The snapshot that a TrainJob is rendered from, and its marks.
 
 use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Class, Failure};
+use crate::reconcile::failure::{Class, ReconcileFailure};
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts};
 use crate::reconcile::step::{Action, Basis, Mark, Observe, Reason, Source, Step};
 
-/// From what a TrainJob is rendered that has no JobSet; its snapshot is in the cluster then. `None` if its JobSet has run, and may have
-/// ended: it would run again.
+/// Chooses what a TrainJob without a JobSet is rendered from, and saves its snapshot. `None` if its JobSet has run and may have ended.
 pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     if job.has_run() {
         match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
@@ -26,7 +25,7 @@ pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
             }
             failure
         }
-        // It came when its runtime was another one, or existed.
+        // The snapshot was made from an earlier state of the runtime.
         Err(failure) if failure.is_of_input() => failure,
         Err(failure) => return Err(Pending::Failed(failure)),
     };
@@ -36,8 +35,8 @@ pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     }
 }
 
-/// The rendering of a JobSet that is created, or created again, from the snapshot that exists. If the last one has run, the snapshot says
-/// so first: a controller that starts before there is another JobSet has not seen how the last one went.
+/// Chooses the existing snapshot for a JobSet that is created or recreated. If the last JobSet has run, the snapshot is marked first, so
+/// that a controller that restarts before the JobSet is recreated knows.
 fn of_existing(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> Decided<Option<Basis>> {
     if may_have_ended(o, job, Some(snapshot)) {
         return Ok(None);
@@ -60,8 +59,7 @@ fn of_existing(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> Decide
     Ok(Some(basis))
 }
 
-/// Whether the JobSet that is gone has run, and may have ended. One that was suspended has not, nor has one that was seen to be deleted
-/// before.
+/// Whether the deleted JobSet has run and may have ended. It has not if it was suspended, or was seen to be deleted before its end.
 fn may_have_ended(o: &Observed, job: &JobFacts, snapshot: Option<&SnapshotFacts>) -> bool {
     let has_run = job.has_run() || snapshot.is_some_and(|snapshot| snapshot.started);
     let has_not_ended = job.is_suspended()
@@ -70,19 +68,19 @@ fn may_have_ended(o: &Observed, job: &JobFacts, snapshot: Option<&SnapshotFacts>
     has_run && !has_not_ended
 }
 
-/// From what a suspended JobSet is rendered.
+/// What a suspended JobSet is rendered from.
 pub(super) struct Chosen {
-    /// `None` if the JobSet has to go on without its snapshot, and without a runtime too.
+    /// `None` if the JobSet continues without a snapshot and a runtime.
     pub(super) basis: Option<Basis>,
     /// Whether the JobSet may change as a whole.
     pub(super) is_new: bool,
     pub(super) reports: Reports,
 }
 
-/// From what a suspended JobSet is rendered. The runtime as it is now takes the place of a snapshot that is missing or can't be used.
+/// Chooses what a suspended JobSet is rendered from. The current runtime replaces a missing or unusable snapshot.
 ///
-/// Of a JobSet that has never run, nothing is frozen: it waits for whatever it can't be rendered without. Any other can go on without its
-/// snapshot, and without a runtime too. A snapshot that can't be used is left as it is then, with a warning.
+/// A JobSet that has never run is not frozen, and waits for everything that its rendering needs. Any other continues even without a
+/// snapshot and a runtime; an unusable snapshot is then left unchanged, with a warning.
 pub(super) fn of_suspended(o: &Observed, job: &JobFacts, never_run: bool) -> Decided<Chosen> {
     let failure = match o.tried(&o.asked.snapshot, || Observe::Snapshot)? {
         Ok(Some(snapshot)) => return of_found(o, job, snapshot, never_run),
@@ -126,8 +124,8 @@ impl Chosen {
     }
 }
 
-/// The snapshot that exists. If only the TrainJob's status says that its JobSet has run, the snapshot is marked: the counts of the next
-/// JobSet take the place of what the status says.
+/// Chooses the existing snapshot. If only the TrainJob's status shows that its JobSet has run, the snapshot is marked, because the counts
+/// of the next JobSet replace the status.
 fn of_found(
     o: &Observed,
     job: &JobFacts,
@@ -144,7 +142,7 @@ fn of_found(
         let marked = o.act(Action::MarkSnapshot { mark, at });
         return marked.because(Reason::JobSetRecreated);
     }
-    // Of a JobSet older than plans and digests are, nobody knows whether it has run.
+    // It is not known whether a JobSet from before plans and digests has run.
     let is_new = !snapshot.was_started && !job.has_run() && (snapshot.has_plan || never_run);
     Ok(Chosen {
         basis: Some(Source::Snapshot.basis(snapshot.was_started || job.has_run())),
@@ -153,7 +151,7 @@ fn of_found(
     })
 }
 
-/// The runtime as it is now, for a JobSet that has never run.
+/// Chooses the current runtime, for a JobSet that has never run.
 fn fresh(o: &Observed, reports: Reports) -> Decided<Chosen> {
     o.known(&o.asked.runtime, || Observe::Runtime)?;
     Ok(Chosen {
@@ -163,7 +161,7 @@ fn fresh(o: &Observed, reports: Reports) -> Decided<Chosen> {
     })
 }
 
-/// The snapshot of a suspended JobSet that may have run, created again from the runtime as it is now.
+/// Recreates the snapshot of a suspended JobSet that may have run, from the current runtime.
 fn again(o: &Observed) -> Decided<Chosen> {
     let basis = Source::Runtime.started();
     match rendered_now(o, basis)? {
@@ -185,16 +183,19 @@ fn again(o: &Observed) -> Decided<Chosen> {
     }
 }
 
-/// The rendering from the runtime as it is now.
-fn rendered_now(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, Failure>> {
+/// Returns the rendering from the current runtime.
+fn rendered_now(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, ReconcileFailure>> {
     match o.tried(&o.asked.runtime, || Observe::Runtime)? {
         Ok(()) => rendering(o, basis),
         Err(failure) => Ok(Err(failure)),
     }
 }
 
-/// What a rendering came to.
-pub(super) fn rendering(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, Failure>> {
+/// Returns the result of a rendering.
+pub(super) fn rendering(
+    o: &Observed,
+    basis: Basis,
+) -> Decided<Result<&RenderedFacts, ReconcileFailure>> {
     match o.asked.rendering(basis) {
         Some(Rendering::Rendered(rendered)) => Ok(Ok(rendered)),
         Some(Rendering::Needs) => o.failed(Step::Observe(Observe::Lookups(basis))).map(Err),
@@ -204,7 +205,7 @@ pub(super) fn rendering(o: &Observed, basis: Basis) -> Decided<Result<&RenderedF
     }
 }
 
-/// Has the snapshot be the one that the rendering was made from.
+/// Saves the snapshot of the rendering, unless it is saved.
 pub(super) fn save(o: &Observed, basis: Basis, rendered: &RenderedFacts) -> Decided<()> {
     if rendered.saved {
         return Ok(());
@@ -219,15 +220,15 @@ pub(super) fn save(o: &Observed, basis: Basis, rendered: &RenderedFacts) -> Deci
     o.act(action).because(Reason::SnapshotOutdated)
 }
 
-/// The snapshot as it is in the cluster now.
+/// Returns the snapshot in the cluster.
 fn current(o: &Observed) -> Option<&SnapshotFacts> {
     let found = o.asked.snapshot.as_ref().and_then(Option::as_ref);
     o.done.saved.as_ref().or(found)
 }
 
-/// Has the snapshot say that the JobSet has run.
+/// Marks the snapshot as started.
 pub(super) fn mark_started(o: &Observed) -> Decided<()> {
-    // One that can't be used is marked all the same.
+    // An unusable snapshot is marked too.
     let marks = o.asked.snapshot_marks.as_ref().and_then(Option::as_ref);
     let marks = marks.filter(|marks| marks.foreign.is_none());
     let current = current(o).map(|it| (it.started, &it.at));
@@ -240,23 +241,22 @@ pub(super) fn mark_started(o: &Observed) -> Decided<()> {
     }
 }
 
-/// Whether the snapshot says that there is no JobSet in the place of one that was deleted.
+/// Whether the snapshot is marked because its JobSet was deleted.
 pub(super) fn is_to_recreate(o: &Observed) -> bool {
     current(o).is_some_and(|snapshot| snapshot.recreate)
 }
 
-/// The objects that the snapshot lists.
+/// Returns the objects that the snapshot lists.
 pub(super) fn listed(o: &Observed) -> &[ObjectRef] {
     current(o).map_or(&[], |snapshot| &snapshot.objects)
 }
 
-/// Notes what a controller that starts can't see any more: that a JobSet has run which goes by itself when it has ended, and that there is
-/// another in the place of one that was deleted.
+/// Notes what a restarted controller could not observe: that a JobSet has run which will expire, and that a deleted JobSet was recreated.
 pub(super) fn note_applied(o: &Observed, job: &JobFacts, rendered: &RenderedFacts) -> Decided<()> {
     let Some(snapshot) = current(o) else {
         return Ok(());
     };
-    // One that was deleted since is created again, also by a controller that starts before that.
+    // If it is deleted again, a restarted controller recreates it too.
     if snapshot.recreate && o.current.has_any_job_set() {
         let (mark, at) = (Mark::RECREATED, snapshot.at.clone());
         let marked = o.act(Action::MarkSnapshot { mark, at });

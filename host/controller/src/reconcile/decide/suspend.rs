@@ -1,11 +1,11 @@
-//! A JobSet that runs is suspended: nothing else of it changes.
+//! Suspends a running JobSet. Nothing else of it changes.
 
 use super::{Decided, Pending, Report, Reports};
 use crate::reconcile::observed::Observed;
 use crate::reconcile::step::{Action, Mark, Observe};
 use crate::watch::JobSetState;
 
-/// Suspends the JobSet. Before that, its snapshot says that it has run.
+/// Suspends the JobSet after its snapshot is marked as started.
 pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {
     let reports = mark(o)?;
     if !o.done.job_set_written {
@@ -15,12 +15,11 @@ pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {
     Ok(reports)
 }
 
-/// Has the snapshot say that the JobSet has run. What does not allow that does not keep a JobSet from being suspended: it says itself
-/// that it has run.
+/// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
 fn mark(o: &Observed) -> Decided<Reports> {
     let marks = o.tried(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
     let failure = match marks {
-        // There is none if the JobSet is older than snapshots are, or someone deleted it.
+        // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
         Ok(None) => return Ok(Reports::new()),
         Ok(Some(marks)) => match &marks.foreign {
             Some(failure) => return Ok(vec![Report::Failure(failure.clone())]),

@@ -1,4 +1,4 @@
-//! A suspended JobSet: one that has never run becomes what the TrainJob wants, any other is resumed.
+//! Updates a suspended JobSet that has never run, and resumes any other.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::reconcile::observed::{AppliedObject, JobFacts, LiveJobSet, Observed};
 use crate::reconcile::step::{Action, Basis, Observe, Reason, Wanted};
 use crate::watch::JobSetState;
 
-/// Brings a suspended JobSet to where it should be.
+/// Updates or resumes a suspended JobSet.
 pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
-    // Of a JobSet that has never run it is known what it was rendered from.
+    // A JobSet that has never run has the digest of its inputs.
     let never_run = !job.has_run() && found.inputs.is_some();
     let reason = if never_run {
         Reason::NeverRun
     } else {
         Reason::HasRun
     };
-    // One that should run is unsuspended, whoever suspended it.
+    // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
     if job.wishes.suspend && !o.done.begun && is_as_wanted(o, job, found).because(reason)? {
         return Ok(Reports::new());
     }
     change(o, job, found, never_run).because(reason)
 }
 
-/// Whether a suspended JobSet is as its TrainJob wants it: so the last reconcile left it, or it says so itself.
+/// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
 fn is_as_wanted(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bool> {
     if o.outdated {
         return Ok(false);
@@ -37,7 +37,7 @@ fn is_as_wanted(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bo
         return Ok(last.fingerprint == job.fingerprint);
     }
     let Some(noted) = found.inputs.as_deref().filter(|_| !found.recreated) else {
-        // The snapshot of one that was created again may not say so yet.
+        // The snapshot of a recreated JobSet may not be updated yet.
         return Ok(false);
     };
     let inputs = o.known(&o.asked.inputs, || Observe::Inputs)?;
@@ -62,7 +62,7 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
             reports.splice(0..0, renew(o, job, basis, live)?);
             return Ok(reports);
         }
-        // Someone else suspended it, and nobody noted that it ran.
+        // Another client suspended it, and its start was not noted.
         if live.inputs.is_some() {
             reports.push(Report::BothMarks);
         }
@@ -82,18 +82,18 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
     Ok(reports)
 }
 
-/// The objects that the snapshot lists which the JobSet goes on with.
+/// Returns the objects in the snapshot that the JobSet continues with.
 pub(super) fn listed(o: &Observed, basis: Option<Basis>) -> &[ObjectRef] {
     basis.map_or(&[], |_| snapshot::listed(o))
 }
 
-/// The JobSet as the API server has it, if it is still suspended: the store may be behind, and what a JobSet runs with stays as it is.
+/// Reads the JobSet if it is still suspended. The store may be outdated, and a running JobSet must not change.
 fn live<'o>(o: &'o Observed, found: &JobSetState) -> Decided<&'o LiveJobSet> {
     let uid = || found.uid.clone();
     o.known(&o.asked.live, || Observe::LiveJobSet { uid: uid() })
 }
 
-/// Brings a JobSet that has never run to where it should be.
+/// Updates a JobSet that has never run.
 fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decided<Reports> {
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
     snapshot::save(o, basis, rendered)?;
@@ -121,7 +121,7 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
     Ok(reports)
 }
 
-/// The JobSet gave way to another, whose absence wakes the TrainJob again.
+/// The JobSet was deleted, which triggers another reconcile.
 fn deleted(
     o: &Observed,
     job: &JobFacts,
@@ -132,8 +132,8 @@ fn deleted(
     Ok(reports)
 }
 
-/// Applies a JobSet over the suspended one. If that is refused because fields can't change, the one that exists is deleted, provided that
-/// another could be created. Says whether it still exists.
+/// Applies the JobSet over the suspended one. If immutable fields would change, deletes the existing JobSet, provided that another could be
+/// created. Returns whether it still exists.
 fn replace(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
     if o.done.job_set_deleted {
         return Ok(false);

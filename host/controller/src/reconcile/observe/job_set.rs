@@ -1,4 +1,4 @@
-//! The JobSet of a TrainJob's name, as the API server has it.
+//! The JobSet in the API server.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::reconcile::observed::{Fact, Owner};
 use crate::reconcile::owner as owners;
 use crate::watch::{JobSetObject, objects};
 
-/// Asks who owns the JobSet.
+/// Reads the owner of the JobSet.
 pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
     let name = &cx.key.name;
     let found: Option<JobSetObject> = cx.read(name).await?;
@@ -31,10 +31,10 @@ pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact,
     }))
 }
 
-/// Asks for the JobSet of that UID.
+/// Reads the suspended JobSet with that UID.
 ///
 /// # Errors
-/// It is gone or not suspended any more: the store is behind.
+/// It was deleted or unsuspended, and the store is outdated.
 pub(super) async fn live(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -54,10 +54,10 @@ pub(super) async fn live(
     Ok(Fact::JobSet(facts))
 }
 
-/// Asks, without writing anything, whether a JobSet could be created in the place of the one that exists.
+/// Checks by a dry run whether a JobSet could be created in place of the existing one.
 ///
 /// # Errors
-/// It could not.
+/// It could not be created.
 pub(super) async fn creatable(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -78,15 +78,15 @@ pub(super) async fn creatable(
     let job_sets = objects::<JobSetObject>(&cx.key.namespace);
     match cx.text(job_sets.create(&params, object)).await {
         Ok(_) => Ok(Fact::Holds),
-        // That is looked at last, when all who may refuse it have agreed.
+        // The API server checks for an existing object last, after admission.
         Err(kube::Error::Api(status)) if status.reason == reason::ALREADY_EXISTS => Ok(Fact::Holds),
-        // It takes the room of the one that goes.
+        // The new JobSet takes the quota of the deleted one.
         Err(kube::Error::Api(status)) if is_over_quota(&status) => Ok(Fact::Holds),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// Whether a ResourceQuota is used up.
+/// Whether a ResourceQuota is exceeded.
 fn is_over_quota(status: &Status) -> bool {
     status.reason == reason::FORBIDDEN && status.message.contains("exceeded quota")
 }

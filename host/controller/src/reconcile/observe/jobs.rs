@@ -1,4 +1,4 @@
-//! The Jobs of a suspended JobSet that have what was removed from the placement of its pods.
+//! The Jobs of a suspended JobSet that still have entries which were removed from the placement of its pods.
 
 use kube::Resource as _;
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
@@ -20,7 +20,7 @@ const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 /// The label of a Job with the name of its replicated job.
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
-/// Lists the Jobs of the JobSet that have not ended, and have what was removed from the placement of its pods.
+/// Lists the Jobs of the JobSet that have not ended and still have removed entries.
 pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
     let name = &cx.key.name;
     let live = bodies.live()?;
@@ -30,7 +30,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
     let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
     let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
-    // Decided where they are decoded: there may be many, and large ones.
+    // Filtered while decoding, because there may be many large Jobs.
     let read = move |text: &str| {
         let job = Job::read(text)?;
         let is_its = owner::is_controlled_by(&uid, &job.metadata);
@@ -50,16 +50,16 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     Ok(Fact::Jobs(jobs.collect()))
 }
 
-/// A Job, as far as it says how its pods are placed.
+/// The placement of a Job's pods.
 #[derive(Debug)]
 struct Job {
     metadata: ObjectMeta,
-    /// What places the pods in its template.
+    /// The fields of its pod template that place pods.
     pods: Value,
     has_ended: bool,
 }
 
-/// A Job as it is sent.
+/// A Job as the API server sends it.
 #[derive(Deserialize)]
 struct Sent {
     metadata: ObjectMeta,
@@ -88,7 +88,7 @@ struct Condition {
 }
 
 impl Job {
-    /// That of the text. One that can't be decoded is none that JobSet made: the JobSet could not be decoded either.
+    /// Parses a Job. One that cannot be decoded was not created by JobSet, because its JobSet could not be decoded either.
     fn read(text: &str) -> Option<Self> {
         let sent: Sent = wire::decode(&without_managed_fields(text))
             .inspect_err(|why| tracing::warn!(%why, "a Job is left as it is"))

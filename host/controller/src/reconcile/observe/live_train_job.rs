@@ -1,5 +1,5 @@
-//! Whether the TrainJob is still what the store has. Of two watches one may be behind: the JobSet of a TrainJob that was deleted, or has
-//! ended, would be created again.
+//! Checks that the store has the current TrainJob. If its watch were behind, the JobSet of a TrainJob that was deleted or has ended would
+//! be recreated.
 
 use kube::api::GetParams;
 
@@ -9,7 +9,7 @@ use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observed::Fact;
 use crate::watch::{JobSetObject, State as _, TrainJobObject, answer, objects};
 
-/// Asks for the TrainJob. The store is told what it missed.
+/// Reads the TrainJob, and updates the store if it is outdated.
 pub(super) async fn get(cx: &Context<'_>) -> Result<Fact, ReconcileError> {
     let (key, known) = (cx.key, cx.job()?);
     let what = format!("TrainJob `{}`", key.name);
@@ -34,7 +34,7 @@ pub(super) async fn get(cx: &Context<'_>) -> Result<Fact, ReconcileError> {
     }
 }
 
-/// The same, and asks whether there is really no JobSet.
+/// Also checks that there is no JobSet.
 pub(super) async fn without_job_set(cx: &Context<'_>) -> Result<Fact, ReconcileError> {
     let holds = get(cx).await?;
     match cx.read::<JobSetObject>(&cx.key.name).await? {

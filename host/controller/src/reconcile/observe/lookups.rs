@@ -1,4 +1,4 @@
-//! The objects that plugins ask for while a TrainJob is rendered.
+//! The objects that plugins look up while a TrainJob is rendered.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::reconcile::error::ReconcileError;
 use crate::reconcile::observed::{Fact, Rendering};
 use crate::reconcile::step::Basis;
 
-/// Looks up what plugins asked for when the TrainJob was rendered last.
+/// Fetches the objects that plugins looked up in the last rendering.
 pub(super) async fn get(
     cx: &Context<'_>,
     bodies: &mut Bodies,

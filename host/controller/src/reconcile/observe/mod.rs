@@ -1,4 +1,4 @@
-//! How each thing is found out that a decision needs. Nothing here writes to the cluster.
+//! Observations: each reads something that a decision needs. They never write to the cluster.
 
 mod job_set;
 mod jobs;
@@ -18,7 +18,7 @@ use super::inputs::Inputs;
 use super::observed::Fact;
 use super::step::Observe;
 
-/// Finds something out.
+/// Makes an observation.
 pub(super) async fn observe(
     cx: &Context<'_>,
     bodies: &mut Bodies,

@@ -1,4 +1,4 @@
-//! An object beside a JobSet: whether it exists, and whose it is.
+//! The existence and the owner of an object beside a JobSet.
 
 use kube::api::ObjectMeta;
 use trainyard_model::text::clean;
@@ -10,7 +10,7 @@ use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{Fact, Look};
 use crate::reconcile::owner;
 
-/// Asks for an object that a snapshot lists. Whoever wrote the list may have made its kind up: it has to be one that plugins emit.
+/// Reads an object that a snapshot lists. The list may be forged, so only kinds that plugins emit are read.
 pub(super) async fn listed(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -23,7 +23,7 @@ pub(super) async fn listed(
     look(cx, bodies, object, found).map(Fact::Object)
 }
 
-/// Asks for an object that is to be written. One that is being deleted can't be used: the pods would wait for it.
+/// Reads an object that is to be written. An object that is being deleted cannot be used, because pods would wait for it.
 pub(super) async fn get(
     cx: &Context<'_>,
     bodies: &mut Bodies,

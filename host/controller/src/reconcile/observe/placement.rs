@@ -1,4 +1,4 @@
-//! What a suspended JobSet would have to change for its pods to be placed as wanted.
+//! The changes that a suspended JobSet needs for the wanted placement of its pods.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reconcile::observed::{Fact, Placement};
 use crate::reconcile::placement;
 use crate::reconcile::step::Wanted;
 
-/// Compares the JobSet with the wanted one.
+/// Compares the JobSet with the wanted placement.
 pub(super) async fn get(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -28,7 +28,7 @@ pub(super) async fn get(
     Ok(Fact::Placement(facts))
 }
 
-/// A JobSet whose pods are placed as wanted. It stays the same for the whole reconcile.
+/// Returns a JobSet with the wanted placement. It is computed once per reconcile.
 async fn job_set(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -42,7 +42,7 @@ async fn job_set(
     if matches!(wanted, Wanted::Applied | Wanted::Rendered) {
         return Ok(bodies.rendered()?.job_set.clone());
     }
-    // By what is noted, or else as they are, and by the TrainJob's own patches.
+    // From the noted placement or the current one, with the TrainJob's own patches.
     let (job, live) = (bodies.job()?.clone(), bodies.live()?.clone());
     let snapshot = bodies.large().snapshot.clone();
     let snapshot = snapshot.filter(|_| wanted == Wanted::Noted);

@@ -1,4 +1,4 @@
-//! What a TrainJob becomes, on its snapshot or on the runtime as it is now.
+//! The rendering of a TrainJob from its snapshot or from its current runtime.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::reconcile::step::{Basis, Source};
 
 /// Renders the TrainJob.
 ///
-/// Of a started TrainJob plan and lookups are pinned, and another result is an error; a plan that nobody knows, of a snapshot that the
-/// reference made, pins nothing. For any other TrainJob all is asked for anew.
+/// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan and
+/// pins nothing. For all other TrainJobs, lookups are made again.
 pub(super) async fn get(
     cx: &Context<'_>,
     bodies: &mut Bodies,
@@ -67,7 +67,7 @@ pub(super) async fn get(
     }
 }
 
-/// Fails if a plugin of the plan is not loaded as it was, or under other settings: no other is called for a started TrainJob.
+/// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
 fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     let renderer = &cx.reconciler.plugins.renderer;
     let generation = renderer.generation();
@@ -86,20 +86,20 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     }
 }
 
-/// How a rendering ends that is not an error.
+/// The result of a rendering that is not an error.
 enum Outcome {
     Rendered(RenderedPlan, Vec<String>, RenderedFacts),
-    /// Plugins look something up, and may.
+    /// Plugins need lookups.
     Needs(Needs),
 }
 
-/// One rendering, with all that it needs.
+/// A rendering with its inputs.
 struct Run {
     job: Arc<TrainJob>,
     inputs: Inputs,
     namespace: Arc<str>,
     snapshot: Snapshot,
-    /// The plan that must be its own.
+    /// The pinned plan.
     pinned: Option<Plan>,
     lookups: Arc<Lookups>,
     write_defaults: bool,
@@ -135,7 +135,7 @@ impl Run {
             ..renderer.facts().clone()
         };
         let read = rendered.read_lookups();
-        // What is pinned was read by the very same calls, so that there is nothing to renew.
+        // Pinned lookups were read by the same calls, so they are current.
         let lookups = match pinned {
             Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
             _ => Arc::new(read),
@@ -155,7 +155,7 @@ impl Run {
             defaults::fill(&mut rendered.job_set);
         }
         let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
-        // Of a JobSet that is to run nothing is noted.
+        // A JobSet that is to run has no digest of its inputs.
         let inputs = if self.job.suspend {
             self.inputs.annotation(&snapshot.lookups)
         } else {
@@ -211,7 +211,7 @@ fn content(value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// How many values there are in JSON, lists and objects among them.
+/// Counts the values in JSON, including lists and objects.
 fn values(json: &Value) -> usize {
     let below = match json {
         Value::Array(items) => items.iter().map(values).sum(),

@@ -1,4 +1,4 @@
-//! The runtime that a TrainJob names, as it is now.
+//! The current runtime of a TrainJob.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::reconcile::observed::Fact;
 use crate::reconcile::snapshot::Snapshot;
 use crate::watch::{ReadRuntime, RuntimeKey, RuntimeState};
 
-/// Reads the runtime. If it is missing or wrong, its change wakes the TrainJob.
+/// Reads the runtime. If it is missing or invalid, its next change triggers a reconcile.
 pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
     let reference = &bodies.job()?.runtime_ref;
     let stores = &cx.reconciler.stores;
@@ -26,7 +26,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     let (kind, name) = (reference.kind.to_string(), reference.name.clone());
     let mut found = read(cx, runtimes.get(&runtime)).await?;
     if !matches!(found, Some(Ok(_))) {
-        // Noted before it is looked at again, so that one which comes in between is not missed.
+        // The interest is registered before the runtime is read again, so that no change in between is missed.
         cx.reconciler.interests.waits_for(cx.key, &runtime);
         found = read(cx, runtimes.get(&runtime)).await?;
     }
@@ -44,7 +44,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     }
 }
 
-/// A runtime, which is read once for all TrainJobs.
+/// Reads a runtime, once for all TrainJobs.
 async fn read(
     cx: &Context<'_>,
     runtime: Option<Arc<RuntimeState>>,
@@ -59,8 +59,7 @@ async fn read(
     Ok(Some(read))
 }
 
-/// Waits until there is room in memory for a runtime of so many values. Once for the reconcile: one that has room never waits for more of
-/// it.
+/// Waits for the memory budget of a runtime with that many values. A reconcile waits at most once.
 pub(super) async fn make_room(cx: &Context<'_>, bodies: &mut Bodies, values: usize) {
     let room = &cx.reconciler.runtime_room;
     let held = &mut bodies.large().runtime_room;

@@ -1,4 +1,4 @@
-//! The snapshot of a TrainJob in the cluster.
+//! The snapshot of a TrainJob.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
         ));
     }
     let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
-    // A value takes four bytes or more, but for empty lists.
+    // Values take at least four bytes, except for empty lists.
     make_room(cx, bodies, texts.sum::<usize>() / 4).await;
     let read = move |renderer: &Renderer, _: &Deadline| {
         let snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects());
@@ -42,7 +42,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     Ok(Fact::Snapshot(Some(facts)))
 }
 
-/// Reads the marks of the snapshot, and nothing else of it.
+/// Reads only the marks of the snapshot.
 pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let found = cx.config_maps().get_metadata_opt(&name).await;
@@ -64,7 +64,7 @@ pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact,
     })))
 }
 
-/// Reads the list of objects in the TrainJob's snapshot, and nothing else of it.
+/// Reads only the list of objects in the snapshot.
 pub(super) async fn listed(cx: &Context<'_>) -> Result<Fact, ReconcileError> {
     let name = &cx.key.name;
     let found: Option<ConfigMap> = cx.read(&Snapshot::name(name)).await?;

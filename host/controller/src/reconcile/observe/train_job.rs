@@ -1,4 +1,4 @@
-//! The TrainJob, read with its old forms and checked.
+//! The TrainJob, converted from old API forms and validated.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,10 +13,10 @@ use crate::reconcile::inputs::Inputs;
 use crate::reconcile::observed::Fact;
 use crate::watch::TrainJobState;
 
-/// The way in that files take too: what an old form becomes has passed no API server's schema.
+/// The same admission as for files: the API server's schema does not check converted forms.
 static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
 
-/// Reads the TrainJob once there is room in memory for it.
+/// Reads the TrainJob when the memory budget has room for it.
 pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
     let state = cx.job()?;
     let room = cx.reconciler.room.of(state.text().len(), cx.worker).await;
@@ -29,7 +29,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     Ok(Fact::Holds)
 }
 
-/// Reads a TrainJob with its old forms, as the API server has it.
+/// Reads a stored TrainJob, including old API forms.
 pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {
     let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
     admit(state.object().map_err(|problem| refused(vec![problem]))?)

@@ -1,60 +1,60 @@
-//! What was asked for and what was done in a reconcile.
+//! The observations and actions of a reconcile.
 
 use std::sync::Arc;
 
 use kube::api::ObjectMeta;
 
 use super::{Applied, AppliedObject};
-use crate::reconcile::failure::Failure;
+use crate::reconcile::failure::ReconcileFailure;
 use crate::reconcile::inputs::Inputs;
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::step::Basis;
 
-/// What was asked for in this reconcile; `None` if it was not yet.
+/// The observations of this reconcile; `None` if they were not made yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Asked {
-    /// The digest of what the TrainJob is rendered from.
+    /// The digest of the TrainJob's inputs.
     pub(crate) inputs: Option<Inputs>,
     /// The TrainJob was read and is valid.
     pub(crate) train_job: Option<()>,
-    /// The TrainJob is still what the store has.
+    /// The TrainJob in the store is current.
     pub(crate) live_train_job: Option<()>,
-    /// The TrainJob is still what the store has, and has no JobSet.
+    /// The TrainJob in the store is current, and there is no JobSet.
     pub(crate) absence: Option<()>,
     /// The snapshot; `Some(None)` if there is none.
     pub(crate) snapshot: Option<Option<SnapshotFacts>>,
-    /// The marks of the snapshot, without what it holds.
+    /// The marks of the snapshot.
     pub(crate) snapshot_marks: Option<Option<SnapshotMarks>>,
     /// The runtime as it is now was read.
     pub(crate) runtime: Option<()>,
-    /// What the renderings came to.
+    /// The results of the renderings.
     pub(crate) renderings: Vec<(Basis, Rendering)>,
     /// How often something was looked up for them; plugins may ask for a bounded number of objects.
     pub(crate) rounds: usize,
     /// The objects that the snapshot lists.
     pub(crate) listed: Option<Arc<[AppliedObject]>>,
-    /// What was found of them.
+    /// Their observed states.
     pub(crate) listed_objects: Vec<(ObjectRef, Look)>,
     /// Who owns the JobSet of the TrainJob's name.
     pub(crate) owner: Option<Owner>,
     /// The suspended JobSet as the API server has it.
     pub(crate) live: Option<LiveJobSet>,
-    /// What the JobSet would have to change for its pods to be placed as wanted.
+    /// The changes that the JobSet needs for the wanted placement.
     pub(crate) placement: Option<Placement>,
-    /// The Jobs of the JobSet that have what was removed from the placement of their pods.
+    /// The Jobs of the JobSet that still have removed entries of their placement.
     pub(crate) jobs: Option<Vec<OldJob>>,
     /// Another JobSet could be created in the place of the one that exists.
     pub(crate) creatable: Option<()>,
 }
 
-/// What was done in this reconcile.
+/// The actions of this reconcile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Done {
-    /// What changes from then on makes the rendering outdated.
+    /// Interests are registered: later changes make the rendering outdated.
     pub(crate) begun: bool,
     /// The snapshot that was written in the place of a missing or unusable one.
     pub(crate) saved: Option<SnapshotFacts>,
-    /// The JobSet was changed so that its Jobs lose what was removed from the placement of their pods.
+    /// The JobSet was changed so that its Jobs lose the removed entries of their placement.
     pub(crate) relocated: bool,
     /// The JobSet was applied, suspended or unsuspended.
     pub(crate) job_set_written: bool,
@@ -62,9 +62,9 @@ pub(crate) struct Done {
     pub(crate) job_set_deleted: bool,
     /// It was noted that the JobSet ended unseen.
     pub(crate) end_noted: bool,
-    /// What was left is known to the next reconcile.
+    /// The result is remembered for the next reconcile.
     pub(crate) remembered: bool,
-    /// What is kept of the TrainJob in memory is up to date.
+    /// The state of the TrainJob in memory is up to date.
     pub(crate) settled: bool,
     /// The status was written.
     pub(crate) status_written: bool,
@@ -72,11 +72,11 @@ pub(crate) struct Done {
     pub(crate) error_written: bool,
 }
 
-/// What decisions need of a snapshot.
+/// The facts of a snapshot that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SnapshotFacts {
     pub(crate) at: Version,
-    /// Whether it said that its JobSet has run when it was read.
+    /// Whether it was marked as started when it was read.
     pub(crate) was_started: bool,
     /// Whether it says so now.
     pub(crate) started: bool,
@@ -93,7 +93,7 @@ pub(crate) struct SnapshotFacts {
 pub(crate) struct SnapshotMarks {
     pub(crate) at: Version,
     /// Why it is not the TrainJob's, if it is not.
-    pub(crate) foreign: Option<Failure>,
+    pub(crate) foreign: Option<ReconcileFailure>,
     pub(crate) started: bool,
     pub(crate) recreate: bool,
 }
@@ -115,7 +115,7 @@ impl Version {
     }
 }
 
-/// What a rendering came to. One that failed is among the failures.
+/// The result of a rendering that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rendering {
     /// Plugins ask for objects of the cluster.
@@ -126,20 +126,20 @@ pub(crate) enum Rendering {
     Rendered(RenderedFacts),
 }
 
-/// What decisions need of a rendering.
+/// The facts of a rendering that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RenderedFacts {
     /// Whether the snapshot in the cluster is the one that it was rendered from.
     pub(crate) saved: bool,
-    /// What a JobSet says that waits and was rendered from the same; empty for one that is to run.
+    /// The digest of the inputs for a suspended JobSet; empty for one that is to run.
     pub(crate) inputs: Box<str>,
-    /// Whether the JobSet is deleted by itself when it has ended.
+    /// Whether the JobSet expires after its end.
     pub(crate) expires: bool,
     /// The objects beside the JobSet, in their order.
     pub(crate) objects: Vec<RenderedObjectFacts>,
 }
 
-/// What decisions need of an object beside the JobSet.
+/// The facts of an object beside the JobSet that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RenderedObjectFacts {
     pub(crate) object: ObjectRef,
@@ -147,13 +147,13 @@ pub(crate) struct RenderedObjectFacts {
     pub(crate) content: u64,
     /// Whether it holds keys that are made when it is created.
     pub(crate) has_keys: bool,
-    /// What was found of it.
+    /// Its observed state.
     pub(crate) look: Option<Look>,
-    /// Whether it was written in this reconcile, and what is known of it then.
+    /// Its last apply, if it was written in this reconcile.
     pub(crate) written: Option<Option<Applied>>,
 }
 
-/// What was found of an object in the cluster.
+/// The observed state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Look {
     /// It does not exist.
@@ -161,7 +161,7 @@ pub(crate) enum Look {
     /// It is the TrainJob's, at this version.
     Ours(Option<Box<str>>),
     /// It is not the TrainJob's, or is being deleted.
-    Unusable(Failure),
+    Unusable(ReconcileFailure),
     /// No loaded plugin emits objects of its kind, so it was not asked for.
     NotEmitted,
 }
@@ -169,13 +169,13 @@ pub(crate) enum Look {
 /// Who owns the JobSet of a TrainJob's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// The TrainJob, or nobody, since it is gone.
+    /// The TrainJob, or the JobSet does not exist any more.
     OursOrGone,
     /// Another owner.
-    Foreign(Failure),
+    Foreign(ReconcileFailure),
 }
 
-/// What decisions need of a suspended JobSet, as the API server has it.
+/// The facts of a suspended JobSet that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LiveJobSet {
     pub(crate) at: Version,
@@ -183,24 +183,24 @@ pub(crate) struct LiveJobSet {
     pub(crate) started: bool,
     /// Whether pods of it run or are about to end.
     pub(crate) active: bool,
-    /// What it was rendered from, if it says so.
+    /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,
     /// Whether entries were removed from the placement of its pods which its Jobs may still have.
     pub(crate) removed: bool,
 }
 
-/// What a JobSet would have to change for its pods to be placed as wanted.
+/// The changes that a JobSet needs for the wanted placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Placement {
     /// Whether its Jobs may have entries that are not wanted.
     pub(crate) loses: bool,
     /// Whether its pod templates change.
     pub(crate) moves: bool,
-    /// Whether the JobSet notes already what its Jobs have to lose.
+    /// Whether the JobSet already notes the entries that its Jobs have to lose.
     pub(crate) noted: bool,
 }
 
-/// A Job that has what was removed from the placement of its pods.
+/// A Job that still has removed entries of its placement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OldJob {
     pub(crate) name: Box<str>,

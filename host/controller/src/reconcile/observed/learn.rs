@@ -1,4 +1,4 @@
-//! How what is known grows with each step: the same in the controller and in a simulated cluster.
+//! Updates of the known state after each step, for the controller and for simulated clusters.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use super::{
     Applied, AppliedObject, Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
     RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, Version,
 };
-use crate::reconcile::failure::Failure;
+use crate::reconcile::failure::ReconcileFailure;
 use crate::reconcile::inputs::Inputs;
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::step::{Action, Basis, Mark, Observe, Step};
 
-/// What an observation found.
+/// The result of an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fact {
-    /// What was asked is so.
+    /// The observed condition holds.
     Holds,
     Inputs(Inputs),
     Snapshot(Option<SnapshotFacts>),
@@ -28,7 +28,7 @@ pub(crate) enum Fact {
     Jobs(Vec<OldJob>),
 }
 
-/// What an action left.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Effect {
     /// It was done.
@@ -63,7 +63,7 @@ impl Observed {
     }
 
     /// Takes what a step found out or left. Nothing else changes what is known, but the stores.
-    pub(crate) fn learn_fact(&mut self, what: &Observe, found: Result<Fact, Failure>) {
+    pub(crate) fn learn_fact(&mut self, what: &Observe, found: Result<Fact, ReconcileFailure>) {
         match found {
             Ok(fact) => self.asked.learn(what, fact),
             Err(failure) => self.failures.push((Step::Observe(what.clone()), failure)),
@@ -71,7 +71,7 @@ impl Observed {
     }
 
     /// Takes what an action left.
-    pub(crate) fn learn_effect(&mut self, action: &Action, left: Result<Effect, Failure>) {
+    pub(crate) fn learn_effect(&mut self, action: &Action, left: Result<Effect, ReconcileFailure>) {
         match left {
             Ok(effect) => self.succeeded(action, effect),
             Err(failure) => {

@@ -1,4 +1,4 @@
-//! What is known of one TrainJob in the course of a reconcile. Plain facts: they can be copied, compared and hashed.
+//! The known state of a TrainJob during a reconcile. It can be copied, compared and hashed.
 //!
 //! A fact that was not asked for yet is `None`. Large values (the TrainJob, the snapshot, the rendered JobSet) are not in here: see
 //! [`Bodies`](super::bodies::Bodies).
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::failure::Failure;
+use super::failure::ReconcileFailure;
 use super::object_ref::ObjectRef;
 use super::status;
 use super::step::Step;
@@ -22,29 +22,29 @@ pub(crate) use asked::{
 };
 pub(crate) use learn::{Effect, Fact};
 
-/// What is known of one TrainJob.
+/// The known state of a TrainJob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Observed {
     /// The TrainJob when the reconcile began.
     pub(crate) job: StoredJob,
     /// Why the JobSet could not be decoded when the reconcile began: nothing is done then.
-    pub(crate) unreadable_job_set: Option<Failure>,
-    /// What became of the TrainJob, as known when the reconcile began: it decides which way the reconcile takes.
+    pub(crate) unreadable_job_set: Option<ReconcileFailure>,
+    /// The cached state when the reconcile began, which selects the branch of the reconcile.
     pub(crate) initial: Cached,
     /// The same as known now: the status says it, and marks that it makes untrue are removed.
     pub(crate) current: Cached,
-    /// What the last reconcile left, if it was of the same TrainJob.
+    /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
     /// Whether something that the JobSet was rendered from has changed since.
     pub(crate) outdated: bool,
     /// Whether its reconciles have failed for so long that a temporary condition may not be one.
     pub(crate) persists: bool,
-    /// What was asked for in this reconcile.
+    /// The observations of this reconcile.
     pub(crate) asked: Asked,
-    /// What was done in this reconcile.
+    /// The actions of this reconcile.
     pub(crate) done: Done,
-    /// What was tried in this reconcile and failed.
-    pub(crate) failures: Vec<(Step, Failure)>,
+    /// The steps of this reconcile that failed.
+    pub(crate) failures: Vec<(Step, ReconcileFailure)>,
 }
 
 /// A TrainJob as the store has it.
@@ -53,12 +53,12 @@ pub(crate) enum StoredJob {
     /// It does not exist.
     Missing,
     /// It can't be decoded.
-    Unreadable(Failure),
-    /// What it says of itself.
+    Unreadable(ReconcileFailure),
+    /// Its facts.
     Found(Arc<JobFacts>),
 }
 
-/// What a TrainJob says of itself.
+/// The facts of a TrainJob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct JobFacts {
     pub(crate) name: Arc<str>,
@@ -67,9 +67,9 @@ pub(crate) struct JobFacts {
     pub(crate) deleting: bool,
     pub(crate) wishes: Wishes,
     pub(crate) status: TrainJobStatus,
-    /// What its annotation says of its last error.
+    /// Its annotation about the last error.
     pub(crate) error: Option<Box<str>>,
-    /// A number that differs if what the TrainJob is rendered from differs.
+    /// A hash of everything that the TrainJob is rendered from.
     pub(crate) fingerprint: u64,
 }
 
@@ -104,12 +104,12 @@ impl JobFacts {
     }
 }
 
-/// What is known without asking of what became of a TrainJob.
+/// The cached state of a TrainJob's JobSet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cached {
     /// The JobSet of its name.
     pub(crate) job_set: StoredJobSet,
-    /// The last JobSet of the TrainJob that is gone, if it is known how it went.
+    /// The last state of its deleted JobSet, if it is known.
     pub(crate) departed: Option<Arc<JobSetState>>,
 }
 
@@ -122,7 +122,7 @@ impl Cached {
         }
     }
 
-    /// Whether there is a JobSet of its name, whoever owns it.
+    /// Whether there is a JobSet of its name with any owner.
     pub(crate) fn has_any_job_set(&self) -> bool {
         !matches!(self.job_set, StoredJobSet::Missing)
     }
@@ -133,7 +133,7 @@ impl Cached {
         self.job_set().is_some_and(runs)
     }
 
-    /// The JobSet that the status is written from: one that is gone counts if it ended.
+    /// Returns the JobSet that the status is derived from: the existing one, or a deleted one that has ended.
     pub(crate) fn reported(&self) -> Option<&JobSetState> {
         let ended = self.departed.as_deref().filter(|last| last.end.is_some());
         self.job_set().or(ended)
@@ -160,7 +160,7 @@ pub(crate) enum StoredJobSet {
     Ours(Arc<JobSetState>),
 }
 
-/// What a reconcile left when all was as the TrainJob wants it.
+/// The result of a reconcile after which everything was up to date.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LastReconcile {
     /// The TrainJob's UID.
@@ -173,7 +173,7 @@ pub(crate) struct LastReconcile {
     pub(crate) objects: Option<Arc<[AppliedObject]>>,
 }
 
-/// An object beside a JobSet, with what was applied last.
+/// An object beside a JobSet, with its last apply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AppliedObject {
     pub(crate) object: ObjectRef,
@@ -204,7 +204,7 @@ impl AppliedObject {
     }
 }
 
-/// What was applied of an object.
+/// The last apply of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Applied {
     /// A number that differs if the content does.

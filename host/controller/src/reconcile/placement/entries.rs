@@ -25,7 +25,7 @@ const IN_ANNOTATION: usize = 128 << 10;
 /// About as many bytes as a replicated job and a field take beside their entries.
 const PER_FIELD: usize = 40;
 
-/// Why a text is not taken for entries. Carries nothing of the text.
+/// Why a text is not a list of entries. Holds no part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Unusable {
     /// It is too long.
@@ -41,7 +41,7 @@ pub(crate) enum Unusable {
         /// The column.
         column: usize,
     },
-    /// A field holds what no pod template may have there.
+    /// A field holds an invalid value.
     #[error("{0} of a replicated job has entries of the wrong type")]
     WrongType(&'static str),
     /// A field has too many entries.
@@ -59,10 +59,10 @@ pub(crate) enum Unusable {
 pub(crate) struct Entries(BTreeMap<String, BTreeMap<Field, field::Entries>>);
 
 impl Entries {
-    /// Reads what was noted.
+    /// Parses noted entries.
     ///
     /// # Errors
-    /// It is not what a controller writes.
+    /// The text was not written by a controller.
     pub(crate) fn parse(text: &str) -> Result<Self, Unusable> {
         if text.len() > LONGEST {
             return Err(Unusable::TooLong(text.len()));
@@ -91,7 +91,7 @@ impl Entries {
         Ok(())
     }
 
-    /// What makes the placement of one spec out of that of another. `None` if it is more than would be read again.
+    /// Returns the changes from one spec's placement to another's; `None` if they are too large to be noted.
     pub(crate) fn changes(from: &Value, to: &Value) -> Option<Self> {
         let from = pods_by_name(from);
         let changes = Self::collect(to, |name, field, found| {
@@ -103,7 +103,7 @@ impl Entries {
         (changes.check().is_ok() && is_short()).then_some(changes)
     }
 
-    /// What a spec has, and another one has not. A replicated job that the other does not have is left out.
+    /// Returns the entries that one spec has and another does not, for the replicated jobs of both.
     pub(crate) fn missing(of: &Value, other: &Value) -> Self {
         let all = Self::collect(of, |_, field, found| field::Entries::of(field, found));
         all.missing_in(other)
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(now, changed());
         let text = serde_json::to_string(&changes).unwrap();
         assert_eq!(Entries::parse(&text).unwrap(), changes);
-        // What they do not name stays as it is there.
+        // Other fields stay unchanged.
         let mut third = spec(&json!({"spec": {"nodeSelector": {"rack": "7"}}}));
         changes.clone().write(&mut third);
         let pods = third.pointer("/replicatedJobs/1/template/spec/template");
@@ -312,7 +312,7 @@ mod tests {
         assert!(index.has_any_of("node", &pods(&changed()).unwrap()));
         assert!(!index.has_any_of("node", &pods(&base()).unwrap()));
         assert!(!index.has_any_of("other", &pods(&changed()).unwrap()));
-        // A changed value takes the place of the one before it, and what is wanted again is not taken away.
+        // A changed value replaces the earlier one, and an entry that is wanted again is kept.
         assert!(
             Entries::missing(&base(), &changed())
                 .index()

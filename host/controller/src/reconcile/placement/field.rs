@@ -1,4 +1,4 @@
-//! The fields that place pods, and what one of them holds. Pure.
+//! The fields that place pods, and their entries. Pure.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ pub(super) enum Entries {
 }
 
 impl Entries {
-    /// What a pod template has of a field; what is not of the field's type is left out.
+    /// Returns the entries of a field in a pod template, without those of a wrong type.
     pub(super) fn of(field: Field, found: Option<&Value>) -> Self {
         if field.is_list() {
             let items = found.and_then(Value::as_array).into_iter().flatten();
@@ -68,7 +68,7 @@ impl Entries {
         Self::Map(entries.collect())
     }
 
-    /// What makes one value of a field out of another. Of a list it is only what is added.
+    /// Returns the changes from one value of a field to another. For a list, these are only the added items.
     pub(super) fn changes(field: Field, from: Option<&Value>, to: Option<&Value>) -> Self {
         let (before, after) = (Self::of(field, from), Self::of(field, to));
         match (before, after) {
@@ -119,7 +119,7 @@ impl Entries {
     /// The value of a field with these entries.
     pub(super) fn written(self, field: Field, found: Option<&Value>) -> Value {
         let mut value = match found {
-            // What is of no use here stays as it is.
+            // A value of a wrong type is left unchanged.
             Some(Value::Object(found)) if !field.is_list() => Self::Map(found.clone()),
             Some(Value::Array(found)) if field.is_list() => Self::List(found.clone()),
             _ => Self::of(field, None),
@@ -141,7 +141,7 @@ impl Entries {
         }
     }
 
-    /// Whether they are what the field may hold.
+    /// Whether the entries have the type of the field.
     pub(super) fn are_of(&self, field: Field) -> bool {
         match self {
             Self::Map(entries) => {

@@ -1,4 +1,4 @@
-//! How the pods of a JobSet are placed: all that JobSet lets change in a JobSet that has run. Pure.
+//! The placement of a JobSet's pods, which is all that may change in a JobSet that has run. Pure.
 
 mod entries;
 mod field;
@@ -15,7 +15,7 @@ use field::Field;
 /// Where a replicated job has its pod template.
 const PODS: &str = "/template/spec/template";
 
-/// What places pods, of a pod template.
+/// Returns the fields of a pod template that place pods.
 pub(crate) fn of(pods: &Value) -> Value {
     let mut of = Value::Object(Map::new());
     for field in Field::ALL {
@@ -47,7 +47,7 @@ pub(crate) fn placed(live: &Value, wanted: &Value) -> Option<Value> {
 /// A spec with the TrainJob's own patches, each as far as it can be merged.
 ///
 /// # Errors
-/// The time is up before all are.
+/// The deadline was exceeded.
 pub(crate) fn patched(job: &TrainJob, spec: &Value, deadline: &Deadline) -> Result<Value, Overdue> {
     let mut patches = job.runtime_patches.iter();
     patches.try_fold(spec.clone(), |spec, patch| {
@@ -73,7 +73,7 @@ fn named_pods(job: &Value) -> Option<(&str, Option<&Value>)> {
     Some((job.get("name")?.as_str()?, job.pointer(PODS)))
 }
 
-/// Sets a field two levels down, or takes it away; what is empty counts as absent.
+/// Sets or removes a field two levels down. An empty value counts as absent.
 fn put(pods: &mut Value, field: Field, wanted: Option<Value>) {
     let mut names = field.pointer().split('/').skip(1);
     let (Some(parent), Some(name), Some(pods)) = (names.next(), names.next(), pods.as_object_mut())

@@ -7,8 +7,8 @@ use serde_json::json;
 use trainyard_model::claims::Claims;
 
 use super::*;
-use crate::rbac::Watched;
-use crate::watch::Kind;
+use crate::rbac::WatchScope;
+use crate::watch::WatchedKind;
 
 const FLAVOR: (&str, &str) = ("example.com/v1", "Flavor");
 const NODE: (&str, &str) = ("v1", "Node");
@@ -44,8 +44,8 @@ fn served(kind: (&str, &str)) -> LookupKey {
 }
 
 fn source(kind: (&str, &str), name: Option<&str>) -> Source {
-    let watched = name.map_or(Watched::Kind, |name| Watched::Named(name.into()));
-    Source::Objects(Kind::of(&all(kind)), watched)
+    let watched = name.map_or(WatchScope::Kind, |name| WatchScope::Named(name.into()));
+    Source::Objects(WatchedKind::of(&all(kind)), watched)
 }
 
 fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Version<'o> {
@@ -58,7 +58,7 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ve
 }
 
 /// A pass over a TrainJob, in which its plugins ask for these and find this.
-fn made(interests: &Interests, key: &Key, lookups: &[(LookupKey, Seen)]) {
+fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, Seen)]) {
     interests.begin(key);
     for (lookup, seen) in lookups {
         interests.asks(key, lookup);
@@ -67,7 +67,7 @@ fn made(interests: &Interests, key: &Key, lookups: &[(LookupKey, Seen)]) {
     interests.settle(key);
 }
 
-fn woken(key: &Key, waits: bool) -> Vec<Woken> {
+fn woken(key: &NamespacedName, waits: bool) -> Vec<Woken> {
     let after = if waits { GATHER } else { PAUSE };
     let key = key.clone();
     vec![Woken { key, after }]
@@ -81,7 +81,10 @@ fn is_empty(interests: &Interests) -> bool {
 #[test]
 fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
     let interests = interests();
-    let (mine, other) = (Key::new("ml", "job"), Key::new("eu", "job"));
+    let (mine, other) = (
+        NamespacedName::new("ml", "job"),
+        NamespacedName::new("eu", "job"),
+    );
     for key in [&mine, &other] {
         made(&interests, key, &[(one(FLAVOR, "a"), Seen::NOTHING)]);
     }
@@ -107,7 +110,10 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
 #[test]
 fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
     let interests = interests();
-    let (mine, other) = (Key::new("ml", "job"), Key::new("eu", "job"));
+    let (mine, other) = (
+        NamespacedName::new("ml", "job"),
+        NamespacedName::new("eu", "job"),
+    );
     made(&interests, &mine, &[(one(NODE, "n"), Seen::NOTHING)]);
     made(&interests, &other, &[(all(NODE), Seen::NOTHING)]);
     let nodes = source(NODE, None);
@@ -124,7 +130,7 @@ fn a_list_wakes_those_who_saw_something_else() {
     let interests = interests();
     let nodes = source(NODE, None);
     let found = [object(None, "n", "1"), object(None, "m", "2")];
-    let jobs = ["same", "less", "gone"].map(|name| Key::new("ml", name));
+    let jobs = ["same", "less", "gone"].map(|name| NamespacedName::new("ml", name));
     made(&interests, &jobs[0], &[(all(NODE), Seen::of(found))]);
     made(&interests, &jobs[1], &[(all(NODE), Seen::of([found[0]]))]);
     let gone = Seen::of([object(None, "o", "1")]);
@@ -144,7 +150,7 @@ fn a_list_wakes_those_who_saw_something_else() {
 #[test]
 fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
     let interests = interests();
-    let key = Key::new("ml", "job");
+    let key = NamespacedName::new("ml", "job");
     made(
         &interests,
         &key,
@@ -155,7 +161,7 @@ fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
     );
     let (flavors, asks) = (
         source(FLAVOR, Some("a")),
-        Source::Served(Kind::of(&served(FLAVOR))),
+        Source::Served(WatchedKind::of(&served(FLAVOR))),
     );
     assert_eq!(
         interests.needed(),
@@ -170,7 +176,7 @@ fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
 #[tokio::test(start_paused = true)]
 async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
     let interests = interests();
-    let key = Key::new("ml", "job");
+    let key = NamespacedName::new("ml", "job");
     let nodes = source(NODE, None);
     let mut version = 0;
     let mut next = || {
@@ -195,7 +201,7 @@ async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
 #[test]
 fn secrets_and_config_maps_are_followed_by_nobody() {
     let interests = interests();
-    let key = Key::new("ml", "job");
+    let key = NamespacedName::new("ml", "job");
     let lookups = [
         one(("v1", "ConfigMap"), "a"),
         all(("v1", "ConfigMap")),
@@ -212,7 +218,7 @@ fn secrets_and_config_maps_are_followed_by_nobody() {
 #[test]
 fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
     let interests = interests();
-    let key = Key::new("ml", "job");
+    let key = NamespacedName::new("ml", "job");
     interests.begin(&key);
     interests.asks(&key, &one(FLAVOR, "a"));
     assert_eq!(interests.needed(), HashSet::new());
@@ -223,7 +229,7 @@ fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
 #[test]
 fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
     let interests = interests();
-    let key = Key::new("ml", "job");
+    let key = NamespacedName::new("ml", "job");
     let runtime = |namespace: Option<&str>| RuntimeKey {
         namespace: namespace.map(Into::into),
         name: "torch".into(),
@@ -304,8 +310,8 @@ struct World {
 }
 
 impl World {
-    fn key(job: usize) -> Key {
-        Key::new(NAMESPACES[0], job.to_string())
+    fn key(job: usize) -> NamespacedName {
+        NamespacedName::new(NAMESPACES[0], job.to_string())
     }
 
     fn seen(object: usize, version: Option<u64>) -> Seen {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::queue::Key;
+use crate::queue::NamespacedName;
 use crate::watch::script::{Answer, Script, page};
 use crate::watch::{JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject};
 
@@ -68,8 +68,8 @@ impl Follower<TrainJobObject> for Told<'_> {
 
     fn changed(
         &self,
-        key: &Key,
-        gone: Option<Gone<<TrainJobObject as crate::watch::Watched>::State>>,
+        key: &NamespacedName,
+        gone: Option<Gone<<TrainJobObject as crate::watch::WatchedObject>::State>>,
     ) {
         let name = key.name.to_string();
         if let Some(gone) = gone {
@@ -83,7 +83,7 @@ impl Follower<TrainJobObject> for Told<'_> {
     }
 }
 
-type Jobs = Store<Key, <TrainJobObject as crate::watch::Watched>::State>;
+type Jobs = Store<NamespacedName, <TrainJobObject as crate::watch::WatchedObject>::State>;
 
 /// Follows until the script has no answer left, and nothing happens for longer than any pause.
 async fn followed<'s>(script: &Script, store: &'s Jobs) -> Told<'s> {
@@ -99,8 +99,8 @@ async fn followed<'s>(script: &Script, store: &'s Jobs) -> Told<'s> {
     told
 }
 
-fn key(name: &str) -> Key {
-    Key::new("a", name)
+fn key(name: &str) -> NamespacedName {
+    NamespacedName::new("a", name)
 }
 
 fn line(kind: &str, object: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::world::World;
 use super::{failure, job, now, observed};
 use crate::reconcile::decide::{Decision, Report, decide};
-use crate::reconcile::failure::{Class, Failure, Finding};
+use crate::reconcile::failure::{Class, Finding, ReconcileFailure};
 use crate::reconcile::observed::{JobFacts, Observed};
 use crate::reconcile::step::{Action, Observe, Reason, Step};
 
@@ -152,9 +152,9 @@ fn a_train_job_is_annotated_while_its_runtime_is_missing() {
 
 #[test]
 fn what_was_found_out_is_annotated_as_an_error_is() {
-    let lost = Failure::Found(Finding::EndIsUnknown).summary("bert");
+    let lost = ReconcileFailure::Found(Finding::EndIsUnknown).summary("bert");
     assert_eq!(&*lost.text, "EndUnknown: JobSet bert");
     assert!(!lost.passing);
-    let stale = Failure::Found(Finding::StaleJobSet).summary("bert");
+    let stale = ReconcileFailure::Found(Finding::StaleJobSet).summary("bert");
     assert!(stale.passing);
 }

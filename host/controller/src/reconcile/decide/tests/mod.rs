@@ -13,7 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
 use crate::reconcile::error_summary::ErrorSummary;
-use crate::reconcile::failure::{Class, ErrorId, Failure};
+use crate::reconcile::failure::{Class, ErrorId, ReconcileFailure};
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{
     Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet,
@@ -92,14 +92,14 @@ fn object(name: &str, apply: ApplyMode) -> ObjectRef {
     }
 }
 
-fn failure(class: Class) -> Failure {
+fn failure(class: Class) -> ReconcileFailure {
     let error = ErrorId(0);
     let summary = ErrorSummary {
         reason: "Failed",
         text: format!("Failed: {class:?}").into(),
         passing: class == Class::Conflict,
     };
-    Failure::Met {
+    ReconcileFailure::Met {
         error,
         class,
         summary,

@@ -12,7 +12,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::{counts, failure, job, job_set, now, object, observed};
 use crate::reconcile::decide::{Decision, Report, decide};
-use crate::reconcile::failure::{Cause, Class, Failure, Finding};
+use crate::reconcile::failure::{Cause, Class, Finding, ReconcileFailure};
 use crate::reconcile::inputs::Inputs;
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{
@@ -32,7 +32,7 @@ enum Expected {
     /// The reconcile settles what is in memory, and that is all.
     Ends,
     /// It settles what is in memory, and then fails.
-    Fails(Failure),
+    Fails(ReconcileFailure),
 }
 
 use Expected::{Act, Ends, Fails, Observe as Asks};

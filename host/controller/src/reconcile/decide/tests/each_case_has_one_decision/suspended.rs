@@ -327,7 +327,7 @@ fn a_suspended_job_set_that_has_run() {
                 removed(o);
                 o.asked.jobs = Some(vec![old_job(true)]);
             }),
-            Fails(Failure::Found(Finding::JobsHaveOldPlacement)),
+            Fails(ReconcileFailure::Found(Finding::JobsHaveOldPlacement)),
         ),
         (
             "Jobs may not be listed",

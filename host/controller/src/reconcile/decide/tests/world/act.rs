@@ -3,7 +3,11 @@
 use super::*;
 
 impl World {
-    pub(super) fn act(&mut self, action: &Action, o: &Observed) -> Result<Effect, Failure> {
+    pub(super) fn act(
+        &mut self,
+        action: &Action,
+        o: &Observed,
+    ) -> Result<Effect, ReconcileFailure> {
         match action {
             Action::Begin => (self.last, self.outdated) = (None, false),
             Action::CreateSnapshot(basis) => return self.create_snapshot(*basis),
@@ -98,7 +102,7 @@ impl World {
         Ok(Effect::Done)
     }
 
-    fn create_snapshot(&mut self, basis: Basis) -> Result<Effect, Failure> {
+    fn create_snapshot(&mut self, basis: Basis) -> Result<Effect, ReconcileFailure> {
         if self.snapshot.is_some() {
             return Err(failure(Class::Conflict));
         }
@@ -115,7 +119,7 @@ impl World {
         Ok(Effect::Snapshot(self.snapshot.as_ref().unwrap().facts()))
     }
 
-    fn replace_snapshot(&mut self, at: &Version) -> Result<Effect, Failure> {
+    fn replace_snapshot(&mut self, at: &Version) -> Result<Effect, ReconcileFailure> {
         let next = self.next_version();
         let objects = self.rendered.as_slice().into();
         let snapshot = self.snapshot.as_mut().ok_or(failure(Class::Other))?;
@@ -129,7 +133,11 @@ impl World {
         Ok(Effect::Snapshot(snapshot.facts()))
     }
 
-    fn apply_object(&mut self, object: &ObjectRef, force: bool) -> Result<Effect, Failure> {
+    fn apply_object(
+        &mut self,
+        object: &ObjectRef,
+        force: bool,
+    ) -> Result<Effect, ReconcileFailure> {
         let mode = object.apply;
         assert_ne!(
             mode,
@@ -168,7 +176,7 @@ impl World {
         held: bool,
         recreated: bool,
         o: &Observed,
-    ) -> Result<Effect, Failure> {
+    ) -> Result<Effect, ReconcileFailure> {
         let snapshot = self.snapshot.as_ref().unwrap();
         assert!(snapshot.ours && !snapshot.broken, "without its snapshot");
         for object in &self.rendered {
@@ -217,7 +225,7 @@ impl World {
     }
 
     /// The suspended JobSet of that version, which gets another one.
-    fn current_job_set(&mut self, at: &Version) -> Result<&mut SimJobSet, Failure> {
+    fn current_job_set(&mut self, at: &Version) -> Result<&mut SimJobSet, ReconcileFailure> {
         let next = self.next_version();
         let found = self.job_set.as_mut().unwrap();
         if *at != version(&found.uid, found.version) {

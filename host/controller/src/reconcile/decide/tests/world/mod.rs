@@ -11,7 +11,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::{counts, failure, now};
 use crate::reconcile::decide::{Decision, End, decide};
-use crate::reconcile::failure::{Class, Failure};
+use crate::reconcile::failure::{Class, ReconcileFailure};
 use crate::reconcile::inputs::Inputs;
 use crate::reconcile::object_ref::ObjectRef;
 use crate::reconcile::observed::{

@@ -3,7 +3,11 @@
 use super::*;
 
 impl World {
-    pub(super) fn observe(&mut self, what: &Observe, o: &Observed) -> Result<Fact, Failure> {
+    pub(super) fn observe(
+        &mut self,
+        what: &Observe,
+        o: &Observed,
+    ) -> Result<Fact, ReconcileFailure> {
         let none = || failure(Class::Conflict);
         match what {
             Observe::Inputs => Ok(Fact::Inputs(Inputs::for_tests(&self.inputs()))),
@@ -77,7 +81,7 @@ impl World {
         }
     }
 
-    fn is_current(&mut self) -> Result<(), Failure> {
+    fn is_current(&mut self) -> Result<(), ReconcileFailure> {
         if std::mem::take(&mut self.stale) {
             return Err(failure(Class::Conflict));
         }
@@ -88,7 +92,7 @@ impl World {
         format!("inputs of {}", self.job.fingerprint)
     }
 
-    fn render(&self, basis: Basis, o: &Observed) -> Result<Fact, Failure> {
+    fn render(&self, basis: Basis, o: &Observed) -> Result<Fact, ReconcileFailure> {
         match self.rendering {
             Some(Class::PlanIsPinned) if !basis.started => {}
             None => {}
