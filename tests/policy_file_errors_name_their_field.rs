@@ -62,7 +62,7 @@ fn errors_in_the_policy_file_name_their_field() {
         (too_large, vec!["is larger than 1048576 bytes"]),
         (
             vec![0xff, 0xfe, b'a', 0],
-            vec!["is not UTF-8 text (it begins as UTF-16 does): save it as UTF-8"],
+            vec!["is not UTF-8 text (it starts like UTF-16); save it as UTF-8"],
         ),
         (b"kind: [".to_vec(), vec!["line 1, column 8: "]),
         (

@@ -69,7 +69,7 @@ const BEYOND: [(&str, &[&str]); 6] = [
     ("runtime-without-spec", &["spec: is required"]),
     ("trainer-processes-auto", &[]),
 ];
-const NOT_YET: &str = "spec.podGroupPolicy: not supported yet: remove it";
+const NOT_YET: &str = "spec.podGroupPolicy: is not supported yet; remove it";
 
 /// What the schema step says of an object that is created.
 fn admitted(schemas: &BTreeMap<&str, (Schema, Options)>, input: &Input) -> Outcome {

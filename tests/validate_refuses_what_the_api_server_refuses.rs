@@ -232,7 +232,7 @@ fn duplicate_objects_are_refused_and_both_are_checked() {
     let errors = refused(&format!("{JOB}---\n{faulty}{map}{map}"));
     let double = |line, kind, first| {
         format!(
-            "standard input:{line}: {kind} default/bert: is there twice; the first stands in standard input:{first}: {kind} default/bert"
+            "standard input:{line}: {kind} default/bert: is a duplicate; the first one is in standard input:{first}: {kind} default/bert"
         )
     };
     assert_eq!(errors.len(), 3, "{errors:#?}");

@@ -140,27 +140,25 @@ pub enum InputProblem {
     #[error("is not a regular file; give a file, or a link to one")]
     NotAFile,
     /// There are more errors than are listed.
-    #[error("here and below are more errors, which are not listed; correct those above first")]
+    #[error("there are more errors, which are not listed; correct those above first")]
     More,
     /// The file is larger than Trainyard reads.
-    #[error("is larger than {limit} bytes, the most that this file may have: split or shorten it")]
+    #[error("is larger than {limit} bytes, the maximum for this file; split or shorten it")]
     TooLarge {
         /// The bound in bytes.
         limit: u64,
     },
     /// The file is no text.
-    #[error("is not UTF-8 text{}: save it as UTF-8", if *.utf16 { " (it begins as UTF-16 does)" } else { "" })]
+    #[error("is not UTF-8 text{}; save it as UTF-8", if *.utf16 { " (it starts like UTF-16)" } else { "" })]
     NotUtf8 {
         /// Whether it begins with the byte order mark of UTF-16.
         utf16: bool,
     },
     /// A folder holds nothing to read.
-    #[error(
-        "this folder holds no file that ends in .yaml, .yml or .json (folders in it are not read)"
-    )]
+    #[error("contains no .yaml, .yml or .json file; subfolders are not read")]
     EmptyFolder,
     /// `-` was given more than once.
-    #[error("can be read only once: give \"-\" one time")]
+    #[error("can be read only once; give \"-\" once")]
     StandardInputTwice,
     /// A document is no YAML and no JSON.
     #[error("line {}, column {}: {}", .0.line, .0.column, .0.kind)]
@@ -168,12 +166,12 @@ pub enum InputProblem {
     /// The objects of the run take too much memory.
     #[error("{0}")]
     Memory(yaml::ErrorKind),
-    /// A document is no Kubernetes object.
-    #[error("is no Kubernetes object: it is {0}, not a mapping with apiVersion, kind and metadata")]
+    /// A document is not a Kubernetes object.
+    #[error("is not a Kubernetes object, but {0}; an object has apiVersion, kind and metadata")]
     NotAnObject(String),
     /// A document is a Kustomization, and not in a folder whose other files it lists.
     #[error(
-        "is a Kustomization, which only lists other files; give its folder, or give the output of `kubectl kustomize` with `-f -`"
+        "is a Kustomization, which only lists other files; give its folder, or pipe the output of `kubectl kustomize` into `-f -`"
     )]
     Kustomization,
     /// A field of an object is wrong.

@@ -1,4 +1,4 @@
-//! The input of one run: files, folders and standard input become objects.
+//! The input of one run: objects from files, folders and standard input.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,10 +13,11 @@ use crate::list;
 use crate::object::{Object, STANDARD_INPUT, Source};
 use crate::yaml::{self, DocumentText, MAX_ERRORS};
 
-/// The most bytes that one file, or standard input, may have.
+/// The maximum size of a file, or of standard input, in bytes.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The most bytes of texts that are kept for the lines of errors. What is read after them has its errors by document.
+/// The maximum size of all texts that are kept for the lines of errors, in bytes. Errors of further texts have the number of the document
+/// instead.
 const MAX_KEPT_BYTES: usize = 8 << 20;
 
 /// All objects of one run, in the order of the input.
@@ -24,15 +25,15 @@ const MAX_KEPT_BYTES: usize = 8 << 20;
 pub struct Inputs {
     /// The objects.
     pub objects: Vec<Object>,
-    /// Everything that can't be read or is no Kubernetes object: no bad file or document hides another.
+    /// All files that can't be read, and all documents that are not Kubernetes objects.
     pub errors: Vec<InputError>,
-    /// What was left out of a folder although it changes what the folder means.
+    /// Files of a folder that were skipped although they change its meaning.
     pub warnings: Vec<Located>,
 }
 
 impl Inputs {
-    /// Reads files, folders (their `*.yaml`, `*.yml` and `*.json`, sorted by name, without those of folders inside), and `stdin`
-    /// for the path `-`. A folder's Kustomization is left out, since it lists the same files.
+    /// Reads files, folders and `stdin`, for which the path is `-`. Of a folder, `*.yaml`, `*.yml` and `*.json` are read, sorted by name;
+    /// subfolders and a Kustomization, which lists the same files, are skipped.
     pub fn read(paths: &[PathBuf], stdin: impl Read) -> Self {
         let mut reader = Reader::default();
         let mut stdin = Some(stdin);
@@ -52,7 +53,7 @@ impl Inputs {
         reader.finish()
     }
 
-    /// Reads the documents of one text, which came from `file`.
+    /// Reads the documents of a text, which errors call `file`.
     pub fn read_text(file: &str, text: &str) -> Self {
         let mut reader = Reader::default();
         reader.text(file, text);
@@ -77,12 +78,12 @@ struct Reader {
     objects: Vec<Object>,
     errors: Vec<InputError>,
     warnings: Vec<Located>,
-    /// Whether the file that is read was found in a folder, and not named.
+    /// Whether the current file was found in a folder, and not given by name.
     is_of_folder: bool,
     budget: yaml::Budget,
-    /// The bytes of the texts that are kept.
+    /// The size of the texts that are kept, in bytes.
     kept: usize,
-    /// Whether the budget was exceeded: nothing more is read.
+    /// Whether the budget is exceeded, so that reading stops.
     is_full: bool,
 }
 
@@ -119,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// Nobody named this one: it may be a FIFO that nobody writes to.
+    /// Reads a file of a folder, unless it is a FIFO, from which reading could block forever.
     fn file_of_folder(&mut self, path: &Path) {
         match check_regular(path) {
             Ok(()) => {
@@ -150,7 +151,7 @@ impl Reader {
             return;
         }
         let documents = yaml::read_within(text, &mut self.budget);
-        // It has left nothing of the budget for the documents before it.
+        // The budget does not suffice for the documents before it.
         let ends =
             |read: &Result<_, yaml::Error>| matches!(read, Err(error) if error.kind.ends_reading());
         if documents.iter().any(ends) {
@@ -172,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// Keeps a text as its documents were counted in it, if there is room for it.
+    /// Keeps a text without its byte order mark, if the limit allows it.
     fn keep(&mut self, text: &str) -> Option<Arc<str>> {
         let text = yaml::without_mark(text);
         self.kept = self.kept.saturating_add(text.len());
@@ -214,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Leaves out a Kustomization of a folder, whose files are read without it; one that was named stands for files that were not.
+    /// Skips the Kustomization of a folder, whose files are read without it, and refuses one that was given by name.
     fn kustomization(&mut self, source: &Source, document: &Value) {
         let place = Place::from(source);
         if !self.is_of_folder {
@@ -225,7 +226,7 @@ impl Reader {
             self.warnings.push(Located {
                 place,
                 message: format!(
-                    "this Kustomization is not built, so that its {} has no effect; give the output of `kubectl kustomize` with `-f -` instead",
+                    "the Kustomization is not built, so its {} has no effect; pipe the output of `kubectl kustomize` into `-f -` instead",
                     fields.join(", ")
                 ),
             });
@@ -233,7 +234,7 @@ impl Reader {
     }
 }
 
-/// Reads a text file of at most `limit` bytes.
+/// Reads a text file with at most `limit` bytes.
 ///
 /// # Errors
 /// It is not a regular file, can't be read, is larger, or is not UTF-8 text.
@@ -242,10 +243,10 @@ pub fn read_file(path: &Path, limit: u64) -> Result<String, InputProblem> {
     read_bounded(File::open(path)?, limit)
 }
 
-/// Refuses what is not a file, or a link to one, before it is opened: opening a FIFO waits until somebody writes to it.
+/// Refuses anything but a regular file or a link to one. Opening a FIFO would block until another process writes to it.
 ///
 /// # Errors
-/// It is something else, or does not exist.
+/// It is not a regular file, or does not exist.
 pub fn check_regular(path: &Path) -> Result<(), InputProblem> {
     if path.metadata()?.is_file() {
         Ok(())
@@ -256,7 +257,7 @@ pub fn check_regular(path: &Path) -> Result<(), InputProblem> {
 
 fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {
     let mut bytes = Vec::new();
-    // One byte more than allowed is enough to know: a device may never end.
+    // One byte over the limit is enough, and a device can be endless.
     stream.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(InputProblem::TooLarge { limit });
@@ -268,7 +269,7 @@ fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {
     })
 }
 
-/// The files of a folder that kubectl would read, by name.
+/// Returns the files of a folder that kubectl would read, sorted by name.
 fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,26 +1,26 @@
-//! The JobSet that a TrainJob becomes.
+//! The JobSet of a TrainJob.
 
 use serde_json::{Map, Value, json};
 
 use crate::{StringMap, names};
 
-/// A JobSet: a typed header over a `spec` that is assembled elsewhere.
+/// A JobSet: a typed header and a `spec`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobSet {
-    /// Its name, that of the TrainJob.
+    /// Its name, which is that of the TrainJob.
     pub name: String,
-    /// Its namespace; None leaves it out.
+    /// Its namespace, which is omitted if `None`.
     pub namespace: Option<String>,
-    /// Its labels, in this order.
+    /// Its labels, in order.
     pub labels: StringMap,
-    /// Its annotations, in this order.
+    /// Its annotations, in order.
     pub annotations: StringMap,
-    /// Its `spec`, as JobSet v1alpha2 has it.
+    /// Its `spec`, of JobSet v1alpha2.
     pub spec: Value,
 }
 
 impl JobSet {
-    /// The object to apply. Keys stand in the order in which people write them; empty maps are left out.
+    /// Returns the object to apply. Keys have their usual order, and empty maps are omitted.
     pub fn into_value(self) -> Value {
         let mut metadata = Map::new();
         metadata.insert("name".to_owned(), Value::String(self.name));

@@ -47,7 +47,7 @@ impl Known {
         Err(Box::new(Located {
             place: admitted.place().at(FieldPath::root().field("kind")),
             message: format!(
-                "`{}` of `{}` is not known; known are {}, {} and {} of {}, and objects that plugins look up",
+                "the kind `{}` of `{}` is unknown; use {}, {} or {} of {}",
                 object.kind,
                 object.api_version,
                 names::TRAIN_JOB,
@@ -79,7 +79,7 @@ impl FirstPlaces {
                 Ok(())
             }
             Entry::Occupied(first) => Err(Box::new(Located {
-                message: format!("is there twice; the first stands in {}", first.get()),
+                message: format!("is a duplicate; the first one is in {}", first.get()),
                 place,
             })),
         }

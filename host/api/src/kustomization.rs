@@ -1,4 +1,4 @@
-//! Kustomizations: kustomize's lists of files, with how to change what is in them. A cluster has no such objects.
+//! Kustomizations, which list files and changes to the objects in them. They are not objects of a cluster.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 /// The API group of Kustomizations and Components.
 const GROUP: &str = "kustomize.config.k8s.io/";
 
-/// The names under which kustomize looks for a Kustomization.
+/// The names of files in which kustomize looks for a Kustomization.
 const FILES: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
 
-/// Returns whether a document is a Kustomization. One that leaves out `apiVersion` and `kind`, as kustomize allows, is known by the
+/// Returns whether a document is a Kustomization. One without `apiVersion` and `kind`, which kustomize allows, is recognized by the
 /// name of its file.
 pub(crate) fn is_kustomization(file: &str, document: &Value) -> bool {
     match document.get("apiVersion") {
@@ -26,15 +26,15 @@ fn is_name_of_one(file: &str) -> bool {
     name.is_some_and(|name| FILES.iter().any(|known| name == *known))
 }
 
-/// Returns the fields by which a Kustomization gives more, or something else, than the files of its folder.
+/// Returns the fields of a Kustomization that change objects, or add objects that are not in the files of its folder.
 pub(crate) fn fields_beyond_the_folder(document: &Value) -> Vec<&str> {
-    let gives_more = |(field, value): &(&String, &Value)| match field.as_str() {
+    let has_effect = |(field, value): &(&String, &Value)| match field.as_str() {
         "apiVersion" | "kind" | "metadata" => false,
         "resources" => !names_files_alone(value),
         _ => true,
     };
     let fields = document.as_object().into_iter().flat_map(Map::iter);
-    let fields = fields.filter(gives_more);
+    let fields = fields.filter(has_effect);
     fields.map(|(field, _)| field.as_str()).collect()
 }
 

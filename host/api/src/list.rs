@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// One `v1` List of the objects, in their order.
+/// Returns a `v1` List of the objects.
 pub fn list(items: Vec<Value>) -> Value {
     let mut list = Map::new();
     list.insert("apiVersion".to_owned(), json!("v1"));
@@ -11,12 +11,12 @@ pub fn list(items: Vec<Value>) -> Value {
     Value::Object(list)
 }
 
-/// Takes a `List` apart, or any other kind whose name ends so and which has items.
+/// Returns the items of a `List`, or of any other kind with items whose name ends in `List`.
 ///
-/// As kubectl does it, an item of a typed list (`TrainJobList`) that has no kind gets that of the list. `items: null` is no item.
+/// As in kubectl, an item of a typed list (`TrainJobList`) without a kind gets the kind of the list. `items: null` is an empty list.
 ///
 /// # Errors
-/// The value as it was, if it is no list of objects.
+/// The unchanged value, if it is not a list of objects.
 pub fn unpack(mut value: Value) -> Result<Vec<Value>, Value> {
     let kind = value.get("kind").and_then(Value::as_str);
     let Some(item_kind) = kind.and_then(|kind| kind.strip_suffix("List")) else {

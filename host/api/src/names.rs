@@ -1,4 +1,4 @@
-//! Names that clients, the reference implementation and JobSet agree on. None of them may change.
+//! Names that clients, the reference implementation and JobSet share. They must not change.
 
 /// The API group of TrainJob and both runtimes.
 pub const TRAINER_GROUP: &str = "trainer.kubeflow.org";
@@ -23,7 +23,7 @@ pub const JOB_SET: &str = "JobSet";
 /// Trainyard's own API group.
 pub const TRAINYARD_GROUP: &str = "trainyard.dev";
 
-/// Label on the metadata of a Job template: which step of the TrainJob the replicated job is.
+/// Label on the metadata of a Job template: the step of the TrainJob that the replicated job runs.
 pub const ANCESTOR_LABEL: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 /// Value of [`ANCESTOR_LABEL`]: the pods that train.
 pub const ANCESTOR_TRAINER: &str = "trainer";
@@ -32,9 +32,9 @@ pub const ANCESTOR_DATASET_INITIALIZER: &str = "dataset-initializer";
 /// Value of [`ANCESTOR_LABEL`]: the pod that fetches the model.
 pub const ANCESTOR_MODEL_INITIALIZER: &str = "model-initializer";
 
-/// Label on a runtime: `deprecated` makes its use a warning.
+/// Label on a runtime. Using a runtime with the value `deprecated` is a warning.
 pub const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
-/// Value of [`SUPPORT_LABEL`] for a runtime that is on its way out.
+/// Value of [`SUPPORT_LABEL`] for a deprecated runtime.
 pub const SUPPORT_DEPRECATED: &str = "deprecated";
 
 /// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
@@ -47,20 +47,20 @@ pub const RESOURCE_CLAIMS_ANNOTATION: &str = "trainyard.dev/resource-claims-per-
 /// Annotation on a TrainJob that can't be reconciled: the reason, and what it is about. The controller writes and removes it.
 pub const ERROR_ANNOTATION: &str = "trainyard.dev/reconcile-error";
 
-/// Env var that tells an initializer what to fetch.
+/// Env var with the URI that an initializer fetches.
 pub const STORAGE_URI_ENV: &str = "STORAGE_URI";
 
-/// Default of `spec.managedBy`: this controller, under the name that the reference gave it.
+/// Default of `spec.managedBy`: this controller, with the name of the reference's.
 pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";
 /// Value of `spec.managedBy` that leaves a TrainJob to Kueue's MultiKueue.
 pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
 
 /// Manager of the entries of `spec.runtimePatches` that Kueue writes.
 pub const KUEUE_MANAGER: &str = "kueue.x-k8s.io/manager";
-/// Manager of the entries of `spec.runtimePatches` that stand for old overrides; further ones end in `-2`, `-3`, ...
+/// Manager of the entries of `spec.runtimePatches` that are converted from old overrides; further ones end in `-2`, `-3`, ...
 pub const OVERRIDES_MANAGER: &str = "trainer.kubeflow.org/pod-template-overrides";
 
-/// The keys of `mlPolicy` that are its union's members, beside `plugin`.
+/// The members of the union in `mlPolicy`, beside `plugin`.
 pub const ML_POLICY_KEYS: [&str; 5] = ["torch", "mpi", "flux", "jax", "xgboost"];
 /// Name of the replicated job, and of the container, that trains.
 pub const NODE: &str = "node";

@@ -1,11 +1,11 @@
-//! Nulls, as an API server prunes them.
+//! Pruning of nulls.
 
 use serde_json::Value;
 
-/// Removes every key whose value is null, at any depth, as an API server does with fields that may not be null.
+/// Removes every key whose value is null, at any depth, as an API server does for fields that are not nullable.
 ///
-/// Templates that leave `initContainers: null` or `resources: {requests: null}` behind mean the same as those that leave the
-/// field out. Nulls in lists stay: an API server refuses them, and so do the typed readers.
+/// A template with `initContainers: null` or `resources: {requests: null}` means the same as one without the field. Nulls in lists are
+/// kept, because an API server and the typed readers refuse them.
 pub fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {

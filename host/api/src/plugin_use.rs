@@ -1,4 +1,4 @@
-//! A plugin that a runtime switches on.
+//! Plugins that a runtime activates.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 use crate::fields::{FieldError, FieldProblem, Fields, cut};
 use crate::path::FieldPath;
 
-/// A plugin that a runtime names, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
+/// A plugin that a runtime activates, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginUse {
     /// The plugin's name.
     pub name: String,
-    /// Its configuration; an empty object where none is given.
+    /// Its configuration; an empty object if it has none.
     pub config: Value,
-    /// Where the name stands in the runtime.
+    /// The path of the name in the runtime.
     pub name_path: FieldPath,
-    /// Where the configuration stands in the runtime, for errors of the plugin's schema.
+    /// The path of the configuration in the runtime, for errors of the plugin's schema.
     pub config_path: FieldPath,
 }
 
@@ -33,7 +33,7 @@ impl PluginUse {
         }
     }
 
-    /// Reads a list that no schema has checked, with all that is wrong with it.
+    /// Reads a list that no schema has checked, with all its errors.
     pub(crate) fn read_alone(value: &Value, path: &FieldPath) -> (Vec<Self>, Vec<FieldError>) {
         let nothing = Value::Object(Map::new());
         let mut fields = Fields::of(&nothing, path.clone());

@@ -1,4 +1,4 @@
-//! `spec.runtimePatches`: what a TrainJob, or a controller on its behalf, changes in the runtime's template.
+//! `spec.runtimePatches`: changes of a TrainJob, or of a controller on its behalf, to the runtime's template.
 
 use serde_json::Value;
 
@@ -9,18 +9,17 @@ use crate::path::FieldPath;
 /// One patch of a manager.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimePatch {
-    /// Who patches; the key of the list.
+    /// The manager, which is the key of the list.
     pub manager: String,
-    /// When it was changed last, as admission stamped it.
+    /// The time of the last change, which admission sets.
     pub time: Option<String>,
     /// Labels for the JobSet.
     pub labels: StringMap,
     /// Annotations for the JobSet.
     pub annotations: StringMap,
-    /// What is merged into the `spec` of the JobSet template, as it was written: `replicatedJobs` with metadata and pod
-    /// specs.
+    /// The patch for the `spec` of the JobSet template, as written: `replicatedJobs` with metadata and pod specs.
     pub spec: Option<Value>,
-    /// Where `trainingRuntimeSpec.template` stands in the TrainJob.
+    /// The path of `trainingRuntimeSpec.template` in the TrainJob.
     pub path: FieldPath,
 }
 
@@ -51,7 +50,7 @@ impl RuntimePatch {
     }
 }
 
-/// Labels and annotations: nothing else of a template's metadata can be patched (W58).
+/// Reads labels and annotations. Other metadata of a template can't be patched (W58).
 fn read_metadata(fields: &mut Fields<'_>) -> (StringMap, StringMap) {
     let read = |metadata: &mut Fields<'_>| {
         (

@@ -1,30 +1,30 @@
-//! How large an object may be.
+//! The maximum size of an object.
 
 use serde_json::Value;
 use std::io;
 
-/// The most bytes that an API server reads as the body of one request.
+/// The maximum size of a request that an API server accepts, in bytes.
 pub const REQUEST_LIMIT: usize = 3 * 1024 * 1024;
 
-/// The most bytes that etcd takes in one request, by its default `--max-request-bytes`.
+/// The maximum size of a request that etcd accepts with its default `--max-request-bytes`, in bytes.
 pub const STORED_LIMIT: usize = 1536 * 1024;
 
 /// An object that is too large to be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
-    /// The API server would not even read it.
+    /// The API server refuses the request.
     #[error(
-        "the object has {size} bytes as JSON, and an API server reads at most {REQUEST_LIMIT}; \
-         move what is large into a ConfigMap, a volume or an image"
+        "the object has {size} bytes as JSON, but an API server accepts at most {REQUEST_LIMIT}; \
+         move large values into a ConfigMap, a volume or an image"
     )]
     Request {
         /// Its size as compact JSON, in bytes.
         size: usize,
     },
-    /// etcd would not store it.
+    /// etcd does not store it.
     #[error(
-        "the object has {size} bytes as JSON, and etcd stores at most {STORED_LIMIT}; \
-         move what is large into a ConfigMap, a volume or an image"
+        "the object has {size} bytes as JSON, but etcd stores at most {STORED_LIMIT}; \
+         move large values into a ConfigMap, a volume or an image"
     )]
     Stored {
         /// Its size as compact JSON, in bytes.
@@ -34,8 +34,7 @@ pub enum TooLarge {
 
 /// Refuses an object that is too large for a cluster with default settings; returns its size as compact JSON, in bytes.
 ///
-/// What a server adds (managedFields, a UID) counts there too, and is not counted here: an object just below the limit may
-/// still be refused.
+/// Fields that a server adds (managedFields, a UID) are not counted here, so a server can refuse an object just below the limit.
 pub fn check_size(object: &Value) -> Result<usize, TooLarge> {
     match bytes(object) {
         size if size > REQUEST_LIMIT => Err(TooLarge::Request { size }),

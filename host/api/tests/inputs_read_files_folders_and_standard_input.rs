@@ -93,12 +93,12 @@ fn kustomization_in_a_folder_is_skipped() {
     assert_eq!(inputs.objects.len(), 1);
     let warned: Vec<_> = inputs.warnings.iter().map(ToString::to_string).collect();
     let wanted = format!(
-        "{}:1: this Kustomization is not built, so that its namePrefix, resources has no effect; give the output of `kubectl kustomize` with `-f -` instead",
+        "{}:1: the Kustomization is not built, so its namePrefix, resources has no effect; pipe the output of `kubectl kustomize` into `-f -` instead",
         file.display()
     );
     assert_eq!(warned, [wanted]);
 
-    let refused = "is a Kustomization, which only lists other files; give its folder, or give the output of `kubectl kustomize` with `-f -`";
+    let refused = "is a Kustomization, which only lists other files; give its folder, or pipe the output of `kubectl kustomize` into `-f -`";
     for (paths, stdin, place) in [
         (&[&*file][..], "", file.display().to_string()),
         (&[folder.path(), &file], "", file.display().to_string()),
@@ -134,7 +134,7 @@ fn standard_input_keeps_its_position() {
     let twice = errors(&[PathBuf::from("-"), PathBuf::from("-")], stdin.as_bytes());
     assert_eq!(
         twice,
-        ["standard input: can be read only once: give \"-\" one time"]
+        ["standard input: can be read only once; give \"-\" once"]
     );
 }
 
@@ -274,19 +274,18 @@ fn all_unreadable_inputs_are_reported() {
         found[0]
     );
     assert!(
-        found[1].ends_with(
-            "utf16.yaml: is not UTF-8 text (it begins as UTF-16 does): save it as UTF-8"
-        ),
+        found[1]
+            .ends_with("utf16.yaml: is not UTF-8 text (it starts like UTF-16); save it as UTF-8"),
         "{}",
         found[1]
     );
     assert!(
-        found[2].ends_with("bytes.yaml: is not UTF-8 text: save it as UTF-8"),
+        found[2].ends_with("bytes.yaml: is not UTF-8 text; save it as UTF-8"),
         "{}",
         found[2]
     );
     assert!(
-        found[3].contains("empty: this folder holds no file"),
+        found[3].contains("empty: contains no .yaml, .yml or .json file"),
         "{}",
         found[3]
     );

@@ -171,7 +171,7 @@ fn earlier_conversions_are_replaced_and_other_entries_follow() {
 #[test]
 fn contradicting_forms_are_both_named() {
     let (_, modernized) = job("{podSpecOverrides: [], podTemplateOverrides: []}");
-    let wanted = "spec.podSpecOverrides: may not be set beside podTemplateOverrides";
+    let wanted = "spec.podSpecOverrides: must not be set together with podTemplateOverrides; remove one of the two";
     assert_eq!(errors(&modernized), [wanted]);
     let (_, modernized) = job(r#"
   labels: {team: nlp, same: "1"}
@@ -187,10 +187,10 @@ fn contradicting_forms_are_both_named() {
     let pod = "spec.replicatedJobs[1].template.spec.template.spec";
     let wanted = [
         format!(
-            "spec.labels[team]: differs from {there}.metadata.labels[team]: set one of the two"
+            "spec.labels[team]: differs from {there}.metadata.labels[team]; set only one of the two"
         ),
         format!(
-            "spec.podTemplateOverrides[0].spec.tolerations: differs from {there}.{pod}.tolerations: set one of the two"
+            "spec.podTemplateOverrides[0].spec.tolerations: differs from {there}.{pod}.tolerations; set only one of the two"
         ),
     ];
     assert_eq!(errors(&modernized), wanted);
@@ -330,9 +330,9 @@ fn invalid_overrides_are_refused_with_their_paths() {
 "#);
     let wanted = [
         "spec.podTemplateOverrides[0].targetJobs: is required",
-        "spec.podTemplateOverrides[1].targetJobs: must be a list, is the string \"node\"",
+        "spec.podTemplateOverrides[1].targetJobs: must be a list, but is the string \"node\"",
         "spec.podTemplateOverrides[2].targetJobs[0].name: is required",
-        "spec.podTemplateOverrides[3]: must be an object, is the integer 5",
+        "spec.podTemplateOverrides[3]: must be an object, but is the integer 5",
     ];
     assert_eq!(errors(&modernized), wanted);
     let patches = value["spec"].get("runtimePatches");

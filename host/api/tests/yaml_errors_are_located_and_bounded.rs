@@ -65,12 +65,12 @@ fn messages_suggest_a_fix() {
     let error = yaml::read("a: 1\na: 2\n").remove(0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "document 1, line 2, column 1: the key \"a\" is here a second time: remove one of the two"
+        "document 1, line 2, column 1: the key \"a\" is a duplicate; remove one of the two"
     );
     let error = yaml::read("~: 2\n").remove(0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "document 1, line 1, column 1: a key must be text, this one is null: quote it"
+        "document 1, line 1, column 1: a key must be a string, but this one is null; quote it"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a field.
+//! Errors of fields.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::path::FieldPath;
 use crate::yaml;
 
-/// One wrong field.
+/// An error of a field.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{path}: {problem}")]
 pub struct FieldError {
@@ -16,7 +16,7 @@ pub struct FieldError {
     pub problem: FieldProblem,
 }
 
-/// All that is wrong with one object, in the order of reading. Never empty.
+/// All errors of an object, in the order of reading. Never empty.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct FieldErrors(pub Vec<FieldError>);
@@ -24,87 +24,87 @@ pub struct FieldErrors(pub Vec<FieldError>);
 /// What is wrong with a field.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum FieldProblem {
-    /// The field must be there.
+    /// A required field is missing.
     #[error("is required")]
     Required,
-    /// The value has another type.
-    #[error("must be {expected}, is {found}{}", remedy(expected, found))]
+    /// The value has the wrong type.
+    #[error("must be {expected}, but is {found}{}", remedy(expected, found))]
     Type {
-        /// The type it must have, with its article.
+        /// The required type, with its article.
         expected: &'static str,
-        /// The value that it has, in words: `the string "two"`.
+        /// The value found, such as `the string "two"`.
         found: String,
     },
-    /// No such field exists.
-    #[error("unknown field; known are {}", .known.join(", "))]
+    /// The field does not exist.
+    #[error("unknown field; the fields here are {}", .known.join(", "))]
     Unknown {
         /// The fields that exist there.
         known: &'static [&'static str],
     },
-    /// Trainyard knows the field and does not read it yet.
-    #[error("not supported yet: remove it")]
+    /// Trainyard does not support the field yet.
+    #[error("is not supported yet; remove it")]
     NotSupported,
     /// A count below 1.
-    #[error("must be at least 1, is {0}")]
+    #[error("must be at least 1, but is {0}")]
     NoCount(i64),
-    /// A value outside a closed list.
-    #[error("must be one of {}, is {found:?}", .known.join(", "))]
+    /// A value that is not in the list of allowed values.
+    #[error("must be one of {}, but is {found:?}", .known.join(", "))]
     NotOneOf {
         /// The values that are allowed.
         known: &'static [&'static str],
         /// The value.
         found: String,
     },
-    /// Text of the wrong form.
-    #[error("must be {form}, is {found:?}")]
+    /// A string with the wrong form.
+    #[error("must be {form}, but is {found:?}")]
     Form {
-        /// The form in words.
+        /// A description of the form.
         form: &'static str,
         /// The text.
         found: String,
     },
-    /// A name that another item of the same list has.
-    #[error("the name {0:?} is here a second time: names are unique in this list")]
+    /// The name of another item of the same list.
+    #[error("the name {0:?} is a duplicate; names in this list are unique")]
     Duplicate(String),
-    /// Two fields that exclude one another.
-    #[error("may not be set beside {0}")]
+    /// Two fields that exclude each other.
+    #[error("must not be set together with {0}; remove one of the two")]
     Excludes(&'static str),
-    /// Two fields that say the same must not differ.
-    #[error("differs from {0}: set one of the two")]
+    /// Two fields with the same meaning and different values.
+    #[error("differs from {0}; set only one of the two")]
     Differs(FieldPath),
-    /// A list or map with more members than are read.
+    /// A list or map with too many members.
     #[error("has {found} {what}, but at most {limit} are allowed; {remedy}")]
     TooMany {
-        /// What there are too many of.
+        /// What is counted.
         what: &'static str,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// The most that are read.
+        /// The maximum.
         limit: usize,
         /// What to do.
         remedy: &'static str,
     },
-    /// A field that holds JSON as text, and does not.
-    #[error("must be JSON: line {}, column {}: {}", .0.line, .0.column, .0.kind)]
+    /// A string that should contain JSON.
+    #[error("must be JSON; line {}, column {}: {}", .0.line, .0.column, .0.kind)]
     Json(yaml::Error),
 }
 
-/// YAML's reading of a bare word is the usual reason why text is none.
+/// Advises quotes if YAML may have parsed a plain scalar as another type.
 fn remedy(expected: &str, found: &str) -> &'static str {
     let word = ["the boolean", "the integer", "the number"]
         .iter()
         .any(|word| found.starts_with(word));
     if expected == A_STRING && word {
-        ": quote it"
+        "; quote it"
     } else {
         ""
     }
 }
 
-/// The type of text in a message.
+/// The type of strings in messages.
 pub(super) const A_STRING: &str = "a string";
 
-/// A value in words, for an error: `the string "two"`, `the integer 5`, `a list`.
+/// Describes a value for an error: `the string "two"`, `the integer 5`, `a list`.
 pub fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -117,10 +117,10 @@ pub fn describe(value: &Value) -> String {
     }
 }
 
-/// Text short enough for a message.
+/// Shortens a string for a message.
 pub(crate) fn cut(text: &str) -> String {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARACTERS: usize = 80;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }

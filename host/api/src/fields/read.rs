@@ -6,11 +6,11 @@ use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe};
 use crate::StringMap;
 use crate::path::FieldPath;
 
-/// Reads the fields of one object, each by its name and type, and collects what is wrong.
+/// Reads the fields of one object by name and type, and collects errors.
 ///
-/// What a schema can say of them is no business of a reader: an object comes here when an API server, or the same step offline,
-/// has let it in. A field that is missing or wrong reads as None or as a default; the caller throws the result away where
-/// [`Fields::errors`] gives any.
+/// A reader does not repeat the checks of a schema, because objects are read after an API server, or the same step offline, has admitted
+/// them. A field that is missing or wrong is read as `None` or as a default; the caller discards the result if [`Fields::errors`]
+/// returns any.
 pub struct Fields<'v> {
     path: FieldPath,
     map: Option<&'v Map<String, Value>>,
@@ -18,7 +18,7 @@ pub struct Fields<'v> {
 }
 
 impl<'v> Fields<'v> {
-    /// The fields of `value`, which stands at `path`. A value that is no object is an error.
+    /// Starts to read the object `value` at `path`. A value that is not an object is an error.
     pub fn of(value: &'v Value, path: FieldPath) -> Self {
         let map = value.as_object();
         let mut fields = Self {
@@ -32,7 +32,7 @@ impl<'v> Fields<'v> {
         fields
     }
 
-    /// Where the object stands.
+    /// The path of the object.
     pub fn path(&self) -> &FieldPath {
         &self.path
     }
@@ -47,12 +47,12 @@ impl<'v> Fields<'v> {
         self.errors.push(FieldError { path, problem });
     }
 
-    /// The raw value of a field, if it is there.
+    /// Returns the raw value of a field, if it is set.
     pub fn raw(&self, name: &str) -> Option<&'v Value> {
         self.map?.get(name)
     }
 
-    /// A raw field that must be there.
+    /// Returns the raw value of a required field.
     pub fn required(&mut self, name: &'static str) -> Option<&'v Value> {
         let value = self.raw(name);
         if value.is_none() && self.map.is_some() {
@@ -61,7 +61,7 @@ impl<'v> Fields<'v> {
         value
     }
 
-    /// A field that Trainyard knows and does not read yet. Empty lists and objects say nothing, and are let through.
+    /// Refuses a field that is not supported yet, unless it is an empty list or object.
     pub fn not_supported(&mut self, name: &'static str) {
         let empty = match self.raw(name) {
             None => true,
@@ -74,7 +74,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// Text.
+    /// Reads a string.
     pub fn string(&mut self, name: &'static str) -> Option<String> {
         let value = self.raw(name)?;
         if !value.is_string() {
@@ -83,7 +83,7 @@ impl<'v> Fields<'v> {
         value.as_str().map(str::to_owned)
     }
 
-    /// Text that must be there and not be empty.
+    /// Reads a required string that is not empty.
     pub fn required_string(&mut self, name: &'static str) -> String {
         self.required(name);
         let text = self.string(name);
@@ -93,7 +93,7 @@ impl<'v> Fields<'v> {
         text.unwrap_or_default()
     }
 
-    /// `true` or `false`.
+    /// Reads a boolean.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let value = self.raw(name)?;
         if !value.is_boolean() {
@@ -102,7 +102,7 @@ impl<'v> Fields<'v> {
         value.as_bool()
     }
 
-    /// An integer.
+    /// Reads an integer.
     pub fn integer(&mut self, name: &'static str) -> Option<i64> {
         let value = self.raw(name)?;
         let integer = value.as_i64();
@@ -112,7 +112,7 @@ impl<'v> Fields<'v> {
         integer
     }
 
-    /// A count: an integer from 1, of 32 bits as Kubernetes' counts are. The reference's schemas let in any integer.
+    /// Reads a count: an integer from 1 with 32 bits, as in Kubernetes. The reference's schemas allow any integer.
     pub fn count(&mut self, name: &'static str) -> Option<u32> {
         let value = self.raw(name)?;
         let path = self.path.field(name);
@@ -124,7 +124,7 @@ impl<'v> Fields<'v> {
         None
     }
 
-    /// A list of texts.
+    /// Reads a list of strings.
     pub fn strings(&mut self, name: &'static str) -> Option<Vec<String>> {
         let value = self.raw(name)?;
         let path = self.path.field(name);
@@ -139,7 +139,7 @@ impl<'v> Fields<'v> {
         Some(strings)
     }
 
-    /// A map of texts, such as labels.
+    /// Reads a map of strings, such as labels.
     pub fn string_map(&mut self, name: &'static str) -> StringMap {
         let Some(value) = self.raw(name) else {
             return StringMap::new();
@@ -159,7 +159,7 @@ impl<'v> Fields<'v> {
         strings
     }
 
-    /// An object that is kept as it is.
+    /// Reads an object without looking at its fields.
     pub fn opaque_object(&mut self, name: &'static str) -> Option<Value> {
         let value = self.raw(name)?;
         if !value.is_object() {
@@ -169,7 +169,7 @@ impl<'v> Fields<'v> {
         Some(value.clone())
     }
 
-    /// An object whose fields `read` reads.
+    /// Reads an object by `read`.
     pub fn object<T>(
         &mut self,
         name: &'static str,
@@ -179,7 +179,7 @@ impl<'v> Fields<'v> {
         Some(self.child(value, self.path.field(name), read))
     }
 
-    /// A list of objects whose fields `read` reads.
+    /// Reads a list of objects by `read`.
     pub fn objects<T>(
         &mut self,
         name: &'static str,
@@ -189,7 +189,7 @@ impl<'v> Fields<'v> {
         self.objects_at(value, &self.path.field(name), read)
     }
 
-    /// A list of objects that stands at `path`, which need not be below these fields.
+    /// Reads a list of objects at `path`, which need not be below these fields.
     pub fn objects_at<T>(
         &mut self,
         value: &'v Value,
@@ -201,7 +201,7 @@ impl<'v> Fields<'v> {
         Some(items.iter().enumerate().map(child).collect())
     }
 
-    /// Refuses fields that are not among those that are known.
+    /// Refuses fields that are not known.
     pub fn only(&mut self, known: &'static [&'static str]) {
         for name in self.map.iter().flat_map(|map| map.keys()) {
             if !known.contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! What two patches say differently.
+//! Conflicts between two patches.
 
 use serde_json::{Map, Value};
 
@@ -18,9 +18,9 @@ pub(crate) struct Conflict {
     pub(crate) other: FieldPath,
 }
 
-/// The fields that two `trainingRuntimeSpec`s both set, to different values: of two of them a merge would lose one. Items
-/// of lists are compared as they are merged; where one alternative is given here and another there, the whole object is
-/// what differs. At most `most` are returned.
+/// Returns the fields that two `trainingRuntimeSpec`s set to different values, of which a merge would lose one. Items of lists are
+/// compared as they are merged. If the two set different members of a union, the conflict is the whole object. At most `most` are
+/// returned.
 pub(crate) fn conflicts(one: &Value, other: &Value, most: usize) -> Vec<Conflict> {
     if most == 0 {
         return Vec::new();
@@ -140,7 +140,7 @@ fn items(
     }
 }
 
-/// Whether the items of a list can be told apart: the schema refuses one that can't.
+/// Returns whether each item of a list has its key; the schema refuses other lists.
 fn keyed(list: &[Value], key: &str) -> bool {
     list.iter().all(|item| item.get(key).is_some())
 }

@@ -1,4 +1,4 @@
-//! Where two specs of a JobSet differ.
+//! Differences between two specs of a JobSet.
 
 use serde_json::{Map, Value};
 
@@ -9,18 +9,18 @@ use super::{
 };
 use crate::FieldPath;
 
-/// One place where two specs differ: the smallest part that is no object, or a whole item that one of them lacks.
+/// A difference between two specs: the smallest value that is not an object, or a whole item that one of them does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The place, by names.
+    /// The path, by names.
     pub path: FieldPath,
-    /// What stood there; none where nothing did.
+    /// The value before, if any.
     pub from: Option<Value>,
-    /// What stands there; none where nothing does.
+    /// The value after, if any.
     pub to: Option<Value>,
 }
 
-/// The places where `after` differs from `before`, in the order of `after`.
+/// Returns the differences of `after` from `before`, in the order of `after`.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     let mut out = Vec::new();

@@ -2,23 +2,23 @@ use thiserror::Error;
 
 use crate::FieldPath;
 
-/// Whose item it is.
+/// The side of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Of what is patched.
+    /// The base.
     Base,
-    /// Of the patch.
+    /// The patch.
     Patch,
 }
 
-/// An item of a list that merges by a key, and can't.
+/// An item of a keyed list that can't be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}: must be an object with `{key}`, by which the items of this list are told apart")]
 pub struct MergeError {
-    /// Whose item.
+    /// The side with the item.
     pub side: Side,
-    /// The item, below the JobSet's spec.
+    /// The path of the item, below the JobSet's spec.
     pub path: FieldPath,
-    /// The key that it needs.
+    /// The key that it must have.
     pub key: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The deliberate fixes: where Kubernetes' strategic merge gives what nobody means, each fix a function of its own.
+//! Corrections of results of Kubernetes' strategic merge that users do not intend, one function for each.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::positions::Positions;
 use super::table::{Child, JOB_SET_SPEC, Node};
 
-/// Mends the result of a merge of `patch` into `base`. A function of its own, and not part of the merge, so that the merge
-/// can be compared with Kubernetes'.
+/// Corrects the result of a merge of `patch` into `base`. This is not part of the merge, so that the merge can be compared with
+/// Kubernetes'.
 #[must_use]
 pub fn fix(base: &Value, patch: &Value, mut merged: Value) -> Value {
     one_alternative(patch, &mut merged, &JOB_SET_SPEC);
     keep_the_base_order(base, merged)
 }
 
-/// W68: the items of every keyed list stand as the runtime's author ordered them, additions last in the patch's order. The
-/// merge puts the patch's items first, which changes the order in which init containers run.
+/// Restores the runtime's order of the items of keyed lists, with additions last in the patch's order (W68). The merge puts the
+/// patch's items first, which changes the order in which init containers run.
 #[must_use]
 pub fn keep_the_base_order(base: &Value, mut merged: Value) -> Value {
     order(base, &mut merged, &JOB_SET_SPEC);
@@ -48,8 +48,8 @@ fn order(base: &Value, merged: &mut Value, node: &'static Node) {
     }
 }
 
-/// A volume, a claim of a pod and an env var have one source each: a patch that gives another one replaces the runtime's.
-/// The merge keeps both, and no API server takes such a pod.
+/// Removes the runtime's source of a volume, resource claim or env var if the patch sets another one. The merge keeps both, and an API
+/// server refuses such a pod.
 fn one_alternative(patch: &Value, merged: &mut Value, node: &'static Node) {
     let (Value::Object(patch), Value::Object(merged)) = (patch, merged) else {
         return;
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// What the fix makes of a merged item of a list of a pod spec, or of its container `node`.
+    /// The corrected item of a list of a pod spec, or of its container `node`.
     fn fixed(list: &str, mut patch: Value, mut merged: Value) -> Value {
         for item in [&mut patch, &mut merged] {
             if let Value::Object(item) = item {

@@ -13,9 +13,9 @@ use crate::FieldPath;
 /// An item of the merged list.
 struct Merged {
     value: Value,
-    /// Where the first item of its key stands in the base.
+    /// The position in the base of the first item with its key.
     in_base: Option<usize>,
-    /// Where the first item of its key stands in the patch.
+    /// The position in the patch of the first item with its key.
     in_patch: Option<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn merge_list(
     let in_base = Positions::of_keys(old_keys.iter().copied().map(Some));
     let in_patch = Positions::of_keys(new_keys.iter().copied().map(Some));
     let mut merged = Vec::with_capacity(base.len() + patch.len());
-    // Where the first merged item of each item of the patch stands.
+    // The position of the first merged item for each item of the patch.
     let mut slots: Vec<Option<usize>> = vec![None; patch.len()];
     for (at, (value, key)) in base.iter().zip(&old_keys).enumerate() {
         let here = in_patch.get(Some(key));
@@ -65,8 +65,8 @@ pub(super) fn merge_list(
     Ok(Value::Array(interleaved(merged)))
 }
 
-/// The patch's items in the patch's order; each of the base's own before the first of the patch's that stands behind it
-/// in the base.
+/// Returns the items of the patch in the patch's order. Each other item of the base is inserted before the first item of the patch
+/// that follows it in the base.
 fn interleaved(merged: Vec<Merged>) -> Vec<Value> {
     let (mut patched, kept): (Vec<_>, Vec<_>) =
         merged.into_iter().partition(|item| item.in_patch.is_some());

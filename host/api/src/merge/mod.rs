@@ -1,10 +1,8 @@
-//! Kubernetes' strategic merge of a patch into a JobSet's spec, the deliberate fixes of its result, and where two specs
-//! differ.
+//! Kubernetes' strategic merge of a patch into a JobSet's spec, corrections of its result, and the differences of two specs.
 //!
-//! [`strategic`] gives, value by value and in the same order, what `strategicpatch.StrategicMergePatch` of
-//! k8s.io/apimachinery gives for a `JobSetSpec`. Patches of a TrainJob are typed: they hold no directives (`$patch`), and
-//! nulls and empty lists in them are as if they were not there. [`fix`] then mends what people do not mean by it. What all
-//! of it has to know of Kubernetes' API stands in one table ([`JOB_SET`]).
+//! [`strategic`] returns the same values in the same order as `strategicpatch.StrategicMergePatch` of k8s.io/apimachinery does for a
+//! `JobSetSpec`. Patches of a TrainJob are typed: they have no directives (`$patch`), and nulls and empty lists in them have no effect.
+//! [`fix`] then corrects results that users do not intend. Merge keys and unions of Kubernetes' API are in one table ([`JOB_SET`]).
 
 mod conflicts;
 mod diff;
@@ -30,12 +28,11 @@ pub use self::{
 
 /// Merges a patch into the spec of a JobSet.
 ///
-/// Objects merge key by key. Lists that have a merge key merge item by item: the patch's items stand in the patch's
-/// order, and those of the base alone stand between them where their order in the base allows it. Every other list is
-/// replaced.
+/// Objects are merged by key. Lists with a merge key are merged by item: items of the patch keep the patch's order, and other items
+/// of the base are inserted between them if their order in the base allows it. All other lists are replaced.
 ///
 /// # Errors
-/// An item of a keyed list that is no object or has no key.
+/// An item of a keyed list that is not an object or has no key.
 pub fn strategic(base: &Value, patch: &Value) -> Result<Value, MergeError> {
     let mut patch = patch.clone();
     drop_empty(&mut patch);
@@ -81,7 +78,7 @@ fn merge_field(
     }
 }
 
-/// Removes nulls and empty lists at any depth: a typed patch can't hold them.
+/// Removes nulls and empty lists at any depth, which a typed patch can't have.
 fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -7,37 +7,36 @@ use serde_json::{Map, Value};
 use super::table::{Child, Node, PLAIN};
 use crate::{FieldPath, path::Segment};
 
-/// How the items of a list stand in a path.
+/// How a path identifies the items of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     Names,
     Positions,
 }
 
-/// The path with names in place of positions, as far as the value has what it names and items have names.
+/// Returns the path with names instead of positions, for items that exist and have names.
 #[must_use]
 pub fn by_names(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
     Names::new(value, node).by_names(path)
 }
 
-/// The path with positions in place of names, as far as the value has what it names: its nearest parent where it has not.
-/// A member may stand as `.name` or as `[name]`, an item as its position or its name, a port as `80` or `80/TCP`.
+/// Returns the path with positions instead of names; the path of the nearest parent if the value does not exist. A member can be
+/// written as `.name` or `[name]`, an item as its position or name, and a port as `80` or `80/TCP`.
 #[must_use]
 pub fn by_positions(value: &Value, node: &'static Node, path: &FieldPath) -> FieldPath {
     Names::new(value, node).by_positions(path)
 }
 
-/// One value whose paths are spelled in both ways, for whoever spells many of them: the names of a list's items are read
-/// once, when the first path goes through the list.
+/// Converts many paths of one value. The names in a list are indexed when the first path goes through the list.
 pub struct Names<'v> {
     value: &'v Value,
     node: &'static Node,
-    /// Where each name of a list stands, by the list's address.
+    /// The positions of the names of a list, by the list's address.
     lists: RefCell<HashMap<*const Value, HashMap<String, usize>>>,
 }
 
 impl<'v> Names<'v> {
-    /// The paths of a value, which the table describes as `node`.
+    /// Converts paths of a value, which `node` describes.
     #[must_use]
     pub fn new(value: &'v Value, node: &'static Node) -> Self {
         let lists = RefCell::default();
@@ -77,7 +76,7 @@ impl<'v> Names<'v> {
         out.into_iter().collect()
     }
 
-    /// A step into a list.
+    /// Converts a step into a list.
     fn item(
         &self,
         items: &'v [Value],
@@ -103,7 +102,7 @@ impl<'v> Names<'v> {
         Some((step, value))
     }
 
-    /// The item that a step means: by its position, else by its name.
+    /// Finds the item of a step, by its position or else by its name.
     fn position(&self, items: &[Value], key: Option<&str>, segment: &Segment) -> Option<usize> {
         let name = match segment {
             Segment::Index(at) if *at < items.len() => return Some(*at),
@@ -122,7 +121,7 @@ impl<'v> Names<'v> {
 /// The key of a container's ports.
 const PORT: &str = "containerPort";
 
-/// Where the names of a list's items stand first; a port has one with its protocol as well, and a text is its own name.
+/// The first positions of the names in a list. A port also has a name with its protocol, and a string is its own name.
 fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
     let mut names = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
@@ -139,12 +138,12 @@ fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
     names
 }
 
-/// The text by which an item's key stands in a path.
+/// Formats an item's key for a path.
 pub(super) fn text(key: &Value) -> String {
     key.as_str().map_or_else(|| key.to_string(), str::to_owned)
 }
 
-/// A step into an object.
+/// Converts a step into an object.
 fn member<'v>(
     members: &'v Map<String, Value>,
     here: Child,

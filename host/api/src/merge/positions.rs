@@ -1,4 +1,4 @@
-//! Where the items of a list stand that are told apart by a field of theirs.
+//! The positions of the items of keyed lists.
 
 use std::{
     collections::HashMap,
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-/// The value of an item's key; `None` stands for items that do not have it.
+/// The value of an item's key; `None` for an item without it.
 #[derive(Clone, Copy, Eq)]
 struct Key<'v>(Option<&'v Value>);
 
@@ -25,12 +25,12 @@ impl Hash for Key<'_> {
     }
 }
 
-/// The positions of a list's items by the values of their key: found without a search through the list, which may be as
-/// long as an object may be large.
+/// The positions of a list's items by the values of their key. They are indexed, because the only limit of a list is the size of its
+/// object.
 pub(super) struct Positions<'v>(HashMap<Key<'v>, usize>);
 
 impl<'v> Positions<'v> {
-    /// Reads a list; of items with one key, the first one counts.
+    /// Indexes a list; of items with the same key, the first one is used.
     pub(super) fn of(items: &'v [Value], key: &str) -> Self {
         Self::of_keys(items.iter().map(|item| item.get(key)))
     }
@@ -43,13 +43,13 @@ impl<'v> Positions<'v> {
         Self(positions)
     }
 
-    /// The position of the item with that value of the key.
+    /// Returns the position of the item with this value of the key.
     pub(super) fn get(&self, key: Option<&Value>) -> Option<usize> {
         self.0.get(&Key(key)).copied()
     }
 }
 
-/// How often keys were compared on this thread.
+/// The number of comparisons of keys on this thread.
 #[cfg(test)]
 pub(super) mod comparisons {
     use std::cell::Cell;

@@ -1,24 +1,23 @@
-//! What a merge has to know of a JobSet, in one table: which lists merge by a key, which maps have the user's keys, and of
-//! which fields an object has one at most. The keys are those that Kubernetes' API declares as `patchMergeKey`, as far as a
-//! JobSet reaches; a list that does not stand here is replaced as a whole.
+//! The structure of a JobSet for merges, in one table: lists with merge keys, maps with keys of the user, and unions. The merge keys are
+//! those of Kubernetes' API (`patchMergeKey`). Lists that are not in the table are replaced as a whole.
 
 use serde_json::{Map, Value};
 
-/// What stands below an object.
+/// The structure of an object.
 #[derive(Debug)]
 pub struct Node {
     fields: &'static [(&'static str, Child)],
     is_alternative: fn(&str) -> bool,
 }
 
-/// What a field of a [`Node`] holds.
+/// The structure of a field of a [`Node`].
 #[derive(Clone, Copy, Debug)]
 pub enum Child {
     /// An object.
     Object(&'static Node),
-    /// An object whose keys are the user's.
+    /// A map with keys of the user.
     Map,
-    /// A list whose items are told apart by a field of theirs.
+    /// A list whose items have a merge key.
     List(&'static str, &'static Node),
 }
 
@@ -27,7 +26,7 @@ impl Node {
         Self::one_of(fields, |_| false)
     }
 
-    /// An object that has one of the fields at most for which `is_alternative` holds.
+    /// An object with a union of the fields for which `is_alternative` returns true.
     const fn one_of(
         fields: &'static [(&'static str, Child)],
         is_alternative: fn(&str) -> bool,
@@ -38,12 +37,12 @@ impl Node {
         }
     }
 
-    /// The fields that the table says something of.
+    /// Returns the fields that are in the table.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Child)> + '_ {
         self.fields.iter().copied()
     }
 
-    /// What stands in a field; an object without keyed lists where the table says nothing.
+    /// Returns the structure of a field; an object without keyed lists if it is not in the table.
     #[must_use]
     pub fn child(&self, field: &str) -> Child {
         self.fields()
@@ -51,13 +50,13 @@ impl Node {
             .map_or(Child::Object(&PLAIN), |(_, child)| child)
     }
 
-    /// Whether the field is one of those of which an object has one at most: the sources of a volume.
+    /// Returns whether the field is a member of the union, such as a source of a volume.
     #[must_use]
     pub fn is_alternative(&self, field: &str) -> bool {
         (self.is_alternative)(field)
     }
 
-    /// The fields of an object of which it has one at most.
+    /// Returns the members of the union that an object has.
     pub fn alternatives<'v>(&self, object: &'v Map<String, Value>) -> Vec<&'v str> {
         let given = object
             .iter()

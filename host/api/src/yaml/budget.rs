@@ -1,16 +1,16 @@
-//! What reading may take of memory. A text of a few bytes for each value takes up to 150 times its size.
+//! The memory that parsing can use. A text with a few bytes for each value takes up to 150 times its size in memory.
 
 use serde_json::Value;
 
 use super::ErrorKind;
 
-/// How many bytes of memory all values of one run may take, as [`Budget`] counts them.
+/// The maximum memory of all values of one run in bytes, as [`Budget`] counts it.
 pub const MAX_VALUE_BYTES: usize = 256 << 20;
 
-/// How many bytes of memory all aliases and anchors of one run may add together, as [`Budget`] counts them.
+/// The maximum memory of all aliases and anchors of one run in bytes, as [`Budget`] counts it.
 pub const MAX_ALIAS_BYTES: usize = 64 << 20;
 
-/// What the values of all texts of one run may still take, in bytes of memory, and how much of it aliases and anchors may take.
+/// The memory that the values of one run can still use, and how much of it aliases and anchors can use, in bytes.
 #[derive(Clone, Debug)]
 pub struct Budget {
     values: usize,
@@ -27,7 +27,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes so many bytes; an error if there are not so many left.
+    /// Takes memory for a value; fails if not enough is left.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), ErrorKind> {
         let limit = MAX_VALUE_BYTES;
         let left = self.values.checked_sub(bytes);
@@ -35,7 +35,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes so many bytes for a value that an alias stands for, or for the copy that aliases are made from.
+    /// Takes memory for the value of an alias, or for the copy that is kept for aliases.
     pub(super) fn take_copy(&mut self, bytes: usize) -> Result<(), ErrorKind> {
         let limit = MAX_ALIAS_BYTES;
         let left = self.aliases.checked_sub(bytes);
@@ -43,23 +43,23 @@ impl Budget {
         self.take(bytes)
     }
 
-    /// Takes what a text takes beside the value that holds it.
+    /// Takes the memory of a string, without that of the value itself.
     pub(super) fn take_text(&mut self, text: &str) -> Result<(), ErrorKind> {
         self.take(text_bytes(text))
     }
 
-    /// Takes what a list of that length grows by when an item is added.
+    /// Takes the memory by which a list of this length grows with an item.
     pub(super) fn take_item(&mut self, length: usize) -> Result<(), ErrorKind> {
         self.take(list_bytes(length + 1) - list_bytes(length))
     }
 
-    /// Takes what a mapping of that length grows by when a key is added.
+    /// Takes the memory by which a mapping of this length grows with a key.
     pub(super) fn take_member(&mut self, length: usize, key: &str) -> Result<(), ErrorKind> {
         self.take(map_bytes(length + 1) - map_bytes(length) + text_bytes(key))
     }
 }
 
-/// About what the parts of a value take in memory, beside the place in which the value itself stands.
+/// Estimates the memory of a value, without that of the value itself.
 pub(super) fn bytes_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text_bytes(text),
@@ -72,7 +72,7 @@ pub(super) fn bytes_of(value: &Value) -> usize {
     }
 }
 
-/// What an allocator takes for a text.
+/// The memory that an allocator uses for a string.
 const fn text_bytes(text: &str) -> usize {
     const SMALLEST: usize = 32;
     match text.len() {
@@ -82,7 +82,7 @@ const fn text_bytes(text: &str) -> usize {
     }
 }
 
-/// The places of a list, which doubles them when they are full.
+/// The memory of a list, which doubles its capacity when it is full.
 const fn list_bytes(length: usize) -> usize {
     match length {
         0 => 0,
@@ -91,7 +91,7 @@ const fn list_bytes(length: usize) -> usize {
     }
 }
 
-/// The places of a mapping, each with its place in the hash table.
+/// The memory of a mapping, with its hash table.
 const fn map_bytes(length: usize) -> usize {
     const MEMBER: usize = size_of::<String>() + size_of::<Value>() + 3 * size_of::<u64>();
     let places = match length {

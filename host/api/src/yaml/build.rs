@@ -12,10 +12,10 @@ use super::{Document, ErrorKind, MAX_DEPTH};
 /// A line from 1 and a column from 0, as the parser counts them.
 pub(super) type At = (usize, usize);
 
-/// What an event may end in.
+/// The result of an event.
 type Outcome<T = ()> = Result<T, (ErrorKind, At)>;
 
-/// Builds the documents of one text, one after the other.
+/// Builds the documents of a text.
 pub(super) struct Builder<'a> {
     frames: Vec<Frame>,
     root: Value,
@@ -25,10 +25,10 @@ pub(super) struct Builder<'a> {
     budget: &'a mut Budget,
 }
 
-/// A value that an alias may stand for.
+/// A value to which aliases can refer.
 struct Anchored {
     value: Value,
-    /// What a copy of it takes, in bytes of memory.
+    /// The memory of a copy, in bytes.
     bytes: usize,
     depth: usize,
 }
@@ -42,7 +42,7 @@ enum Frame {
 #[derive(Default)]
 struct Mapping {
     map: Map<String, Value>,
-    /// The keys that came by a merge alone: setting one of them is no duplicate.
+    /// The keys that only come from a merge. They can be set without being duplicates.
     merged: HashSet<String>,
     key: Option<Key>,
 }
@@ -52,10 +52,10 @@ enum Key {
     Merge,
 }
 
-/// A complete value on its way into its list or mapping.
+/// A complete value that is added to its list or mapping.
 struct Node {
     value: Value,
-    /// What it is as a key; None for lists and mappings.
+    /// Its form as a key; `None` for lists and mappings.
     scalar: Option<Scalar>,
     aliased: bool,
     merge: bool,
@@ -72,7 +72,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Begins a document: anchors of the one before are forgotten.
+    /// Starts a document, without the anchors of the previous one.
     pub(super) fn start(&mut self) {
         self.frames.clear();
         self.anchors.clear();
@@ -80,14 +80,14 @@ impl<'a> Builder<'a> {
         self.root = Value::Null;
     }
 
-    /// Ends a document: its value.
+    /// Ends a document and returns its value.
     pub(super) fn finish(&mut self) -> Result<Value, ErrorKind> {
-        // Twice, because a list that grows may have as many places that are free.
+        // Twice, because the capacity of a list can be twice its length.
         self.budget.take(2 * size_of::<Document>())?;
         Ok(std::mem::take(&mut self.root))
     }
 
-    /// Takes one event that begins at `at`.
+    /// Handles an event that starts at `at`.
     pub(super) fn event(&mut self, event: Event<'_>, at: At) -> Outcome {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
                 .as_deref()
                 .map_or(plain, |tag| scalar::short(tag) == Some("merge"));
         let scalar = scalar::resolve(text, plain, tag.as_deref()).map_err(|kind| (kind, at))?;
-        // A key may be what a value may not (.inf), so the value is made only where it is one.
+        // A key can be a number that a value can't be (.inf), so only values are converted.
         let value = if self.expects_key() {
             Value::Null
         } else {
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Keeps a copy for aliases. The copy is charged too: anchors may nest.
+    /// Keeps a copy for aliases. The copy is counted too, because anchors can be nested.
     fn remember(&mut self, anchor: usize, value: &Value, at: At) -> Outcome {
         let bytes = size_of::<Anchored>() + bytes_of(value);
         self.budget.take_copy(bytes).map_err(|kind| (kind, at))?;
@@ -312,7 +312,7 @@ impl Mapping {
 
     fn merge_map(&mut self, map: Map<String, Value>, budget: &mut Budget) -> Result<(), ErrorKind> {
         for (key, value) in map {
-            // Once for the mapping, and once for the names of what was merged.
+            // Once for the mapping, and once for the set of merged keys.
             budget.take_member(self.map.len(), &key)?;
             budget.take_member(self.merged.len(), &key)?;
             if self.map.insert(key.clone(), value).is_none() {

@@ -1,12 +1,12 @@
-//! What can be wrong with a text.
+//! Errors of YAML and JSON.
 
 use thiserror::Error;
 
-/// What is wrong with one document, and where.
+/// An error of a document, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("document {document}, line {line}, column {column}: {kind}")]
 pub struct Error {
-    /// The document's place in its text, from 1.
+    /// The number of the document in its text, from 1.
     pub document: usize,
     /// The line in the text, from 1.
     pub line: usize,
@@ -19,51 +19,51 @@ pub struct Error {
 /// What is wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ErrorKind {
-    /// The text is no YAML.
-    #[error("this is not YAML: {0}")]
+    /// The text is not YAML.
+    #[error("invalid YAML: {0}")]
     Syntax(String),
-    /// The text starts as JSON does, and is none.
-    #[error("this is not JSON: {0}")]
+    /// The text starts like JSON, but is not JSON.
+    #[error("invalid JSON: {0}")]
     Json(String),
-    /// A mapping has a key twice.
-    #[error("the key \"{0}\" is here a second time: remove one of the two")]
+    /// A duplicate key of a mapping.
+    #[error("the key \"{0}\" is a duplicate; remove one of the two")]
     DuplicateKey(String),
-    /// A key that JSON can't express.
-    #[error("a key must be text, this one is {0}: quote it")]
+    /// A key that is not possible in JSON.
+    #[error("a key must be a string, but this one is {0}; quote it")]
     Key(&'static str),
     /// An alias of an anchor that is not in this document.
-    #[error("this alias names no anchor in the same document")]
+    #[error("this alias refers to an anchor that is not in this document")]
     UnknownAlias,
-    /// An alias inside of the very value that it stands for.
-    #[error("this alias stands for a value that it is itself a part of")]
+    /// An alias inside of the value to which it refers.
+    #[error("this alias is inside of the value to which it refers")]
     AliasInsideItself,
-    /// Aliases make the input too large.
+    /// The aliases of the input expand to too much memory.
     #[error(
-        "the aliases of this input, up to here, expand to more than {limit} bytes of memory; write the values out, or split the input"
+        "the aliases of the input expand to more than {limit} bytes of memory; write the values out, or split the input"
     )]
     TooManyAliases {
-        /// The bound, [`super::MAX_ALIAS_BYTES`].
+        /// The limit, [`super::MAX_ALIAS_BYTES`].
         limit: usize,
     },
     /// The values of the input take too much memory.
     #[error(
-        "the values of this input, up to here, take more than {limit} bytes of memory; split the input, and give its parts one after the other"
+        "the values of the input take more than {limit} bytes of memory; split the input and process its parts separately"
     )]
     TooManyValues {
-        /// The bound, [`super::MAX_VALUE_BYTES`].
+        /// The limit, [`super::MAX_VALUE_BYTES`].
         limit: usize,
     },
-    /// Lists and mappings nest too deep.
-    #[error("lists and mappings nest more than {limit} deep")]
+    /// Lists and mappings are nested too deep.
+    #[error("lists and mappings are nested more than {limit} levels deep")]
     TooDeep {
-        /// The bound, [`super::MAX_DEPTH`].
+        /// The limit, [`super::MAX_DEPTH`].
         limit: usize,
     },
-    /// A number that JSON can't express.
-    #[error("{0} is a number that JSON can't express: quote it if it is meant as text")]
+    /// A number that is not possible in JSON.
+    #[error("the number {0} does not exist in JSON; quote it if it is a string")]
     NotFinite(String),
     /// A tag that does not fit its value.
-    #[error("\"{text}\" is no value for the tag !!{tag}")]
+    #[error("\"{text}\" is not a valid value for the tag !!{tag}")]
     Tag {
         /// The tag without its `!!`.
         tag: String,
@@ -76,7 +76,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether nothing more is read: every further document would have the same error.
+    /// Returns whether parsing stops, because every further document would have the same error.
     pub(crate) const fn ends_reading(&self) -> bool {
         matches!(self, Self::TooManyValues { .. })
     }

@@ -1,4 +1,4 @@
-//! JSON by the JSON reader: escapes of surrogate pairs and values in a row, which YAML does not have.
+//! JSON, which has escaped surrogate pairs and sequences of values, unlike YAML.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{Budget, Document, Error, ErrorKind, MAX_VALUE_BYTES, scalar};
 
-/// Reads exactly one JSON value, with duplicate keys refused.
+/// Parses exactly one JSON value. Duplicate keys are refused.
 ///
 /// # Errors
-/// The text is no JSON, a key is there twice, or the value takes more memory than a [`Budget`] has; with line and column.
+/// The text is not JSON, a key is a duplicate, or the value takes more memory than a [`Budget`] has.
 pub fn read_json(text: &str) -> Result<Value, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict(&mut Budget::default()).deserialize(&mut reader);
@@ -21,10 +21,10 @@ pub fn read_json(text: &str) -> Result<Value, Error> {
         .map_err(|error| json_error(1, &error))
 }
 
-/// Reads any number of JSON values in a row.
+/// Parses a sequence of JSON values.
 pub(super) fn read_stream(text: &str, budget: &mut Budget) -> Result<Vec<Document>, Error> {
     let mut documents = Vec::new();
-    // A value is found before it is read: where one ends, only the reader of a whole stream tells.
+    // Each value is found before it is parsed, because only the stream parser finds its end.
     let mut found = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     for number in 1.. {
         let start = found.byte_offset();
@@ -55,7 +55,7 @@ fn read_first(text: &str, budget: &mut Budget) -> serde_json::Result<Value> {
     Strict(budget).deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// The error of a part of a text, with its place in the whole.
+/// Converts the error of a part of a text to one of the whole text.
 fn behind(before: &str, error: Error) -> Error {
     let (lines, last) = match before.rsplit_once('\n') {
         Some((lines, last)) => (lines.matches('\n').count() + 1, last),
@@ -81,7 +81,7 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
         },
         None => ErrorKind::Json(text.to_owned()),
     };
-    // The JSON reader gives column 0 for a line break.
+    // The JSON parser reports column 0 for a line break.
     let column = column.max(1);
     Error {
         document,
@@ -91,17 +91,17 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
     }
 }
 
-/// How a duplicate key travels through serde's error, which is text.
+/// Marks a duplicate key in the text of serde's error.
 const DUPLICATE: &str = "duplicate key: ";
 
-/// How an exceeded budget travels the same way.
+/// Marks an exceeded budget in the same way.
 const TOO_MUCH: &str = "too much memory";
 
 fn too_much<E: serde::de::Error>(_: ErrorKind) -> E {
     E::custom(TOO_MUCH)
 }
 
-/// Reads a JSON value whose objects have no key twice, within a budget.
+/// Parses a JSON value without duplicate keys, within a budget.
 struct Strict<'b>(&'b mut Budget);
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {

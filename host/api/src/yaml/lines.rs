@@ -1,5 +1,5 @@
-//! The lines of fields in the text that they were read from. They are looked for when an error is printed: reading keeps no place of any
-//! value, so that it costs nothing where nothing is wrong.
+//! The lines of fields in the text from which they were parsed. A line is found when an error is printed. Parsing keeps no positions, so
+//! it has no cost without errors.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,35 +10,35 @@ use saphyr_parser::{Event, Parser};
 
 use crate::path::Segment;
 
-/// The longest document in which fields are looked for, in bytes. A run may have hundreds of errors.
+/// The maximum size of a document whose lines are found, in bytes. A run can have hundreds of errors.
 const MAX_BYTES: usize = 256 << 10;
 
-/// Where a document stands in its text.
+/// The position of a document in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Where the part of the text begins that holds it, in bytes.
+    /// The start of the part of the text with the document, in bytes.
     pub(crate) start: usize,
-    /// Where that part ends.
+    /// The end of that part.
     pub(crate) end: usize,
     /// The number of lines before that part.
     pub(crate) lines_before: usize,
-    /// How many documents are before it in that part.
+    /// The number of documents before it in that part.
     pub(crate) documents_before: usize,
 }
 
-/// The text of a document, if it was kept. Two are always equal: a place is the same whether or not its text is known.
+/// The text of a document, if it is kept. All texts are equal: a location is the same whether or not its text is known.
 #[derive(Clone, Default)]
 pub struct DocumentText(Option<(Arc<str>, Part)>);
 
 impl DocumentText {
-    /// A document of a text. It is not kept if it is too long.
+    /// Keeps a document of a text, unless it is too long.
     pub(crate) fn new(text: Arc<str>, part: Part) -> Self {
         let is_short = part.end.saturating_sub(part.start) <= MAX_BYTES;
         Self(is_short.then_some((text, part)))
     }
 
-    /// The line, from 1, of the field that these steps lead to from the top of the document, or of the last one on the way to it that
-    /// is there. `None` if the text is not known.
+    /// Returns the line, from 1, of the field at a path, or of its nearest parent in the document. `None` if the text is not
+    /// known.
     pub(crate) fn line(&self, steps: &[Segment]) -> Option<usize> {
         let (text, part) = self.0.as_ref()?;
         let events = Parser::new_from_str(text.get(part.start..part.end)?);
@@ -56,7 +56,7 @@ impl DocumentText {
     }
 }
 
-/// The events of a part of a text, with their lines. A node is named by the place of its first event.
+/// The events of a part of a text, with their lines. A node is identified by the index of its first event.
 struct Events<'t>(Vec<(Event<'t>, usize)>);
 
 impl Events<'_> {
@@ -68,14 +68,14 @@ impl Events<'_> {
         self.0.get(at).map(|(_, line)| *line)
     }
 
-    /// The top of a document, of those that have so many before them.
+    /// The root node of a document.
     fn document(&self, number: usize) -> Option<usize> {
         let events = self.0.iter().enumerate();
         let mut starts = events.filter(|(_, (event, _))| matches!(event, Event::DocumentStart(_)));
         starts.nth(number).map(|(at, _)| at + 1)
     }
 
-    /// What a step leads to from a node: the key or the item, and its value.
+    /// The node of a step below a node, after the node of its key.
     fn below(&self, at: usize, step: &Segment) -> Option<(usize, usize)> {
         match (self.event(at)?, step) {
             (Event::MappingStart(..), Segment::Field(name) | Segment::Key(name)) => {
@@ -108,7 +108,7 @@ impl Events<'_> {
         None
     }
 
-    /// The `name` of an item, by which paths name the items of most lists.
+    /// The `name` of an item, which is the key of most lists.
     fn name(&self, at: usize) -> Option<&str> {
         if !matches!(self.event(at)?, Event::MappingStart(..)) {
             return None;
@@ -129,7 +129,7 @@ impl Events<'_> {
         std::iter::successors(first, move |at| Some(self.behind(*at)).filter(is_child))
     }
 
-    /// Where the next node begins behind a node.
+    /// The index of the node after a node.
     fn behind(&self, mut at: usize) -> usize {
         let mut depth = 0;
         loop {

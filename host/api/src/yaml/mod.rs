@@ -1,8 +1,8 @@
-//! YAML and JSON text to JSON values and back, as Kubernetes' tools read it.
+//! Parses YAML and JSON into JSON values as Kubernetes' tools do, and writes YAML.
 //!
-//! kubectl and the API server read YAML with `sigs.k8s.io/yaml`, which resolves scalars by go-yaml v2: the booleans of YAML 1.1
-//! (`y`, `on`, `No`), `0755` as octal, and so on. A TrainJob must mean the same here. The syntax is read by `saphyr-parser`;
-//! only this resolution is our own. Duplicate keys are errors, as in Kubernetes' strict reading.
+//! kubectl and the API server parse YAML with `sigs.k8s.io/yaml`, which resolves scalars as go-yaml v2 does: with the booleans of
+//! YAML 1.1 (`y`, `on`, `No`), `0755` as an octal number, and so on. A TrainJob must mean the same here. The syntax is parsed by
+//! `saphyr-parser`; only the resolution is our own. Duplicate keys are errors, as in Kubernetes' strict decoding.
 
 mod budget;
 mod build;
@@ -26,20 +26,20 @@ pub use write::{write, write_documents};
 use build::Builder;
 use split::Chunk;
 
-/// How deep lists and mappings may nest.
+/// The maximum depth of nested lists and mappings.
 pub const MAX_DEPTH: usize = 127;
 
-/// The most errors of one run that are listed.
+/// The maximum number of errors that are listed in one run.
 pub(crate) const MAX_ERRORS: usize = 1000;
 
-/// One document of a text.
+/// A document of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Its place among the documents of the text, from 1. Empty documents are counted.
+    /// Its number in the text, from 1. Empty documents are counted.
     pub number: usize,
-    /// What it holds; never null.
+    /// Its value; never null.
     pub value: Value,
-    /// Where it stands in the text. `None` for one of several JSON values.
+    /// Its position in the text. `None` for one of several JSON values.
     pub(crate) part: Option<Part>,
 }
 
@@ -54,16 +54,16 @@ impl Document {
     }
 }
 
-/// Reads all documents of a text, YAML or JSON.
+/// Parses all documents of a text, YAML or JSON.
 ///
-/// A bad document does not hide the others: each gives one result, in order. Documents that are empty, null or hold only comments
-/// are left out, but counted. A text that starts with `{` is tried as JSON first, as Kubernetes does; any number of JSON values
-/// may follow one another. Nothing is read behind the value that exceeds the [`Budget`], or behind so many errors that nobody lists more.
+/// An invalid document does not hide the others: each gives one result, in order. Documents that are empty, null or consist of comments
+/// are skipped, but counted. A text that starts with `{` is first parsed as a sequence of JSON values, as in Kubernetes. Parsing stops
+/// when the [`Budget`] is exceeded, or when there are more errors than are listed.
 pub fn read(text: &str) -> Vec<Result<Document, Error>> {
     read_within(text, &mut Budget::default())
 }
 
-/// The same for one of several texts, which share a budget.
+/// Parses one of several texts that share a budget.
 pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     let text = without_mark(text);
     if !text.trim_start().starts_with('{') {
@@ -85,14 +85,14 @@ pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Documen
         }
         Err(json) if json.kind.ends_reading() => vec![Err(json)],
         Err(json) => {
-            // What was read as JSON is gone.
+            // The JSON values are dropped.
             *budget = before;
             let documents = read_yaml(text, budget);
             match documents
                 .iter()
                 .find_map(|document| document.as_ref().err())
             {
-                // Whichever reader came further has understood more of the text, so its message helps more.
+                // The parser that got further has understood more of the text, so its message is more helpful.
                 Some(yaml) if (json.line, json.column) > (yaml.line, yaml.column) => {
                     vec![Err(json)]
                 }
@@ -102,7 +102,7 @@ pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Documen
     }
 }
 
-/// The text without the byte order mark that some editors put before it.
+/// Removes the byte order mark that some editors write.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
@@ -123,7 +123,7 @@ fn read_yaml(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     results
 }
 
-/// Reads the documents of one chunk, which is one document in nearly every text.
+/// Parses the documents of a chunk, which usually is one document.
 fn read_chunk(
     chunk: &Chunk<'_>,
     builder: &mut Builder<'_>,

@@ -1,4 +1,4 @@
-//! What a scalar means, by the rules of go-yaml v2, which Kubernetes' tools read with.
+//! Resolution of scalars, by the rules of go-yaml v2, which Kubernetes' tools use.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,19 +9,19 @@ use super::ErrorKind;
 /// The prefix of the tags that YAML itself defines, written `!!` in a document.
 const CORE_TAG: &str = "tag:yaml.org,2002:";
 
-/// A scalar with its meaning.
+/// A resolved scalar.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// An integer above those of `i64`.
+    /// An integer that is too large for `i64`.
     Unsigned(u64),
     Float(f64),
     Text(String),
 }
 
-/// Resolves a scalar: `plain` is one without quotes, `tag` its full tag, if it has one.
+/// Resolves a scalar. `plain` is set for a scalar without quotes, `tag` is its full tag.
 pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, ErrorKind> {
     let Some(tag) = tag else {
         return Ok(if plain {
@@ -55,7 +55,7 @@ pub(super) fn short(tag: &str) -> Option<&str> {
 }
 
 impl Scalar {
-    /// The JSON value. `text` is the scalar as written, for the error.
+    /// Returns the JSON value. `text` is the scalar as written, for the error.
     pub(super) fn into_value(self, text: &str) -> Result<Value, ErrorKind> {
         Ok(match self {
             Self::Null => Value::Null,
@@ -69,7 +69,7 @@ impl Scalar {
         })
     }
 
-    /// The scalar as the key of a JSON object.
+    /// Returns the scalar as the key of a JSON object.
     pub(super) fn into_key(self) -> Result<String, ErrorKind> {
         Ok(match self {
             Self::Null => return Err(ErrorKind::Key("null")),
@@ -82,7 +82,7 @@ impl Scalar {
     }
 }
 
-/// A finite float as Kubernetes' JSON has it: one without a fraction is an integer there. None if it is not finite.
+/// Returns a float as Kubernetes encodes it in JSON, where a float without a fraction is an integer. `None` if it is not finite.
 pub(super) fn float(value: f64) -> Option<Number> {
     let shortest = if value == 0.0 {
         "0".to_owned()
@@ -96,7 +96,7 @@ pub(super) fn float(value: f64) -> Option<Number> {
     integer.ok().or_else(|| Number::from_f64(value))
 }
 
-/// A float as a key: the shortest digits of its 32-bit neighbor, as `sigs.k8s.io/yaml` does it.
+/// Formats a float as a key, with the digits of the nearest 32-bit float as `sigs.k8s.io/yaml` does.
 fn float_key(value: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
@@ -139,7 +139,7 @@ fn resolve_plain(text: &str) -> Scalar {
     number.unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// Go's own rule for `_` in a number, which go-yaml leaves to it where a number begins with a point.
+/// Go's rule for `_` in a number, which applies to numbers that start with a point.
 fn separators_stand_between_digits(text: &str) -> bool {
     let mut parts = text.split('_').peekable();
     while let Some(part) = parts.next() {
@@ -174,7 +174,7 @@ fn parse_number(text: &str) -> Option<Scalar> {
     parse_integer(text)
         .or_else(|| parse_float(text))
         .or_else(|| {
-            // go-yaml reads a sign behind 0b, though no YAML does.
+            // go-yaml accepts a sign after 0b, although YAML does not.
             i64::from_str_radix(text.strip_prefix("0b")?, 2)
                 .ok()
                 .map(Scalar::Integer)
@@ -218,7 +218,7 @@ fn radix(text: &str) -> (u32, &str) {
     (8, rest)
 }
 
-/// A decimal float; None where it has another form, or is too large.
+/// Parses a decimal float; `None` if it has another form or is too large.
 fn parse_float(text: &str) -> Option<Scalar> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {

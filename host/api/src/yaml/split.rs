@@ -1,17 +1,17 @@
 //! Splits a text at its document markers, so that an error in one document does not hide the next.
 
-/// A part of a text that begins at a `---` line, or at its start.
+/// A part of a text that starts at a `---` line, or at the start of the text.
 pub(super) struct Chunk<'t> {
-    /// The text, its `---` included.
+    /// The part, including its `---`.
     pub(super) text: &'t str,
-    /// Where it begins in the whole text, in bytes.
+    /// Its start in the whole text, in bytes.
     pub(super) start: usize,
     /// The number of lines of the whole text before it.
     pub(super) lines_before: usize,
 }
 
 impl Chunk<'_> {
-    /// A line and column of the chunk, both from 1, in the whole text. What the parser finds behind the end is at the end.
+    /// Converts a line and column of the chunk, both from 1, to those of the whole text. A position after the end becomes the end.
     pub(super) fn place(&self, line: usize, column: usize) -> (usize, usize) {
         let lines = self.text.lines().count().max(1);
         if line <= lines {
@@ -22,10 +22,10 @@ impl Chunk<'_> {
     }
 }
 
-/// Cuts the text before each line that is a `---` marker.
+/// Splits the text before each `---` marker.
 ///
-/// No YAML value may hold such a line at its left edge, so this needs no parser. Directives (`%YAML 1.1`) stay with the marker
-/// that they stand before.
+/// A YAML value can't contain such a line without indentation, so this needs no parser. Directives (`%YAML 1.1`) belong to the marker
+/// after them.
 pub(super) fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
     let mut lines = text.split_inclusive('\n');
     let mut start = Some((0, 0));
@@ -66,7 +66,7 @@ fn is_marker(line: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// What stands between the last document and the next marker.
+/// The lines between the last document and the next marker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Prologue {
     /// Blank lines and comments.

@@ -1,4 +1,4 @@
-//! Writes YAML that every reader takes back as it was.
+//! Writes YAML that every parser reads back as the same value.
 
 use std::fmt::Write;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use serde_saphyr::{DoubleQuoted, ser_options, to_string_with_options};
 use trainyard_text::{is_hidden, json_escaped};
 
-/// Writes one document in block style: keys in their order, text of many lines as literal blocks, and everything quoted that a
-/// reader of YAML 1.1 or 1.2 could take for something else than text. Characters that a reader can't see are escaped. It ends with
-/// a line break, and is the same for the same value.
+/// Writes a document in block style. Keys keep their order, strings of several lines are literal blocks, and strings are quoted if a
+/// parser of YAML 1.1 or 1.2 could take them for another type. Characters that a reader can't see are escaped. The output ends with a
+/// line break, and is the same for the same value.
 pub fn write(value: &Value) -> String {
     let options = ser_options! { folded_wrap_chars: usize::MAX };
-    // Writing to memory can't fail; JSON, which is YAML too, stands in all the same.
+    // Writing to memory can't fail. JSON, which is also YAML, is the fallback.
     let mut text = match to_string_with_options(&Shown(value), options) {
         Ok(text) => escape_hidden(&text),
         Err(_) => json_escaped(&value.to_string()).into_owned(),
@@ -23,7 +23,7 @@ pub fn write(value: &Value) -> String {
     text
 }
 
-/// Writes documents one after the other, with `---` between them.
+/// Writes documents with `---` between them.
 pub fn write_documents<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
     values
         .into_iter()
@@ -32,7 +32,7 @@ pub fn write_documents<'v>(values: impl IntoIterator<Item = &'v Value>) -> Strin
         .join("---\n")
 }
 
-/// A value, with the text quoted that a literal block would break for go-yaml.
+/// A value whose strings are quoted if go-yaml would misread them as literal blocks.
 struct Shown<'v>(&'v Value);
 
 impl Serialize for Shown<'_> {
@@ -67,15 +67,14 @@ impl Serialize for Shown<'_> {
     }
 }
 
-/// Whether the first line that is not empty begins with a tab: go-yaml takes it for the indentation of a literal block.
+/// Returns whether the first line that is not empty starts with a tab, which go-yaml takes for the indentation of a literal block.
 fn begins_with_tab(text: &str) -> bool {
     text.trim_start_matches('\n').starts_with('\t')
 }
 
-/// What stands behind a text with hidden characters until they are escaped: the serializer escapes it, so that the text is in
-/// double quotes wherever it stands.
+/// Marks a string with hidden characters. The serializer escapes the mark, so the string is in double quotes.
 const MARK: char = '\u{1}';
-/// The same as the serializer writes it.
+/// The mark as the serializer writes it.
 const WRITTEN_MARK: &str = "\\x01";
 
 fn marked(text: &str) -> String {
@@ -84,12 +83,12 @@ fn marked(text: &str) -> String {
     text
 }
 
-/// Whether a character is hidden, and the serializer writes it as it is all the same.
+/// Returns whether a character is hidden, but not escaped by the serializer.
 fn is_left_as_it_is(c: char) -> bool {
     is_hidden(c) && !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// Escapes what the serializer left as it is, all of which stands in double quotes before a [`MARK`], and drops the marks.
+/// Escapes the characters that the serializer does not escape, all of which are in marked strings, and removes the marks.
 fn escape_hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
