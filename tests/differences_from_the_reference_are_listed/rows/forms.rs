@@ -79,5 +79,5 @@ pub(super) fn old_versions(seen: &Seen<'_>) -> bool {
 
 pub(super) fn same_name(seen: &Seen<'_>) -> bool {
     seen.our_refusal()
-        .is_some_and(|refusal| refusal.error.starts_with("is there twice"))
+        .is_some_and(|refusal| refusal.error.starts_with("is a duplicate"))
 }
