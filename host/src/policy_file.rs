@@ -10,7 +10,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Located, Place};
+use trainyard_api::{FieldPath, Located, Location};
 use trainyard_config::{ConfigError, ConfigFile, ConfigSchema, TypeMeta};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
@@ -37,7 +37,7 @@ const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 pub(crate) struct PolicyFile {
     /// The file that it was read from.
     #[serde(skip)]
-    place: Place,
+    location: Location,
     /// `trainyard.dev/v1alpha1`.
     #[serde(rename = "apiVersion")]
     #[schemars(extend("const" = "trainyard.dev/v1alpha1"))]
@@ -110,8 +110,8 @@ impl PolicyFile {
             patterns: &[(DIGEST, "`sha256:` and 64 lowercase hexadecimal digits")],
         };
         let policy: Self = file.decode(&schema, |policy, _| check::faults(policy))?;
-        let place = file.place(FieldPath::root());
-        Ok(Self { place, ..policy })
+        let location = file.location(FieldPath::root());
+        Ok(Self { location, ..policy })
     }
 
     /// What it says of all TrainJobs.
@@ -153,7 +153,7 @@ impl PolicyFile {
         let names = self.names().filter(|(_, name)| !known.contains(name));
         names
             .map(|(field, name)| Located {
-                place: self.place.clone().at(field),
+                location: self.location.clone().at(field),
                 message: unknown_plugin(name, known),
             })
             .collect()

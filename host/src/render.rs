@@ -58,7 +58,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> 
         deadlines.extend(deadline(job));
         texts
             .iter()
-            .try_for_each(|text| held.add(job.place(), text))
+            .try_for_each(|text| held.add(job.location(), text))
     };
     let failure = match &args.record {
         None => {
@@ -90,8 +90,8 @@ fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Re
         namespace: &job.namespace,
         name: &job.job.metadata.name,
         from: InputKind::Files,
-        train_job: originals.at(job.place())?,
-        runtime: originals.at(job.runtime_place())?,
+        train_job: originals.at(job.location())?,
+        runtime: originals.at(job.runtime_location())?,
     };
     Some(Recording::of(&written, rendered))
 }
@@ -101,6 +101,6 @@ fn deadline(job: &Job) -> Option<String> {
     let seconds = job.job.active_deadline_seconds?;
     Some(format!(
         "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",
-        job.place()
+        job.location()
     ))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Inputs, Located, Object, Place, Source, names};
+use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::text::listed;
 use trainyard_render::{About, Catalog, Counts, Job, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
@@ -27,10 +27,10 @@ const MAX_LISTED: usize = 8;
 pub(crate) struct Originals(BTreeMap<Source, Value>);
 
 impl Originals {
-    /// The object at that place.
-    pub(crate) fn at(&self, place: &Place) -> Option<&Value> {
-        let mut source = Source::new(place.file.as_str(), place.document?);
-        source.items.clone_from(&place.items);
+    /// The object at that location.
+    pub(crate) fn at(&self, location: &Location) -> Option<&Value> {
+        let mut source = Source::new(location.file.as_str(), location.document?);
+        source.items.clone_from(&location.items);
         self.0.get(&source)
     }
 
@@ -320,7 +320,7 @@ pub(crate) fn render_run<T: Send>(
             Ok(())
         }
         Err(panicked) => {
-            failure.add(format!("{}: {panicked}", job.place()));
+            failure.add(format!("{}: {panicked}", job.location()));
             Ok(())
         }
     });
@@ -352,7 +352,7 @@ fn is_mine(job: &Job) -> bool {
     if !mine {
         report::warn(format!(
             "{}: spec.managedBy: is {}: this cluster's controller makes nothing of it, so it is left out",
-            job.place(),
+            job.location(),
             job.job.managed_by
         ));
     }

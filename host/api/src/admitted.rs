@@ -1,55 +1,55 @@
-//! An object of the input on its way in.
+//! An object after conversion and admission.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::dialect::{self, DialectWarning, Modernized};
-use crate::error::{Located, Place};
+use crate::dialect::{self, Conversion, DialectWarning};
 use crate::fields::{FieldError, FieldErrors};
-use crate::object::{Object, ObjectId};
+use crate::location::{Located, Location, ObjectId};
+use crate::object::Object;
 use crate::path::FieldPath;
 use crate::runtime::{Runtime, RuntimeKind};
 use crate::size::check_size;
 use crate::trainjob::TrainJob;
 
-/// The most errors of one object that are listed.
+/// The maximum number of errors that are listed for one object.
 const MAX_ERRORS: usize = 100;
 
-/// What is said in place of further ones.
+/// The message for further errors.
 const MORE: &str = "has more errors, which are not listed; correct those above first";
 
-/// An object in the form of the current release, with everything that stands against it.
+/// An object in the form of the current release, with its errors and warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admitted {
     /// The object, as a cluster would store it.
     pub object: Object,
-    /// The namespace in which it counts; None for a kind of Trainyard's that has none.
+    /// Its namespace; `None` for a cluster-scoped kind of Trainyard.
     pub namespace: Option<String>,
-    /// What its author should know.
+    /// Warnings for its author.
     pub warnings: Vec<Located>,
-    /// What it is refused for. Nobody reads further in an object that has any.
+    /// Errors for which it is refused. An object with errors is not read further.
     pub errors: Vec<Located>,
-    /// Whether it is larger than a cluster stores: then nothing in it was looked at.
+    /// Whether it is larger than a cluster stores. Such an object is not checked further.
     pub too_large: bool,
-    /// What became of old forms.
-    dialect: Modernized,
-    /// The fields that the schema of its kind filled in, and that its author did not write.
+    /// The conversion of old forms.
+    conversion: Conversion,
+    /// The fields that were set by defaults of the schema.
     pub defaulted: Arc<[FieldPath]>,
 }
 
 impl Admitted {
-    /// Reads the object's old forms, unless it is larger than a cluster stores; `namespace` is that of objects which name none. No
-    /// schema is looked at.
+    /// Converts the object's old forms, unless it is larger than a cluster stores. `namespace` is the namespace of objects without one. The
+    /// schema is not applied.
     pub fn new(mut object: Object, namespace: &str) -> Self {
         let size = if dialect::reads(&object.value) {
             check_size(&object.value)
         } else {
             Ok(0)
         };
-        let mut dialect = Modernized::default();
+        let mut conversion = Conversion::default();
         if size.is_ok() {
-            dialect = dialect::modernize(&mut object.value);
+            conversion = dialect::convert(&mut object.value);
             if let Some(version) = object.value.get("apiVersion").and_then(Value::as_str) {
                 object.api_version = version.to_owned();
             }
@@ -65,83 +65,83 @@ impl Admitted {
             warnings: Vec::new(),
             errors: Vec::new(),
             too_large: size.is_err(),
-            dialect,
+            conversion,
             defaulted: Arc::default(),
         };
         if let Err(error) = size {
             admitted.refuse_field(&FieldPath::root(), error.to_string());
         }
-        let place = admitted.place();
+        let location = admitted.location();
         let warning = |warning: &DialectWarning| Located {
-            place: place.clone().at(warning.path.clone()),
+            location: location.clone().at(warning.path.clone()),
             message: warning.message.clone(),
         };
-        admitted.warnings = admitted.dialect.warnings.iter().map(warning).collect();
-        let errors = admitted.dialect.errors.clone();
+        admitted.warnings = admitted.conversion.warnings.iter().map(warning).collect();
+        let errors = admitted.conversion.errors.clone();
         admitted.refuse(&errors);
         admitted
     }
 
-    /// The object's place in the input.
-    pub fn place(&self) -> Place {
-        Place {
+    /// Returns the object's location in the input.
+    pub fn location(&self) -> Location {
+        Location {
             object: Some(ObjectId {
                 kind: self.object.kind.clone(),
                 namespace: self.namespace.clone(),
                 name: self.object.metadata.name.clone(),
             }),
-            ..Place::from(&self.object.source)
+            ..Location::from(&self.object.source)
         }
     }
 
-    /// The place of a field, as the object's author spelled it.
-    pub fn place_of(&self, path: &FieldPath) -> Place {
-        self.place().at(self.written(path))
+    /// Returns the location of a field, as the object's author wrote it.
+    pub fn location_of(&self, path: &FieldPath) -> Location {
+        self.location().at(self.written(path))
     }
 
-    /// Returns the field that the object's author wrote, for one of the object as it is now.
+    /// Returns the field that the object's author wrote, for a field of the converted object.
     pub fn written(&self, path: &FieldPath) -> FieldPath {
-        self.dialect.written(path)
+        self.conversion.written(path)
     }
 
-    /// Adds an error that is about the field.
+    /// Adds an error of a field.
     pub fn refuse_field(&mut self, path: &FieldPath, message: impl Into<String>) {
-        self.refuse_at(self.place_of(path), message);
+        self.refuse_at(self.location_of(path), message);
     }
 
-    /// Adds an error whose message names the field, as its author spelled it.
+    /// Adds an error whose message names the field, as the author wrote it.
     pub fn refuse_naming(&mut self, written: FieldPath, message: impl Into<String>) {
-        let place = Place {
+        let location = Location {
             line_of: Some(written),
-            ..self.place()
+            ..self.location()
         };
-        self.refuse_at(place, message);
+        self.refuse_at(location, message);
     }
 
-    fn refuse_at(&mut self, place: Place, message: impl Into<String>) {
-        let (place, message) = match self.errors.len() {
-            0..MAX_ERRORS => (place, message.into()),
-            MAX_ERRORS => (self.place(), MORE.to_owned()),
+    fn refuse_at(&mut self, location: Location, message: impl Into<String>) {
+        let (location, message) = match self.errors.len() {
+            0..MAX_ERRORS => (location, message.into()),
+            MAX_ERRORS => (self.location(), MORE.to_owned()),
             _ => return,
         };
-        self.errors.push(Located { place, message });
+        self.errors.push(Located { location, message });
     }
 
-    /// Reads the object as a TrainJob. `None` if it is refused, by the reader too, whose errors are added.
+    /// Reads the object as a TrainJob. `None` if it has errors; those of the reader are added.
     pub fn train_job(&mut self) -> Option<TrainJob> {
         let job = self.read(TrainJob::read)?;
         Some(TrainJob {
-            dialect: self.dialect.clone(),
+            conversion: self.conversion.clone(),
             defaulted: self.defaulted.clone(),
             ..job
         })
     }
 
-    /// Reads the object as a runtime. `None` if it is refused, by the reader too, whose errors are added.
+    /// Reads the object as a runtime. `None` if it has errors; those of the reader are added.
     pub fn runtime(&mut self) -> Option<Runtime> {
         let runtime = self.read(Runtime::read)?;
         Some(Runtime {
-            dialect: self.dialect.clone(),
+            conversion: self.conversion.clone(),
             defaulted: self.defaulted.clone(),
             ..runtime
         })

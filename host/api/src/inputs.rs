@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::{InputError, InputErrors, InputProblem, Located, Place};
+use crate::error::{InputError, InputErrors, InputProblem};
 use crate::kustomization::{fields_beyond_the_folder, is_kustomization};
 use crate::list;
-use crate::object::{Object, STANDARD_INPUT, Source};
+use crate::location::{Located, Location, STANDARD_INPUT, Source};
+use crate::object::Object;
 use crate::yaml::{self, DocumentText, MAX_ERRORS};
 
 /// The maximum size of a file, or of standard input, in bytes.
@@ -42,7 +43,7 @@ impl Inputs {
                 match stdin.take() {
                     Some(stdin) => reader.stream(STANDARD_INPUT, stdin),
                     None => reader.fail(
-                        Place::file(STANDARD_INPUT),
+                        Location::file(STANDARD_INPUT),
                         InputProblem::StandardInputTwice,
                     ),
                 }
@@ -96,11 +97,11 @@ impl Reader {
         }
     }
 
-    fn fail(&mut self, place: Place, problem: InputProblem) {
+    fn fail(&mut self, location: Location, problem: InputProblem) {
         match self.errors.len() {
-            0..MAX_ERRORS => self.errors.push(InputError { place, problem }),
+            0..MAX_ERRORS => self.errors.push(InputError { location, problem }),
             MAX_ERRORS => self.errors.push(InputError {
-                place: Place::file(place.file),
+                location: Location::file(location.file),
                 problem: InputProblem::More,
             }),
             _ => {}
@@ -113,10 +114,10 @@ impl Reader {
         }
         match files_in(path) {
             Ok(files) if files.is_empty() => {
-                self.fail(Place::file(shown(path)), InputProblem::EmptyFolder)
+                self.fail(Location::file(shown(path)), InputProblem::EmptyFolder)
             }
             Ok(files) => files.iter().for_each(|file| self.file_of_folder(file)),
-            Err(error) => self.fail(Place::file(shown(path)), InputProblem::Read(error)),
+            Err(error) => self.fail(Location::file(shown(path)), InputProblem::Read(error)),
         }
     }
 
@@ -128,21 +129,21 @@ impl Reader {
                 self.file(path);
                 self.is_of_folder = false;
             }
-            Err(problem) => self.fail(Place::file(shown(path)), problem),
+            Err(problem) => self.fail(Location::file(shown(path)), problem),
         }
     }
 
     fn file(&mut self, path: &Path) {
         match File::open(path) {
             Ok(file) => self.stream(&shown(path), file),
-            Err(error) => self.fail(Place::file(shown(path)), InputProblem::Read(error)),
+            Err(error) => self.fail(Location::file(shown(path)), InputProblem::Read(error)),
         }
     }
 
     fn stream(&mut self, name: &str, stream: impl Read) {
         match read_bounded(stream, MAX_FILE_BYTES) {
             Ok(text) => self.text(name, &text),
-            Err(problem) => self.fail(Place::file(name), problem),
+            Err(problem) => self.fail(Location::file(name), problem),
         }
     }
 
@@ -182,8 +183,8 @@ impl Reader {
 
     fn refuse(&mut self, file: &str, error: yaml::Error) {
         self.is_full |= error.kind.ends_reading();
-        let place = Place::from(&Source::new(file, error.document));
-        self.fail(place, InputProblem::Yaml(error));
+        let location = Location::from(&Source::new(file, error.document));
+        self.fail(location, InputProblem::Yaml(error));
     }
 
     fn value(&mut self, source: Source, value: Value) {
@@ -205,26 +206,26 @@ impl Reader {
         let header = size_of::<Object>() + source.file.len();
         if let Err(kind) = self.budget.take(header) {
             self.is_full = true;
-            return self.fail(Place::from(&source), InputProblem::Memory(kind));
+            return self.fail(Location::from(&source), InputProblem::Memory(kind));
         }
         match Object::read(source, value) {
             Ok(object) => self.objects.push(object),
             Err(errors) => errors
                 .into_iter()
-                .for_each(|error| self.fail(error.place, error.problem)),
+                .for_each(|error| self.fail(error.location, error.problem)),
         }
     }
 
     /// Skips the Kustomization of a folder, whose files are read without it, and refuses one that was given by name.
     fn kustomization(&mut self, source: &Source, document: &Value) {
-        let place = Place::from(source);
+        let location = Location::from(source);
         if !self.is_of_folder {
-            return self.fail(place, InputProblem::Kustomization);
+            return self.fail(location, InputProblem::Kustomization);
         }
         let fields = fields_beyond_the_folder(document);
         if !fields.is_empty() {
             self.warnings.push(Located {
-                place,
+                location,
                 message: format!(
                     "the Kustomization is not built, so its {} has no effect; pipe the output of `kubectl kustomize` into `-f -` instead",
                     fields.join(", ")

@@ -1,34 +1,36 @@
-//! The Kubernetes objects that Trainyard reads and writes: a typed header over JSON values.
+//! The Kubernetes objects that Trainyard reads and writes: typed headers over JSON values.
 //!
 //! From bytes to objects:
-//! - [`yaml`] reads YAML and JSON as Kubernetes' own tools do, and writes YAML that any reader takes back as it was.
-//! - [`inputs`] reads files, folders and standard input into [`object::EmittedObject`]s, and reports all that is wrong in one run;
-//!   `kustomization` tells a folder's Kustomization from its objects. [`size`] is what a cluster stores at most.
-//! - [`dialect`] turns what was written for earlier releases into what the current one reads, [`nulls`] drops what an API server drops, and
-//!   [`admitted`] is an object after both, with all that stands against it. [`known`] tells our kinds from those of others.
+//! - [`yaml`] parses YAML and JSON as Kubernetes' own tools do, and writes YAML that every parser reads back as the same value.
+//! - [`inputs`] reads files, folders and standard input into an [`object::Object`] each, and reports all errors of one run.
+//!   `kustomization` recognizes a folder's Kustomization, and [`size`] is the maximum size of an object in a cluster.
+//! - [`dialect`] converts the forms of earlier releases to the current one, and [`nulls`] drops nulls as an API server does. [`admitted`] is
+//!   an object after both, with its errors and warnings. [`object_role`] is what an object is to Trainyard.
 //!
 //! From objects to types:
-//! - [`trainjob`], [`runtime`], [`runtime_patch`] and [`plugin_use`] are typed headers: what Trainyard decides on has a type. Templates and other
-//!   fragments of Kubernetes' API stay JSON values, so that nothing that their author wrote is lost and nothing is invented.
-//!   [`fields`] reads a field with its path, and [`names`] are the constants of the API.
-//! - [`merge`] patches a JobSet's spec as Kubernetes does, and says where two differ.
-//! - [`jobset`] and [`list`] are what comes out.
+//! - [`trainjob`], [`runtime`], [`runtime_patch`] and [`plugin_use`] are typed headers: fields on which Trainyard decides have a type. Templates
+//!   and other fragments of Kubernetes' API stay JSON values, so nothing that their author wrote is lost. [`fields`] reads a field
+//!   with its path, [`ancestor`] the step that a replicated job runs, and [`names`] are the constants of the API.
+//! - [`merge`] patches a JobSet's spec as Kubernetes does, and compares two specs.
+//! - [`jobset`] and [`list`] are the output.
 //!
-//! Every error ([`error`]) names the place: file, line or document, object and field ([`path`]), as Kubernetes spells it.
+//! Every error ([`error`]) has its [`location`]: file, line or document, object and field ([`path`]), as Kubernetes spells it.
 
 pub mod admitted;
+pub mod ancestor;
 pub mod dialect;
 pub mod error;
 pub mod fields;
 pub mod inputs;
 pub mod jobset;
-pub mod known;
 mod kustomization;
 pub mod list;
+pub mod location;
 pub mod merge;
 pub mod names;
 pub mod nulls;
 pub mod object;
+pub mod object_role;
 pub mod plugin_use;
 pub mod runtime;
 pub mod runtime_patch;
@@ -37,12 +39,13 @@ pub mod trainjob;
 pub mod yaml;
 
 pub use admitted::Admitted;
-pub use error::{InputError, InputErrors, Located, Place};
+pub use error::{InputError, InputErrors};
 pub use fields::{FieldError, FieldErrors, FieldProblem};
 pub use inputs::Inputs;
 pub use jobset::JobSet;
-pub use known::{FirstPlaces, Known};
-pub use object::{Metadata, Object, ObjectId, Source};
+pub use location::{Located, Location, ObjectId, Source};
+pub use object::{Metadata, Object};
+pub use object_role::{FirstLocations, ObjectRole};
 pub use plugin_use::PluginUse;
 pub use runtime::Runtime;
 pub use runtime_patch::RuntimePatch;

@@ -1,97 +1,33 @@
-//! Any Kubernetes object: where it came from, its header, and the whole of it.
-
-use std::fmt;
+//! Any Kubernetes object: its source, its header and its value.
 
 use serde_json::{Map, Value};
 
-use crate::error::{InputError, InputErrors, InputProblem, Place};
+use crate::error::{InputError, InputErrors, InputProblem};
 use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
+use crate::location::{Location, ObjectId, Source};
 use crate::nulls::drop_nulls;
 use crate::path::FieldPath;
-use crate::yaml::DocumentText;
 use crate::{StringMap, names};
-
-/// How the file of standard input is called in messages.
-pub const STANDARD_INPUT: &str = "standard input";
-
-/// Where an object came from.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source {
-    /// The file as the user named it; "standard input" for `-`.
-    pub file: String,
-    /// The document in the file, from 1. Empty documents are counted.
-    pub document: usize,
-    /// The places, from 0, in the lists that the object was unpacked from: empty for nearly all.
-    pub items: Vec<usize>,
-    /// The text of the document.
-    pub text: DocumentText,
-}
-
-impl Source {
-    /// The document of a file.
-    pub fn new(file: impl Into<String>, document: usize) -> Self {
-        Self {
-            file: file.into(),
-            document,
-            items: Vec::new(),
-            text: DocumentText::default(),
-        }
-    }
-
-    /// The item of a list that stands here.
-    #[must_use]
-    pub fn item(&self, index: usize) -> Self {
-        let mut source = self.clone();
-        source.items.push(index);
-        source
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Place::from(self).fmt(f)
-    }
-}
-
-/// An object by kind, namespace and name, printed as `TrainJob ml/bert`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId {
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace, where it has one.
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
-    }
-}
 
 /// An object's metadata.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
     /// Its name.
     pub name: String,
-    /// Its namespace, where one is given: the default is the caller's. A ClusterTrainingRuntime never has one.
+    /// Its namespace, if set. The default is the caller's; a ClusterTrainingRuntime never has one.
     pub namespace: Option<String>,
-    /// Its UID, where it comes from a cluster.
+    /// Its UID, if it comes from a cluster.
     pub uid: Option<String>,
     /// Its labels.
     pub labels: StringMap,
     /// Its annotations.
     pub annotations: StringMap,
-    /// Every other field, as it was.
+    /// All other fields, unchanged.
     pub rest: Map<String, Value>,
 }
 
 impl Metadata {
-    /// The fields that have a type here.
+    /// The fields of this struct.
     const TYPED: [&str; 5] = ["name", "namespace", "uid", "labels", "annotations"];
 
     fn read(fields: &mut Fields<'_>, value: &Value) -> Self {
@@ -111,10 +47,10 @@ impl Metadata {
     }
 }
 
-/// An object as it was given, without nulls.
+/// An object as it was read, without nulls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Where it came from.
+    /// Its source.
     pub source: Source,
     /// Its `apiVersion`.
     pub api_version: String,
@@ -127,10 +63,10 @@ pub struct Object {
 }
 
 impl Object {
-    /// Reads the header of a value; nulls are dropped first, as an API server does.
+    /// Reads the header of a value. Nulls are dropped first, as by an API server.
     ///
     /// # Errors
-    /// The value is no mapping, or apiVersion, kind or metadata are missing or of a wrong type: all of that at once.
+    /// The value is not a mapping, or apiVersion, kind or metadata are missing or have a wrong type. All errors are returned.
     pub fn read(source: Source, mut value: Value) -> Result<Self, InputErrors> {
         drop_nulls(&mut value);
         let has_header = value.get("apiVersion").is_some() || value.get("kind").is_some();
@@ -141,7 +77,7 @@ impl Object {
             };
             let problem = InputProblem::NotAnObject(found);
             return Err(InputErrors(vec![InputError {
-                place: Place::from(&source),
+                location: Location::from(&source),
                 problem,
             }]));
         }
@@ -162,10 +98,10 @@ impl Object {
         let kind = fields.required_string("kind");
         let (mut metadata, mut errors) = read_metadata(&value);
         if kind == names::CLUSTER_TRAINING_RUNTIME && api_version == names::TRAINER_API_VERSION {
-            // Cluster-scoped: some clients write a namespace all the same, and it means nothing.
+            // It is cluster-scoped, but some clients set a namespace.
             metadata.namespace = None;
         }
-        // Any other field is the business of whoever knows the kind.
+        // Other fields are read by the reader of the kind.
         let known = fields.errors();
         errors.splice(0..0, known);
         if errors.is_empty() {
@@ -186,26 +122,26 @@ impl Object {
         Err(refuse(&source, object, FieldErrors(errors)))
     }
 
-    /// The API group: empty for the core group.
+    /// Returns the API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version
             .split_once('/')
             .map_or("", |(group, _)| group)
     }
 
-    /// The version in its group.
+    /// Returns the version in its group.
     pub fn version(&self) -> &str {
         self.api_version
             .split_once('/')
             .map_or(&self.api_version, |(_, version)| version)
     }
 
-    /// Whether the object is of this `apiVersion` and `kind`.
+    /// Returns whether the object has this `apiVersion` and `kind`.
     pub fn is(&self, api_version: &str, kind: &str) -> bool {
         self.api_version == api_version && self.kind == kind
     }
 
-    /// Kind, namespace and name.
+    /// Returns kind, namespace and name.
     pub fn id(&self) -> ObjectId {
         let metadata = &self.metadata;
         ObjectId {
@@ -215,11 +151,11 @@ impl Object {
         }
     }
 
-    /// The object's place in the input, for an error.
-    pub fn place(&self) -> Place {
-        Place {
+    /// Returns the object's location in the input.
+    pub fn location(&self) -> Location {
+        Location {
             object: Some(self.id()),
-            ..Place::from(&self.source)
+            ..Location::from(&self.source)
         }
     }
 
@@ -244,12 +180,12 @@ fn read_metadata(value: &Value) -> (Metadata, Vec<FieldError>) {
 }
 
 fn refuse(source: &Source, object: Option<ObjectId>, errors: FieldErrors) -> InputErrors {
-    let place = Place {
+    let location = Location {
         object,
-        ..Place::from(source)
+        ..Location::from(source)
     };
     let at = |error: FieldError| InputError {
-        place: place.clone().at(error.path),
+        location: location.clone().at(error.path),
         problem: InputProblem::Field(error.problem),
     };
     InputErrors(errors.0.into_iter().map(at).collect())

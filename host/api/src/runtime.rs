@@ -1,17 +1,17 @@
-//! TrainingRuntime and ClusterTrainingRuntime: what an operator offers.
+//! TrainingRuntime and ClusterTrainingRuntime.
 
 use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::dialect::Modernized;
+use crate::dialect::Conversion;
 use crate::fields::{FieldErrors, FieldProblem, Fields};
 use crate::object::{Metadata, Object};
 use crate::path::FieldPath;
 use crate::plugin_use::PluginUse;
 use crate::{Source, StringMap, names, yaml};
 
-/// Which of the two kinds of runtime.
+/// The kind of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuntimeKind {
     /// TrainingRuntime, for the TrainJobs of its namespace.
@@ -21,7 +21,7 @@ pub enum RuntimeKind {
 }
 
 impl RuntimeKind {
-    /// The `kind` as Kubernetes has it.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespaced => names::TRAINING_RUNTIME,
@@ -29,7 +29,7 @@ impl RuntimeKind {
         }
     }
 
-    /// The kind of an object, where it is a runtime of the version that Trainyard reads.
+    /// Returns the kind of an object, if it is a runtime of the version that Trainyard reads.
     pub fn of(object: &Object) -> Option<Self> {
         let kinds = [Self::Namespaced, Self::Cluster];
         kinds
@@ -44,52 +44,52 @@ impl fmt::Display for RuntimeKind {
     }
 }
 
-/// A runtime of either kind: its policies, typed, over a JobSet template as it was written.
+/// A runtime of either kind, with typed policies and the JobSet template as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Runtime {
-    /// Where it came from.
+    /// Its source.
     pub source: Source,
-    /// Which kind.
+    /// Its kind.
     pub kind: RuntimeKind,
-    /// Its metadata. A ClusterTrainingRuntime has no namespace, whatever was written.
+    /// Its metadata. A ClusterTrainingRuntime has no namespace, even if one is set.
     pub metadata: Metadata,
-    /// `spec.mlPolicy`, where there is one.
+    /// `spec.mlPolicy`, if set.
     pub ml_policy: Option<MlPolicy>,
     /// The additive plugins: `spec.plugins`, or the annotation [`names::PLUGINS_ANNOTATION`].
     pub plugins: Vec<PluginUse>,
     /// `spec.template`.
     pub template: Template,
-    /// What was rewritten of it.
-    pub dialect: Modernized,
-    /// The fields that its schema filled in.
+    /// The conversion of its old forms.
+    pub conversion: Conversion,
+    /// The fields that were set by defaults of the schema.
     pub defaulted: Arc<[FieldPath]>,
 }
 
-/// `spec.mlPolicy`: how many nodes, and at most one framework.
+/// `spec.mlPolicy`: the number of nodes, and at most one framework.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MlPolicy {
     /// The default number of nodes, at least 1.
     pub num_nodes: Option<u32>,
-    /// The one member of the union that is there.
+    /// The member of the union, if set.
     pub member: Option<Member>,
 }
 
 /// A member of the union in `spec.mlPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {
-    /// One of the reference's keys, with what stands under it.
+    /// One of the reference's keys.
     Key {
         /// One of [`names::ML_POLICY_KEYS`].
         key: &'static str,
-        /// The object under it, as it was written.
+        /// Its value, as written.
         config: Value,
     },
-    /// `plugin`: any plugin by its name.
+    /// `plugin`: any plugin, by its name.
     Plugin(PluginUse),
 }
 
 impl Member {
-    /// The member's key in `mlPolicy`.
+    /// Returns the member's key in `mlPolicy`.
     pub fn key(&self) -> &'static str {
         match self {
             Self::Key { key, .. } => key,
@@ -98,30 +98,30 @@ impl Member {
     }
 }
 
-/// `spec.template`: the JobSet before any policy.
+/// `spec.template`: the JobSet to which policies are applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     /// The JobSet's labels.
     pub labels: StringMap,
     /// The JobSet's annotations.
     pub annotations: StringMap,
-    /// The JobSet's `spec`, as it was written.
+    /// The JobSet's `spec`, as written.
     pub spec: Arc<Value>,
 }
 
-/// The key of the union's own member.
+/// The key of the union's member for any plugin.
 const PLUGIN: &str = "plugin";
 
 impl Runtime {
-    /// Whether the object is a runtime of the version that Trainyard reads.
+    /// Returns whether the object is a runtime of the version that Trainyard reads.
     pub fn is(object: &Object) -> bool {
         RuntimeKind::of(object).is_some()
     }
 
-    /// The field as the runtime's author spelled it.
+    /// Returns the field that the runtime's author wrote.
     #[must_use]
     pub fn written(&self, path: &FieldPath) -> FieldPath {
-        self.dialect.written(path)
+        self.conversion.written(path)
     }
 
     /// Reads a runtime of either kind that an API server, or the schema step, has let in; an object of any other kind reads as a
@@ -152,45 +152,13 @@ impl Runtime {
             ml_policy,
             plugins,
             template,
-            dialect: Modernized::default(),
+            conversion: Conversion::default(),
             defaulted: Arc::default(),
         })
     }
 }
 
-/// The step of the TrainJob that a replicated job is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ancestor<'a> {
-    /// The value of the label [`names::ANCESTOR_LABEL`].
-    pub step: &'a str,
-    /// Whether the label is on the pods alone, where early proposals have it and no other client reads it.
-    pub on_pods: bool,
-}
-
-impl<'a> Ancestor<'a> {
-    /// The metadata of a replicated job's pods.
-    pub(crate) const POD_METADATA: [&'static str; 4] = ["template", "spec", "template", "metadata"];
-
-    /// Reads the label of a replicated job: on its Job template, else on its pods.
-    pub fn of(job: &'a Value) -> Option<Self> {
-        let label = |metadata: &[&str]| {
-            let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
-            keys.try_fold(job, |value, key| value.get(key))?.as_str()
-        };
-        let on_job = label(&["template", "metadata"]).map(|step| Self {
-            step,
-            on_pods: false,
-        });
-        on_job.or_else(|| {
-            label(&Self::POD_METADATA).map(|step| Self {
-                step,
-                on_pods: true,
-            })
-        })
-    }
-}
-
-/// `spec`, before the header joins it.
+/// `spec`, without the header.
 struct Spec {
     ml_policy: Option<MlPolicy>,
     plugins: Option<Vec<PluginUse>>,
@@ -247,7 +215,7 @@ impl Template {
     }
 }
 
-/// The list of plugins that stands as JSON in an annotation: no schema knows what is in it.
+/// Reads the list of plugins in an annotation, which is JSON that no schema has checked.
 fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<PluginUse>> {
     let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
     let path = annotation_path();
@@ -266,7 +234,7 @@ fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<P
     }
 }
 
-/// One list of the two; where both are there, they must say the same.
+/// Returns the list that is set. If both are set, they must be equal.
 fn join_plugins(
     fields: &mut Fields<'_>,
     listed: Option<Vec<PluginUse>>,

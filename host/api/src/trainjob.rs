@@ -1,10 +1,10 @@
-//! TrainJob: what a person asks for.
+//! TrainJob.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::dialect::Modernized;
+use crate::dialect::Conversion;
 use crate::fields::{FieldErrors, FieldProblem, Fields, cut};
 use crate::object::{Metadata, Object};
 use crate::path::FieldPath;
@@ -12,39 +12,39 @@ use crate::runtime::RuntimeKind;
 use crate::runtime_patch::RuntimePatch;
 use crate::{Source, names};
 
-/// A TrainJob: its wishes, typed, over fragments of Kubernetes' API as they were written.
+/// A TrainJob, with typed fields and fragments of Kubernetes' API as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainJob {
-    /// Where it came from.
+    /// Its source.
     pub source: Source,
     /// Its metadata.
     pub metadata: Metadata,
     /// The runtime that it runs on.
     pub runtime_ref: RuntimeRef,
-    /// What is fetched before the training starts.
+    /// The dataset and the model that are fetched before the training starts.
     pub initializer: Initializer,
-    /// What it overrides in the runtime; None where it has no `trainer`.
+    /// Its overrides of the runtime; `None` if it has no `trainer`.
     pub trainer: Option<Trainer>,
-    /// What is changed in the runtime's template, in this order.
+    /// Patches of the runtime's template, in order.
     pub runtime_patches: Vec<RuntimePatch>,
-    /// Whether it is to wait.
+    /// Whether it is suspended.
     pub suspend: bool,
-    /// After how many seconds it fails.
+    /// The number of seconds after which it fails.
     pub active_deadline_seconds: Option<i64>,
-    /// Who reconciles it: [`names::MANAGED_BY_TRAINER`] or [`names::MANAGED_BY_MULTIKUEUE`].
+    /// The controller that reconciles it: [`names::MANAGED_BY_TRAINER`] or [`names::MANAGED_BY_MULTIKUEUE`].
     pub managed_by: String,
     /// The whole `spec`, without nulls and without defaults.
     pub spec: Value,
-    /// What was rewritten of it.
-    pub dialect: Modernized,
-    /// The fields that its schema filled in.
+    /// The conversion of its old forms.
+    pub conversion: Conversion,
+    /// The fields that were set by defaults of the schema.
     pub defaulted: Arc<[FieldPath]>,
 }
 
 /// `spec.runtimeRef`, with its defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeRef {
-    /// Which of the two kinds; their API group is [`names::TRAINER_GROUP`].
+    /// The runtime's kind. The API group is [`names::TRAINER_GROUP`].
     pub kind: RuntimeKind,
     /// The runtime's name.
     pub name: String,
@@ -62,7 +62,7 @@ pub struct Initializer {
 /// One of the two steps of `spec.initializer`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InitializerStep {
-    /// What to fetch; None where it is absent or empty.
+    /// The URI to fetch; `None` if it is missing or empty.
     pub storage_uri: Option<String>,
     /// Env of the step's container.
     pub env: Vec<EnvVar>,
@@ -70,38 +70,38 @@ pub struct InitializerStep {
     pub secret_ref: Option<String>,
 }
 
-/// `spec.trainer`: what the TrainJob overrides.
+/// `spec.trainer`: overrides of the runtime.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trainer {
-    /// The image. None where it is absent or empty: an empty image, which some clients write, would fail in every pod.
+    /// The image. `None` if it is missing or empty; some clients set an empty image, with which no pod could start.
     pub image: Option<String>,
-    /// The command; an empty list clears the runtime's, None keeps it.
+    /// The command; an empty list clears the runtime's, `None` keeps it.
     pub command: Option<Vec<String>>,
-    /// The arguments; an empty list clears the runtime's, None keeps them.
+    /// The arguments; an empty list clears the runtime's, `None` keeps them.
     pub args: Option<Vec<String>>,
     /// Env of the trainer's container.
     pub env: Vec<EnvVar>,
     /// The number of nodes, at least 1.
     pub num_nodes: Option<u32>,
-    /// Kubernetes' ResourceRequirements, as they were written.
+    /// Kubernetes' ResourceRequirements, as written.
     pub resources_per_node: Option<Value>,
     /// The number of processes on each node, at least 1.
     pub num_proc_per_node: Option<u32>,
 }
 
-/// An env var as a TrainJob has it.
+/// An env var of a TrainJob.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnvVar {
     /// Its name.
     pub name: String,
-    /// Its value, which may name other env vars as `$(NAME)`.
+    /// Its value, which can refer to other env vars as `$(NAME)`.
     pub value: Option<String>,
-    /// Kubernetes' EnvVarSource, as it was written.
+    /// Kubernetes' EnvVarSource, as written.
     pub value_from: Option<Value>,
 }
 
 impl TrainJob {
-    /// Whether the object is a TrainJob of the version that Trainyard reads.
+    /// Returns whether the object is a TrainJob of the version that Trainyard reads.
     pub fn is(object: &Object) -> bool {
         object.is(names::TRAINER_API_VERSION, names::TRAIN_JOB)
     }
@@ -119,10 +119,10 @@ impl TrainJob {
         Self::read(&alone).ok()
     }
 
-    /// The field as the TrainJob's author spelled it: errors and explanations name what stands in the file.
+    /// Returns the field that the TrainJob's author wrote, for errors and explanations.
     #[must_use]
     pub fn written(&self, path: &FieldPath) -> FieldPath {
-        self.dialect.written(path)
+        self.conversion.written(path)
     }
 
     /// Reads a TrainJob that an API server, or the schema step, has let in.
@@ -141,7 +141,7 @@ impl TrainJob {
     }
 }
 
-/// `spec`, before the header joins it.
+/// `spec`, without the header.
 struct Spec {
     runtime_ref: RuntimeRef,
     initializer: Initializer,
@@ -196,13 +196,13 @@ impl Spec {
             active_deadline_seconds: self.active_deadline_seconds,
             managed_by: self.managed_by,
             spec: object.value.get("spec").cloned().unwrap_or_default(),
-            dialect: Modernized::default(),
+            conversion: Conversion::default(),
             defaulted: Arc::default(),
         }
     }
 }
 
-/// One of a closed list of values, which the reference's schemas leave open; the first is the default.
+/// Reads one of a list of values, which the reference's schemas do not check. The first is the default.
 fn one_of(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -263,7 +263,7 @@ impl InitializerStep {
         Self {
             storage_uri: fields.string("storageUri").filter(|uri| !uri.is_empty()),
             env: EnvVar::read_list(fields),
-            // An API server lets in an empty name: no pod could start with it.
+            // An API server accepts an empty name, with which no pod could start.
             secret_ref: fields.object("secretRef", |secret| secret.required_string("name")),
         }
     }

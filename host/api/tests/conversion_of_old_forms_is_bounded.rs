@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use trainyard_api::{
     Admitted, FieldPath, Object, Source,
-    dialect::{Modernized, modernize},
+    dialect::{Conversion, convert},
     fields::FieldProblem,
     size::{STORED_LIMIT, check_size},
 };
@@ -35,7 +35,7 @@ fn overrides(targets: &Value, count: usize, spec: &Value) -> Value {
 
 /// The one error of an object that is refused at a count, and the object as it was left.
 fn refused(mut value: Value) -> (FieldPath, usize, usize) {
-    let Modernized { errors, .. } = modernize(&mut value);
+    let Conversion { errors, .. } = convert(&mut value);
     assert_eq!(value.pointer("/spec/runtimePatches"), None);
     let [error] = &errors[..] else {
         unreachable!("{} errors", errors.len())
@@ -94,7 +94,7 @@ fn copies_are_counted_before_they_are_allocated() {
     );
     assert!(found > 2_100_000, "{found}");
     let mut two = job(2);
-    assert_eq!(modernize(&mut two).errors, []);
+    assert_eq!(convert(&mut two).errors, []);
     check_size(&two).unwrap();
 }
 
@@ -124,19 +124,19 @@ fn converted_entries_share_the_limit_with_others() {
         value
     };
     let mut fits = with(6, 10);
-    assert_eq!(modernize(&mut fits).errors, []);
+    assert_eq!(convert(&mut fits).errors, []);
     assert_eq!(fits["spec"]["runtimePatches"].as_array().unwrap().len(), 16);
     let mut beyond = with(6, 11);
     let kept = beyond["spec"]["runtimePatches"].clone();
-    let errors = modernize(&mut beyond).errors;
-    let wanted = "spec.runtimePatches: has 17 entries once the old fields are converted, but at most 16 are allowed; join overrides of the same replicated jobs";
+    let errors = convert(&mut beyond).errors;
+    let wanted = "spec.runtimePatches: has 17 entries after the conversion of the old fields, but at most 16 are allowed; merge overrides of the same replicated jobs";
     assert_eq!(
         errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [wanted]
     );
     assert_eq!(beyond["spec"]["runtimePatches"], kept);
     let mut crowd = with(70_000, 1);
-    assert_eq!(modernize(&mut crowd).errors.len(), 1);
+    assert_eq!(convert(&mut crowd).errors.len(), 1);
 }
 
 #[test]
@@ -151,5 +151,5 @@ fn number_of_listed_differences_is_limited() {
         "labels": labels("ours"),
         "runtimePatches": [{"manager": "a.example.com/x", "trainingRuntimeSpec": theirs}],
     }));
-    assert_eq!(modernize(&mut value).errors.len(), 64);
+    assert_eq!(convert(&mut value).errors.len(), 64);
 }

@@ -25,7 +25,7 @@ fn shown(inputs: &Inputs) -> Vec<String> {
     inputs
         .objects
         .iter()
-        .map(|object| object.place().to_string())
+        .map(|object| object.location().to_string())
         .collect()
 }
 
@@ -144,7 +144,7 @@ fn standard_input_keeps_its_position() {
 fn fields_have_line_numbers() {
     let place = |text: &str, at: usize, field: &str| {
         let inputs = Inputs::read_text("a", text).into_result().unwrap();
-        let place = inputs.objects[at].place();
+        let place = inputs.objects[at].location();
         let place = place.at(field.parse().unwrap()).to_string();
         place.split_once(": ").unwrap().0.to_owned()
     };
@@ -205,7 +205,12 @@ data:
     let objects = Inputs::read_text("a", &text).objects;
     let places: Vec<_> = objects
         .iter()
-        .map(|object| object.place().at("apiVersion".parse().unwrap()).to_string())
+        .map(|object| {
+            object
+                .location()
+                .at("apiVersion".parse().unwrap())
+                .to_string()
+        })
         .collect();
     assert_eq!(places, ["a:4: A a: apiVersion", "a:8: A a: apiVersion"]);
 }

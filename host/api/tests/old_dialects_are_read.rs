@@ -6,39 +6,39 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_api::{
     FieldPath,
-    dialect::{Modernized, modernize},
+    dialect::{Conversion, convert},
     yaml,
 };
 
-fn modern(text: &str) -> (Value, Modernized) {
+fn modern(text: &str) -> (Value, Conversion) {
     let mut value = yaml::read(text).into_iter().next().unwrap().unwrap().value;
-    let modernized = modernize(&mut value);
-    (value, modernized)
+    let conversion = convert(&mut value);
+    (value, conversion)
 }
 
-fn of_kind(kind: &str, spec: &str) -> (Value, Modernized) {
+fn of_kind(kind: &str, spec: &str) -> (Value, Conversion) {
     modern(&format!(
         "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: {kind}\nmetadata: {{name: a}}\nspec: {spec}"
     ))
 }
 
-fn job(spec: &str) -> (Value, Modernized) {
+fn job(spec: &str) -> (Value, Conversion) {
     of_kind("TrainJob", spec)
 }
 
-fn runtime(spec: &str) -> (Value, Modernized) {
+fn runtime(spec: &str) -> (Value, Conversion) {
     of_kind("ClusterTrainingRuntime", spec)
 }
 
 /// The paths of the warnings.
-fn warned(modernized: &Modernized) -> Vec<String> {
-    assert_eq!(modernized.errors, []);
-    let warnings = modernized.warnings.iter();
+fn warned(conversion: &Conversion) -> Vec<String> {
+    assert_eq!(conversion.errors, []);
+    let warnings = conversion.warnings.iter();
     warnings.map(|warning| warning.path.to_string()).collect()
 }
 
-fn errors(modernized: &Modernized) -> Vec<String> {
-    modernized.errors.iter().map(ToString::to_string).collect()
+fn errors(conversion: &Conversion) -> Vec<String> {
+    conversion.errors.iter().map(ToString::to_string).collect()
 }
 
 fn path(fields: &[&str]) -> FieldPath {
@@ -54,48 +54,48 @@ fn old_versions_become_the_current_one() {
     for version in ["kubeflow.org/v2alpha1", "trainer.kubeflow.org/v2alpha1"] {
         for kind in ["TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"] {
             let text = format!("{{apiVersion: {version}, kind: {kind}, spec: {{}}}}");
-            let (value, modernized) = modern(&text);
+            let (value, conversion) = modern(&text);
             assert_eq!(value["apiVersion"], "trainer.kubeflow.org/v1alpha1");
-            assert_eq!(warned(&modernized), ["apiVersion"]);
+            assert_eq!(warned(&conversion), ["apiVersion"]);
         }
     }
     let foreign = "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {labels: {a: b}}}";
-    let (value, modernized) = modern(foreign);
+    let (value, conversion) = modern(foreign);
     assert_eq!(value["apiVersion"], "kubeflow.org/v1");
-    assert_eq!(modernized, Modernized::default());
+    assert_eq!(conversion, Conversion::default());
 }
 
 #[test]
 fn old_runtime_group_is_converted() {
-    let (value, modernized) = job("{runtimeRef: {name: torch, apiGroup: kubeflow.org}}");
+    let (value, conversion) = job("{runtimeRef: {name: torch, apiGroup: kubeflow.org}}");
     assert_eq!(
         value["spec"]["runtimeRef"]["apiGroup"],
         "trainer.kubeflow.org"
     );
-    assert_eq!(warned(&modernized), ["spec.runtimeRef.apiGroup"]);
+    assert_eq!(warned(&conversion), ["spec.runtimeRef.apiGroup"]);
 }
 
 #[test]
 fn processes_as_a_keyword_or_string_are_converted() {
-    let (value, modernized) = job("{trainer: {numProcPerNode: auto, numNodes: 2}}");
+    let (value, conversion) = job("{trainer: {numProcPerNode: auto, numNodes: 2}}");
     assert_eq!(value["spec"]["trainer"], json!({"numNodes": 2}));
-    assert_eq!(warned(&modernized), ["spec.trainer.numProcPerNode"]);
-    let (value, modernized) = job("{trainer: {numProcPerNode: \"8\"}}");
+    assert_eq!(warned(&conversion), ["spec.trainer.numProcPerNode"]);
+    let (value, conversion) = job("{trainer: {numProcPerNode: \"8\"}}");
     assert_eq!(value["spec"]["trainer"]["numProcPerNode"], 8);
-    assert_eq!(warned(&modernized).len(), 1);
-    let (_, modernized) = job("{trainer: {numProcPerNode: gpu}}");
+    assert_eq!(warned(&conversion).len(), 1);
+    let (_, conversion) = job("{trainer: {numProcPerNode: gpu}}");
     let wanted =
         "spec.trainer.numProcPerNode: must be a number; `cpu` and `gpu` stand in the runtime";
-    assert!(errors(&modernized)[0].starts_with(wanted));
-    let (value, modernized) = job("{trainer: {numProcPerNode: many}}");
+    assert!(errors(&conversion)[0].starts_with(wanted));
+    let (value, conversion) = job("{trainer: {numProcPerNode: many}}");
     let kept = &value["spec"]["trainer"]["numProcPerNode"];
     assert_eq!(kept, "many", "the schema refuses it");
-    assert_eq!(modernized, Modernized::default());
+    assert_eq!(conversion, Conversion::default());
 }
 
 #[test]
 fn pod_template_overrides_become_patches_in_order() {
-    let (value, modernized) = job(r#"
+    let (value, conversion) = job(r#"
   podTemplateOverrides:
   - targetJobs: [{name: node}, {name: launcher}]
     metadata: {labels: {team: nlp}}
@@ -103,7 +103,7 @@ fn pod_template_overrides_become_patches_in_order() {
   - targetJobs: [{name: node}, {name: node}]
     spec: {nodeSelector: {a: "2"}, resourceClaims: [{name: c, resourceClaimTemplateName: t}]}
 "#);
-    assert_eq!(warned(&modernized), ["spec.podTemplateOverrides"]);
+    assert_eq!(warned(&conversion), ["spec.podTemplateOverrides"]);
     let both =
         json!({"metadata": {"labels": {"team": "nlp"}}, "spec": {"nodeSelector": {"a": "1"}}});
     let claims = json!([{"name": "c", "resourceClaimTemplateName": "t"}]);
@@ -123,13 +123,13 @@ fn pod_template_overrides_become_patches_in_order() {
 
 #[test]
 fn pod_spec_overrides_become_pod_spec_fields() {
-    let (value, modernized) = job(r#"
+    let (value, conversion) = job(r#"
   podSpecOverrides:
   - targetJobs: [{name: node}]
     serviceAccountName: trainer
     containers: [{name: node, env: [{name: A, value: b}]}]
 "#);
-    assert_eq!(warned(&modernized), ["spec.podSpecOverrides"]);
+    assert_eq!(warned(&conversion), ["spec.podSpecOverrides"]);
     let template = "/spec/runtimePatches/0/trainingRuntimeSpec/template";
     let pod = value.pointer(&format!(
         "{template}/spec/replicatedJobs/0/template/spec/template/spec"
@@ -141,8 +141,8 @@ fn pod_spec_overrides_become_pod_spec_fields() {
 
 #[test]
 fn labels_and_annotations_move_to_the_job_set() {
-    let (value, modernized) = job("{labels: {team: nlp}, annotations: {a: b}}");
-    assert_eq!(warned(&modernized), ["spec.labels", "spec.annotations"]);
+    let (value, conversion) = job("{labels: {team: nlp}, annotations: {a: b}}");
+    assert_eq!(warned(&conversion), ["spec.labels", "spec.annotations"]);
     let metadata = value.pointer("/spec/runtimePatches/0/trainingRuntimeSpec/template/metadata");
     let wanted = json!({"labels": {"team": "nlp"}, "annotations": {"a": "b"}});
     assert_eq!(metadata, Some(&wanted));
@@ -151,7 +151,7 @@ fn labels_and_annotations_move_to_the_job_set() {
 
 #[test]
 fn earlier_conversions_are_replaced_and_other_entries_follow() {
-    let (value, modernized) = job(r#"
+    let (value, conversion) = job(r#"
   podTemplateOverrides: [{targetJobs: [{name: node}], spec: {nodeSelector: {a: new}}}]
   runtimePatches:
   - {manager: trainer.kubeflow.org/pod-template-overrides, trainingRuntimeSpec: {template: {metadata: {labels: {a: old}}}}}
@@ -159,7 +159,7 @@ fn earlier_conversions_are_replaced_and_other_entries_follow() {
     trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {nodeSelector: {a: kueue}}}}}}]}}}
   - {manager: trainer.kubeflow.org/pod-template-overrides-2, trainingRuntimeSpec: {}}
 "#);
-    assert_eq!(errors(&modernized), Vec::<String>::new());
+    assert_eq!(errors(&conversion), Vec::<String>::new());
     let patches = value["spec"]["runtimePatches"].as_array().unwrap();
     let managers: Vec<_> = patches.iter().map(|patch| &patch["manager"]).collect();
     let ours = "trainer.kubeflow.org/pod-template-overrides";
@@ -170,10 +170,10 @@ fn earlier_conversions_are_replaced_and_other_entries_follow() {
 
 #[test]
 fn contradicting_forms_are_both_named() {
-    let (_, modernized) = job("{podSpecOverrides: [], podTemplateOverrides: []}");
+    let (_, conversion) = job("{podSpecOverrides: [], podTemplateOverrides: []}");
     let wanted = "spec.podSpecOverrides: must not be set together with podTemplateOverrides; remove one of the two";
-    assert_eq!(errors(&modernized), [wanted]);
-    let (_, modernized) = job(r#"
+    assert_eq!(errors(&conversion), [wanted]);
+    let (_, conversion) = job(r#"
   labels: {team: nlp, same: "1"}
   podTemplateOverrides: [{targetJobs: [{name: node}], spec: {tolerations: [{key: a}]}}]
   runtimePatches:
@@ -193,12 +193,12 @@ fn contradicting_forms_are_both_named() {
             "spec.podTemplateOverrides[0].spec.tolerations: differs from {there}.{pod}.tolerations; set only one of the two"
         ),
     ];
-    assert_eq!(errors(&modernized), wanted);
+    assert_eq!(errors(&conversion), wanted);
 }
 
 /// The errors of an old override and of another manager's patch of the same pods.
 fn mix(old: &str, patch: &str) -> Vec<String> {
-    let (_, modernized) = job(&format!(
+    let (_, conversion) = job(&format!(
         "
   podTemplateOverrides: [{{targetJobs: [{{name: node}}], spec: {old}}}]
   runtimePatches:
@@ -206,7 +206,7 @@ fn mix(old: &str, patch: &str) -> Vec<String> {
     trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {patch}}}}}}}}}]}}}}}}
 "
     ));
-    errors(&modernized)
+    errors(&conversion)
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn fields_lost_in_a_merge_are_differences() {
 
 #[test]
 fn later_errors_name_the_original_field() {
-    let (_, modernized) = job(r#"
+    let (_, conversion) = job(r#"
   labels: {a: b}
   podSpecOverrides: [{targetJobs: [{name: node}], nodeSelector: 5}]
   runtimePatches: [{manager: me.example.com/x}]
@@ -315,13 +315,13 @@ fn later_errors_name_the_original_field() {
         ),
         (vec!["spec", "trainer"], "spec.trainer"),
     ] {
-        assert_eq!(modernized.written(&path(&now)).to_string(), before);
+        assert_eq!(conversion.written(&path(&now)).to_string(), before);
     }
 }
 
 #[test]
 fn invalid_overrides_are_refused_with_their_paths() {
-    let (value, modernized) = job(r#"
+    let (value, conversion) = job(r#"
   podTemplateOverrides:
   - {spec: {}}
   - {targetJobs: node}
@@ -334,23 +334,23 @@ fn invalid_overrides_are_refused_with_their_paths() {
         "spec.podTemplateOverrides[2].targetJobs[0].name: is required",
         "spec.podTemplateOverrides[3]: must be an object, but is the integer 5",
     ];
-    assert_eq!(errors(&modernized), wanted);
+    assert_eq!(errors(&conversion), wanted);
     let patches = value["spec"].get("runtimePatches");
     assert_eq!(patches, None, "nothing is half done");
 }
 
 #[test]
 fn elastic_policy_is_dropped_and_processes_are_kept() {
-    let (value, modernized) =
+    let (value, conversion) =
         runtime("{mlPolicy: {torch: {numProcPerNode: auto, elasticPolicy: {maxNodes: 4}}}}");
     let torch = &value["spec"]["mlPolicy"]["torch"];
     assert_eq!(torch, &json!({"numProcPerNode": "auto"}));
-    assert_eq!(warned(&modernized), ["spec.mlPolicy.torch.elasticPolicy"]);
+    assert_eq!(warned(&conversion), ["spec.mlPolicy.torch.elasticPolicy"]);
 }
 
 #[test]
 fn ancestor_label_on_pods_is_reported() {
-    let (_, modernized) = runtime(
+    let (_, conversion) = runtime(
         r#"
   mlPolicy: {}
   template:
@@ -364,7 +364,7 @@ fn ancestor_label_on_pods_is_reported() {
     );
     let job = "spec.template.spec.replicatedJobs[0].template.spec.template.metadata";
     let wanted = format!("{job}.labels[trainer.kubeflow.org/trainjob-ancestor-step]");
-    assert_eq!(warned(&modernized), [wanted]);
+    assert_eq!(warned(&conversion), [wanted]);
 }
 
 const KEYS: &[&str] = &[
@@ -413,10 +413,10 @@ proptest! {
     fn conversion_is_idempotent(spec in any_spec()) {
         let api_version = "trainer.kubeflow.org/v1alpha1";
         let mut value = json!({"apiVersion": api_version, "kind": "TrainJob", "spec": spec});
-        let first = modernize(&mut value);
+        let first = convert(&mut value);
         prop_assume!(first.errors.is_empty());
         let once = value.clone();
-        let second = modernize(&mut value);
+        let second = convert(&mut value);
         prop_assert_eq!(&value, &once);
         prop_assert_eq!(second.warnings, vec![]);
     }

@@ -1,14 +1,14 @@
 //! What can be wrong with a configuration file.
 
 use thiserror::Error;
-use trainyard_api::{Place, error::InputProblem};
+use trainyard_api::{Location, error::InputProblem};
 
 /// One error of a configuration file, with its file, line and field.
 #[derive(Debug, Error)]
-#[error("{place}: {problem}")]
+#[error("{location}: {problem}")]
 pub struct ConfigError {
     /// The file, with the field and its line as far as they are known.
-    pub place: Place,
+    pub location: Location,
     /// What is wrong there.
     pub problem: ConfigProblem,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Place, error::InputProblem, inputs::read_file, nulls, yaml};
+use trainyard_api::{FieldPath, Location, error::InputProblem, inputs::read_file, nulls, yaml};
 use trainyard_text::{clean, nearest};
 
 use crate::{
@@ -46,7 +46,7 @@ pub struct Fault {
 /// A configuration file: one YAML document, without nulls.
 #[derive(Debug)]
 pub struct ConfigFile {
-    place: Place,
+    location: Location,
     value: Value,
     kinds: &'static [TypeMeta],
 }
@@ -61,7 +61,7 @@ impl ConfigFile {
         match read_file(path, MAX_BYTES) {
             Ok(text) => Self::parse(&file, &text, kinds),
             Err(problem) => Err(ConfigError {
-                place: Place::file(file),
+                location: Location::file(file),
                 problem: problem.into(),
             }),
         }
@@ -72,7 +72,7 @@ impl ConfigFile {
     /// # Errors
     /// The text is not YAML, or does not hold exactly one document.
     pub fn parse(file: &str, text: &str, kinds: &'static [TypeMeta]) -> Result<Self, ConfigError> {
-        let place = Place::file(file);
+        let location = Location::file(file);
         let documents: Result<Vec<_>, _> = yaml::read(text).into_iter().collect();
         let problem = match documents {
             Err(error) => InputProblem::Yaml(error).into(),
@@ -82,7 +82,7 @@ impl ConfigFile {
                     let mut value = document.value;
                     nulls::drop_nulls(&mut value);
                     return Ok(Self {
-                        place: Place { text, ..place },
+                        location: Location { text, ..location },
                         value,
                         kinds,
                     });
@@ -95,7 +95,7 @@ impl ConfigFile {
                 },
             },
         };
-        Err(ConfigError { place, problem })
+        Err(ConfigError { location, problem })
     }
 
     /// Returns which of the kinds the file is of.
@@ -109,7 +109,7 @@ impl ConfigFile {
             |known: &&TypeMeta| Some(known.api_version) == api_version && Some(known.kind) == kind;
         let found = self.kinds.iter().find(is_it).copied();
         found.ok_or_else(|| ConfigError {
-            place: self.place.clone(),
+            location: self.location.clone(),
             problem: ConfigProblem::Kind {
                 api_version: clean(api_version.unwrap_or("(none)")),
                 kind: clean(kind.unwrap_or("(none)")),
@@ -151,13 +151,13 @@ impl ConfigFile {
 
     /// The place of a field in the file, with its line.
     #[must_use]
-    pub fn place(&self, field: FieldPath) -> Place {
-        self.place.clone().at(field)
+    pub fn location(&self, field: FieldPath) -> Location {
+        self.location.clone().at(field)
     }
 
     fn error(&self, field: FieldPath, problem: String) -> ConfigError {
         ConfigError {
-            place: self.place(field),
+            location: self.location(field),
             problem: ConfigProblem::Field(clean(&problem)),
         }
     }

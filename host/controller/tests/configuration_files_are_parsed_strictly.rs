@@ -215,7 +215,7 @@ fn configuration_deployed_by_the_reference_is_read() {
     assert_eq!(settings, expected);
     let mut reported: Vec<_> = warnings
         .iter()
-        .map(|warning| warning.place.field.to_string())
+        .map(|warning| warning.location.field.to_string())
         .collect();
     reported.sort_unstable();
     assert_eq!(
@@ -256,7 +256,7 @@ fn empty_reference_configuration_means_its_defaults() {
     let reported: Vec<_> = reported
         .warnings
         .iter()
-        .map(|warning| warning.place.field.to_string())
+        .map(|warning| warning.location.field.to_string())
         .collect();
     assert_eq!(
         reported,

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 use trainyard_api::{
-    Admitted, FieldPath, FirstPlaces, Known, Located, Place, Runtime, TrainJob,
+    Admitted, FieldPath, FirstLocations, Located, Location, ObjectRole, Runtime, TrainJob,
     runtime::RuntimeKind,
 };
 use trainyard_model::{
@@ -29,8 +29,8 @@ pub struct Job {
     pub namespace: String,
     /// Its runtime.
     pub runtime: Arc<Runtime>,
-    place: Place,
-    runtime_place: Place,
+    location: Location,
+    runtime_location: Location,
 }
 
 impl Job {
@@ -45,7 +45,7 @@ impl Job {
     #[must_use]
     pub fn locate_lookup(&self, lookup: &PendingLookup) -> Located {
         Located {
-            place: self.place.clone(),
+            location: self.location.clone(),
             message: lookup.to_string(),
         }
     }
@@ -58,29 +58,29 @@ impl Job {
     }
 
     fn say(&self, about: About, field: Option<&str>, message: String) -> Located {
-        let place = match about {
-            About::TrainJob => &self.place,
-            About::Runtime => &self.runtime_place,
+        let location = match about {
+            About::TrainJob => &self.location,
+            About::Runtime => &self.runtime_location,
         };
         // The message names the field, if there is one.
         let field = field.map(|field| about.spelled(field, &self.job, &self.runtime));
-        let place = Place {
+        let location = Location {
             line_of: field.and_then(|field| field.parse().ok()),
-            ..place.clone()
+            ..location.clone()
         };
-        Located { place, message }
+        Located { location, message }
     }
 
     /// The TrainJob's place in the input.
     #[must_use]
-    pub const fn place(&self) -> &Place {
-        &self.place
+    pub const fn location(&self) -> &Location {
+        &self.location
     }
 
     /// The runtime's place in the input.
     #[must_use]
-    pub const fn runtime_place(&self) -> &Place {
-        &self.runtime_place
+    pub const fn runtime_location(&self) -> &Location {
+        &self.runtime_location
     }
 }
 
@@ -186,13 +186,13 @@ impl Catalog {
 
 #[derive(Default)]
 struct Reader {
-    jobs: Vec<(TrainJob, String, Place)>,
+    jobs: Vec<(TrainJob, String, Location)>,
     /// What is left of those that are refused and name a runtime.
-    refused: Vec<(TrainJob, String, Place)>,
-    runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Place)>,
+    refused: Vec<(TrainJob, String, Location)>,
+    runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Location)>,
     broken_runtimes: BTreeSet<RuntimeKey>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
-    first_places: FirstPlaces,
+    first_locations: FirstLocations,
     counts: Counts,
     warnings: Vec<Located>,
     errors: Vec<Located>,
@@ -201,14 +201,14 @@ struct Reader {
 impl Reader {
     /// Adds an object. What is wrong with the second of one name is told, too, and it stands for nothing.
     fn add(&mut self, admitted: Admitted) {
-        let double = self.first_places.add(&admitted).err();
+        let double = self.first_locations.add(&admitted).err();
         let is_first = double.is_none();
         self.errors.extend(double.map(|double| *double));
         self.warnings.extend(admitted.warnings.iter().cloned());
-        match Known::of(&admitted) {
-            Ok(Known::TrainJob) => self.add_job(admitted, is_first),
-            Ok(Known::Runtime(kind)) => self.add_runtime(admitted, kind, is_first),
-            Ok(Known::Foreign) => {
+        match ObjectRole::of(&admitted) {
+            Ok(ObjectRole::TrainJob) => self.add_job(admitted, is_first),
+            Ok(ObjectRole::Runtime(kind)) => self.add_runtime(admitted, kind, is_first),
+            Ok(ObjectRole::Foreign) => {
                 self.counts.others += 1;
                 let object = admitted.object;
                 let name = object.metadata.name.clone();
@@ -225,17 +225,18 @@ impl Reader {
         self.counts.train_jobs += 1;
         match admitted.train_job() {
             Some(job) if is_first => {
-                let place = admitted.place();
+                let location = admitted.location();
                 let namespace = admitted.namespace.unwrap_or_default();
-                self.jobs.push((job, namespace, place));
+                self.jobs.push((job, namespace, location));
             }
             Some(_) => {}
             None => {
-                let place = admitted.place();
+                let location = admitted.location();
                 self.errors.extend(admitted.errors);
                 let namespace = admitted.namespace.unwrap_or_default();
                 let job = TrainJob::of_runtime_alone(&admitted.object);
-                self.refused.extend(job.map(|job| (job, namespace, place)));
+                self.refused
+                    .extend(job.map(|job| (job, namespace, location)));
             }
         }
     }
@@ -246,8 +247,8 @@ impl Reader {
         let key = (kind, admitted.namespace.clone(), name);
         match admitted.runtime() {
             Some(runtime) if is_first => {
-                let place = admitted.place();
-                self.runtimes.insert(key, (Arc::new(runtime), place));
+                let location = admitted.location();
+                self.runtimes.insert(key, (Arc::new(runtime), location));
             }
             Some(_) => {}
             None => {
@@ -266,7 +267,7 @@ impl Reader {
         let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());
         let all = self.jobs.into_iter().map(|job| (job, true));
         let all = all.chain(self.refused.into_iter().map(|job| (job, false)));
-        for ((job, namespace, place), is_whole) in all {
+        for ((job, namespace, location), is_whole) in all {
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
             let key = (reference.kind, scope, reference.name.clone());
@@ -274,13 +275,13 @@ impl Reader {
                 continue;
             }
             match self.runtimes.get(&key) {
-                Some((runtime, runtime_place)) => {
+                Some((runtime, runtime_location)) => {
                     let job = Job {
                         job,
                         namespace,
                         runtime: runtime.clone(),
-                        place,
-                        runtime_place: runtime_place.clone(),
+                        location,
+                        runtime_location: runtime_location.clone(),
                     };
                     if is_whole {
                         used.insert(key);
@@ -289,7 +290,7 @@ impl Reader {
                         stand_ins.entry(key).or_insert(job);
                     }
                 }
-                None => without_runtime.push(missing_runtime(&key, place, &given)),
+                None => without_runtime.push(missing_runtime(&key, location, &given)),
             }
         }
         (
@@ -306,12 +307,16 @@ impl Reader {
     }
 }
 
-fn missing_runtime((kind, namespace, name): &RuntimeKey, place: Place, given: &str) -> Located {
+fn missing_runtime(
+    (kind, namespace, name): &RuntimeKey,
+    location: Location,
+    given: &str,
+) -> Located {
     let whole = namespace
         .as_ref()
         .map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"));
     Located {
-        place: place.at(FieldPath::of(["spec", "runtimeRef", "name"])),
+        location: location.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
             "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
         ),

@@ -146,7 +146,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         };
         let has_none = explained.fields.is_empty() && !wanted.is_empty();
         let text = (!has_none).then(|| explained.text(args.output));
-        let line = |not_there: NotThere| format!("{}: {not_there}", job.place());
+        let line = |not_there: NotThere| format!("{}: {not_there}", job.location());
         (
             text,
             not_there.into_iter().map(|one| one.map(line)).collect(),
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
             absence.add(line);
         }
         match text {
-            Some(text) => held.add(job.place(), &text?),
+            Some(text) => held.add(job.location(), &text?),
             None => Ok(()),
         }
     })?

@@ -64,11 +64,12 @@ pub async fn apply(plane: &ControlPlane, object: &Object, dry_run: bool) -> Resu
         Api::all_with(client, &resource)
     } else {
         let namespace = object.metadata.namespace.as_deref();
-        let namespace = namespace.with_context(|| format!("{}: no namespace", object.place()))?;
+        let namespace =
+            namespace.with_context(|| format!("{}: no namespace", object.location()))?;
         Api::namespaced_with(client, namespace, &resource)
     };
     api.patch(&object.metadata.name, &params, &Patch::Apply(&object.value))
         .await
-        .with_context(|| object.place().to_string())?;
+        .with_context(|| object.location().to_string())?;
     Ok(())
 }

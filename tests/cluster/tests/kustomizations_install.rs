@@ -258,7 +258,7 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
         let text = object.value.to_string();
         let names_it =
             text.contains("kubeflow-system") && object.kind != "CustomResourceDefinition";
-        ensure!(!names_it, "{}: {text}", object.place());
+        ensure!(!names_it, "{}: {text}", object.location());
     }
     apply_all(plane, &objects).await?;
     is_whole(plane, "ml-platform").await?;

@@ -1,15 +1,15 @@
-//! Old fields beside new ones: where both set one field to different values, nobody can say which is meant.
+//! Old fields beside new ones. If both set a field to different values, the object is refused, because either could be intended.
 
 use serde_json::Value;
 
 use super::bounds::MAX_DIFFERENCES;
-use super::{Modernized, spec};
+use super::{Conversion, spec};
 use crate::fields::FieldProblem;
 use crate::merge::conflicts;
 use crate::names;
 
-/// Compares the converted entries with those of other managers, apart from Kueue's, which come later on purpose.
-pub(super) fn check(ours: &[Value], others: &[Value], modernized: &mut Modernized) {
+/// Compares the converted entries with those of other managers, except Kueue's, which override them on purpose.
+pub(super) fn check(ours: &[Value], others: &[Value], conversion: &mut Conversion) {
     let member = "trainingRuntimeSpec";
     let patches = spec().field("runtimePatches");
     for (at, one) in ours.iter().enumerate() {
@@ -21,11 +21,11 @@ pub(super) fn check(ours: &[Value], others: &[Value], modernized: &mut Modernize
                 continue;
             };
             let (now, there) = (patches.index(at), patches.index(ours.len() + behind));
-            let room = MAX_DIFFERENCES.saturating_sub(modernized.errors.len());
+            let room = MAX_DIFFERENCES.saturating_sub(conversion.errors.len());
             for conflict in conflicts(one, other, room) {
                 let [now, there] = [(&now, &conflict.one), (&there, &conflict.other)]
-                    .map(|(entry, path)| modernized.written(&entry.field(member).join(path)));
-                modernized.refuse(now, FieldProblem::Differs(there));
+                    .map(|(entry, path)| conversion.written(&entry.field(member).join(path)));
+                conversion.refuse(now, FieldProblem::Differs(there));
             }
         }
     }

@@ -1,8 +1,7 @@
-//! Old dialects: what people wrote for earlier releases becomes what the current one reads.
+//! Conversion of the forms of earlier releases to the current one.
 //!
-//! One function on an object as it was written, so that the command line and admission do the very same. Each conversion
-//! warns and says what to write instead; what has no counterpart is an error, and nothing is dropped in silence. The table
-//! of all of them is docs/dialects.md.
+//! One function converts an object as it was written, for the command line and for admission. Each conversion is a warning that says what
+//! to write instead. A form without a counterpart is an error; nothing is dropped silently. All of them are listed in docs/dialects.md.
 
 mod bounds;
 mod mix;
@@ -19,26 +18,26 @@ use crate::fields::{FieldError, FieldProblem};
 use crate::names;
 use crate::path::FieldPath;
 
-/// The `apiVersion`s that the APIs had before they had the current one.
+/// The earlier `apiVersion`s of the current API.
 const OLD_API_VERSIONS: [&str; 2] = ["kubeflow.org/v2alpha1", "trainer.kubeflow.org/v2alpha1"];
 
-/// What became of an object.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Modernized {
-    /// One for each old form that was read.
+pub struct Conversion {
+    /// A warning for each old form that was converted.
     pub warnings: Vec<DialectWarning>,
-    /// Old forms that can't be read: the object is refused.
+    /// Old forms that can't be converted, for which the object is refused.
     pub errors: Vec<FieldError>,
-    /// Where parts of the object stood before, by their new places. No new place is below another.
+    /// The old paths of parts that were moved, by their new paths. No new path is below another.
     moved: HashMap<FieldPath, FieldPath>,
 }
 
-/// An old form that was read, and what to write instead.
+/// A warning about an old form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialectWarning {
-    /// The field as the user wrote it.
+    /// The field that the user wrote.
     pub path: FieldPath,
-    /// What it means now, and what to write.
+    /// What it means, and what to write instead.
     pub message: String,
 }
 
@@ -48,8 +47,8 @@ impl fmt::Display for DialectWarning {
     }
 }
 
-impl Modernized {
-    /// The field that the user wrote, for one of the object as it is now: errors of later steps name what stands in the file.
+impl Conversion {
+    /// Returns the field that the user wrote, for a field of the converted object. Errors of later steps name it.
     #[must_use]
     pub fn written(&self, path: &FieldPath) -> FieldPath {
         let moved = path.starts().find_map(|start| {
@@ -69,25 +68,25 @@ impl Modernized {
     }
 }
 
-/// Rewrites the old forms of a TrainJob or runtime; any other object stays as it is. Doing it again changes nothing.
-pub fn modernize(object: &mut Value) -> Modernized {
-    let mut modernized = Modernized::default();
+/// Converts the old forms of a TrainJob or runtime. Other objects are not changed. The conversion is idempotent.
+pub fn convert(object: &mut Value) -> Conversion {
+    let mut conversion = Conversion::default();
     if !reads(object) {
-        return modernized;
+        return conversion;
     }
     let is_job = object.get("kind").and_then(Value::as_str) == Some(names::TRAIN_JOB);
-    read_version(object, &mut modernized);
+    read_version(object, &mut conversion);
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         if is_job {
-            trainjob::modernize(spec, &mut modernized);
+            trainjob::convert(spec, &mut conversion);
         } else {
-            runtime::modernize(spec, &mut modernized);
+            runtime::convert(spec, &mut conversion);
         }
     }
-    modernized
+    conversion
 }
 
-/// Whether the object is a TrainJob or a runtime, of the current version or of an old one that is read.
+/// Returns whether the object is a TrainJob or a runtime, of the current version or of an old one that can be converted.
 pub(crate) fn reads(object: &Value) -> bool {
     let text = |member| object.get(member).and_then(Value::as_str);
     let kinds = [
@@ -102,7 +101,7 @@ pub(crate) fn reads(object: &Value) -> bool {
         && text("apiVersion").is_some_and(is_read)
 }
 
-/// Returns the API group that a `runtimeRef.apiGroup` means: the runtime guide has an old one.
+/// Returns the current API group for a `runtimeRef.apiGroup`. The reference's runtime guide has an old one.
 #[must_use]
 pub fn runtime_group(written: &str) -> &str {
     match written {
@@ -111,18 +110,18 @@ pub fn runtime_group(written: &str) -> &str {
     }
 }
 
-/// Replaces an old version by the current one.
-fn read_version(object: &mut Value, modernized: &mut Modernized) {
+/// Converts the apiVersion.
+fn read_version(object: &mut Value, conversion: &mut Conversion) {
     let version = object.get_mut("apiVersion");
     let Some(version) = version.filter(|version| *version != names::TRAINER_API_VERSION) else {
         return;
     };
     let old = version.as_str().unwrap_or_default();
     let message = format!(
-        "`{old}` is read as `{}`; write that",
+        "`{old}` is read as `{}`; write that instead",
         names::TRAINER_API_VERSION
     );
-    modernized.warn(FieldPath::root().field("apiVersion"), message);
+    conversion.warn(FieldPath::root().field("apiVersion"), message);
     *version = names::TRAINER_API_VERSION.into();
 }
 

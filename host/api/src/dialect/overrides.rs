@@ -1,14 +1,13 @@
 //! `podSpecOverrides` (v2.0), `podTemplateOverrides` (v2.1), and a TrainJob's own `labels` and `annotations` (up to v2.1)
-//! become entries of `runtimePatches` under a manager's name that is kept for them.
+//! become entries of `runtimePatches` with a reserved manager.
 //!
-//! An entry holds a replicated job once. Overrides were applied in the order of their list, so that one that comes back to
-//! a replicated job begins the next entry: what the order meant is what the patches' order means. The entries stand before
-//! those of other managers, which were never there when the old fields were current, and are replaced as a whole when the
-//! object comes again with the old field: a second apply is no second wish.
+//! An entry has each replicated job once. Overrides were applied in the order of their list, so a second override of a replicated job
+//! starts the next entry, which is applied later. The entries are inserted before those of other managers, which did not exist
+//! together with the old fields. They are replaced as a whole when the object is applied again with the old field.
 
 use serde_json::{Map, Value, json};
 
-use super::{Modernized, bounds, mix, spec};
+use super::{Conversion, bounds, mix, spec};
 use crate::fields::{FieldProblem, describe};
 use crate::names;
 use crate::path::FieldPath;
@@ -17,7 +16,7 @@ use crate::path::FieldPath;
 struct Dialect {
     field: &'static str,
     since: &'static str,
-    /// Whether the pod spec's fields stand beside `targetJobs`, and not under `spec`.
+    /// Whether the pod spec's fields are beside `targetJobs`, and not under `spec`.
     flat: bool,
 }
 
@@ -34,10 +33,10 @@ const DIALECTS: [Dialect; 2] = [
     },
 ];
 
-/// The JobSet's metadata, by the old fields.
+/// The old fields for the JobSet's metadata.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 
-/// Entries of `runtimePatches` that are being made, each with the pieces that moved into it.
+/// The entries of `runtimePatches` that are built, each with the parts that were moved into it.
 #[derive(Default)]
 struct Patches {
     entries: Vec<Entry>,
@@ -50,7 +49,7 @@ struct Entry {
     moved: Vec<(FieldPath, FieldPath)>,
 }
 
-pub(super) fn convert(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+pub(super) fn convert(job: &mut Map<String, Value>, conversion: &mut Conversion) {
     let mut patches = Patches::default();
     let is_there = |name: &str| job.get(name).is_some_and(|value| !value.is_null());
     let [flat, nested] = &DIALECTS;
@@ -58,13 +57,13 @@ pub(super) fn convert(job: &mut Map<String, Value>, modernized: &mut Modernized)
         job.shift_remove(flat.field);
         job.shift_remove(nested.field);
         let problem = FieldProblem::Excludes(nested.field);
-        return modernized.refuse(spec().field(flat.field), problem);
+        return conversion.refuse(spec().field(flat.field), problem);
     }
     for name in METADATA {
         if let Some(map) = job.shift_remove(name).filter(|map| !map.is_null())
-            && bounds::metadata(name, &map, modernized)
+            && bounds::metadata(name, &map, conversion)
         {
-            patches.metadata(name, map, modernized);
+            patches.metadata(name, map, conversion);
         }
     }
     for dialect in &DIALECTS {
@@ -72,16 +71,16 @@ pub(super) fn convert(job: &mut Map<String, Value>, modernized: &mut Modernized)
             .shift_remove(dialect.field)
             .filter(|list| !list.is_null())
         {
-            patches.overrides(dialect, list, modernized);
+            patches.overrides(dialect, list, conversion);
         }
     }
-    if !patches.entries.is_empty() && modernized.errors.is_empty() {
-        patches.write(job, modernized);
+    if !patches.entries.is_empty() && conversion.errors.is_empty() {
+        patches.write(job, conversion);
     }
 }
 
 impl Patches {
-    /// The entry at a place, made where there is none.
+    /// Returns an entry, which is added if it does not exist.
     fn entry(&mut self, at: usize) -> Option<&mut Entry> {
         if self.entries.len() <= at {
             self.entries.resize_with(at + 1, Entry::default);
@@ -89,12 +88,12 @@ impl Patches {
         self.entries.get_mut(at)
     }
 
-    fn metadata(&mut self, name: &'static str, map: Value, modernized: &mut Modernized) {
+    fn metadata(&mut self, name: &'static str, map: Value, conversion: &mut Conversion) {
         let now = template().field("metadata").field(name);
         let before = spec().field(name);
-        modernized.warn(
+        conversion.warn(
             before.clone(),
-            format!("is read as `trainingRuntimeSpec.template.metadata.{name}` of an entry of spec.runtimePatches; write that"),
+            format!("is read as `trainingRuntimeSpec.template.metadata.{name}` of an entry of spec.runtimePatches; write that instead"),
         );
         if let Some(entry) = self.entry(0) {
             entry.metadata.insert(name.to_owned(), map);
@@ -102,11 +101,11 @@ impl Patches {
         }
     }
 
-    fn overrides(&mut self, dialect: &Dialect, list: Value, modernized: &mut Modernized) {
+    fn overrides(&mut self, dialect: &Dialect, list: Value, conversion: &mut Conversion) {
         let path = spec().field(dialect.field);
         let Value::Array(list) = list else {
             let found = describe(&list);
-            return modernized.refuse(
+            return conversion.refuse(
                 path,
                 FieldProblem::Type {
                     expected: "a list",
@@ -114,27 +113,27 @@ impl Patches {
                 },
             );
         };
-        modernized.warn(
+        conversion.warn(
             path.clone(),
             format!(
-                "is a field of {}, read as entries of spec.runtimePatches by the manager `{}`; write those",
+                "is a field of {}, and is read as entries of spec.runtimePatches with the manager `{}`; write those instead",
                 dialect.since,
                 names::OVERRIDES_MANAGER
             ),
         );
-        if !bounds::overrides(&list, &path, modernized) {
+        if !bounds::overrides(&list, &path, conversion) {
             return;
         }
         for (at, one) in list.into_iter().enumerate() {
             match one {
-                Value::Object(one) => self.one(dialect, one, &path.index(at), modernized),
+                Value::Object(one) => self.one(dialect, one, &path.index(at), conversion),
                 other => {
                     let found = describe(&other);
                     let problem = FieldProblem::Type {
                         expected: "an object",
                         found,
                     };
-                    modernized.refuse(path.index(at), problem);
+                    conversion.refuse(path.index(at), problem);
                 }
             }
         }
@@ -145,9 +144,9 @@ impl Patches {
         dialect: &Dialect,
         mut one: Map<String, Value>,
         path: &FieldPath,
-        modernized: &mut Modernized,
+        conversion: &mut Conversion,
     ) {
-        let targets = targets(one.shift_remove("targetJobs"), path, modernized);
+        let targets = targets(one.shift_remove("targetJobs"), path, conversion);
         let patch = if dialect.flat {
             json!({ "spec": one })
         } else {
@@ -158,7 +157,7 @@ impl Patches {
         }
     }
 
-    /// Adds a patch of the pods of a replicated job to the first entry behind which nothing patches it.
+    /// Adds a patch of the pods of a replicated job to the first entry after all patches of the same replicated job.
     fn add(
         &mut self,
         target: &str,
@@ -188,20 +187,20 @@ impl Patches {
         }
     }
 
-    /// Puts the entries before those of other managers, in the place of those that were made before.
-    fn write(self, job: &mut Map<String, Value>, modernized: &mut Modernized) {
+    /// Inserts the entries before those of other managers, and removes those of an earlier conversion.
+    fn write(self, job: &mut Map<String, Value>, conversion: &mut Conversion) {
         let old = job.shift_remove("runtimePatches");
         let others = match old {
             Some(Value::Array(list)) => list,
             None | Some(Value::Null) => Vec::new(),
-            // Of a wrong type: the schema says so.
+            // The schema refuses its type.
             Some(other) => {
                 job.insert("runtimePatches".to_owned(), other);
                 return;
             }
         };
         let theirs = others.iter().filter(|other| !is_ours(other)).count();
-        if !bounds::entries(self.entries.len() + theirs, modernized) {
+        if !bounds::entries(self.entries.len() + theirs, conversion) {
             job.insert("runtimePatches".to_owned(), Value::Array(others));
             return;
         }
@@ -211,7 +210,7 @@ impl Patches {
             let below = patches.index(at);
             let moved = entry.moved.iter();
             let moved = moved.map(|(now, before)| (below.join(now), before.clone()));
-            modernized.moved.extend(moved);
+            conversion.moved.extend(moved);
             list.push(entry.patch(at));
         }
         let converted = list.len();
@@ -220,13 +219,13 @@ impl Patches {
             .enumerate()
             .filter(|(_, other)| !is_ours(other))
         {
-            modernized
+            conversion
                 .moved
                 .insert(patches.index(list.len()), patches.index(at));
             list.push(other);
         }
         let (ours, others) = list.split_at(converted);
-        mix::check(ours, others, modernized);
+        mix::check(ours, others, conversion);
         job.insert("runtimePatches".to_owned(), Value::Array(list));
     }
 }
@@ -248,14 +247,14 @@ impl Entry {
     }
 }
 
-/// The place in an entry of `runtimePatches` where everything stands.
+/// The path of the template in an entry of `runtimePatches`.
 fn template() -> FieldPath {
     FieldPath::root()
         .field("trainingRuntimeSpec")
         .field("template")
 }
 
-/// Whether an entry of `runtimePatches` is one that this module made.
+/// Returns whether an entry of `runtimePatches` was created by this module.
 fn is_ours(entry: &Value) -> bool {
     let manager = entry
         .get("manager")
@@ -270,22 +269,22 @@ fn is_ours(entry: &Value) -> bool {
     }
 }
 
-/// The names of the replicated jobs that an override is for, each with the place where it stands.
+/// Returns the names of the replicated jobs of an override, each with its path.
 fn targets(
     list: Option<Value>,
     path: &FieldPath,
-    modernized: &mut Modernized,
+    conversion: &mut Conversion,
 ) -> Vec<(String, FieldPath)> {
     let path = path.field("targetJobs");
     let list = match list {
         Some(Value::Array(list)) if !list.is_empty() => list,
         None | Some(Value::Null | Value::Array(_)) => {
-            modernized.refuse(path, FieldProblem::Required);
+            conversion.refuse(path, FieldProblem::Required);
             return Vec::new();
         }
         Some(other) => {
             let found = describe(&other);
-            modernized.refuse(
+            conversion.refuse(
                 path,
                 FieldProblem::Type {
                     expected: "a list",
@@ -299,10 +298,10 @@ fn targets(
     for (at, target) in list.iter().enumerate() {
         let path = path.index(at).field("name");
         match target.get("name").and_then(Value::as_str) {
-            // Twice in one list is once.
+            // Duplicates are ignored.
             Some(name) if names.iter().any(|(known, _)| known == name) => {}
             Some(name) => names.push((name.to_owned(), path)),
-            None => modernized.refuse(path, FieldProblem::Required),
+            None => conversion.refuse(path, FieldProblem::Required),
         }
     }
     names

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{Modernized, overrides, spec};
+use super::{Conversion, overrides, spec};
 use crate::fields::FieldProblem;
 
-pub(super) fn modernize(job: &mut Map<String, Value>, modernized: &mut Modernized) {
-    runtime_group(job, modernized);
-    processes(job, modernized);
-    overrides::convert(job, modernized);
+pub(super) fn convert(job: &mut Map<String, Value>, conversion: &mut Conversion) {
+    runtime_group(job, conversion);
+    processes(job, conversion);
+    overrides::convert(job, conversion);
 }
 
-fn runtime_group(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+fn runtime_group(job: &mut Map<String, Value>, conversion: &mut Conversion) {
     let reference = job.get_mut("runtimeRef");
     let Some(group) = reference.and_then(|reference| reference.get_mut("apiGroup")) else {
         return;
@@ -19,14 +19,15 @@ fn runtime_group(job: &mut Map<String, Value>, modernized: &mut Modernized) {
     let written = group.as_str().unwrap_or_default();
     let current = super::runtime_group(written).to_owned();
     if written != current {
-        let message = format!("`{written}` is read as `{current}`; write that, or leave it out");
-        modernized.warn(spec().field("runtimeRef").field("apiGroup"), message);
+        let message =
+            format!("`{written}` is read as `{current}`; write that instead, or remove the field");
+        conversion.warn(spec().field("runtimeRef").field("apiGroup"), message);
         *group = current.into();
     }
 }
 
-/// `trainer.numProcPerNode` was a number or a word up to v2.1, and is a number.
-fn processes(job: &mut Map<String, Value>, modernized: &mut Modernized) {
+/// `trainer.numProcPerNode` was a number or a string up to v2.1; now it is a number.
+fn processes(job: &mut Map<String, Value>, conversion: &mut Conversion) {
     let path = spec().field("trainer").field("numProcPerNode");
     let Some(trainer) = job.get_mut("trainer").and_then(Value::as_object_mut) else {
         return;
@@ -37,21 +38,22 @@ fn processes(job: &mut Map<String, Value>, modernized: &mut Modernized) {
     match text {
         "auto" => {
             trainer.shift_remove("numProcPerNode");
-            let message = "`auto` is what a TrainJob without it means, unless the runtime gives a number; leave it out";
-            modernized.warn(path, message);
+            let message =
+                "`auto` is the default, unless the runtime sets a number; remove the field";
+            conversion.warn(path, message);
         }
         "cpu" | "gpu" => {
             let form =
-                "a number; `cpu` and `gpu` stand in the runtime's mlPolicy.torch.numProcPerNode";
+                "a number (set `cpu` and `gpu` in the runtime's mlPolicy.torch.numProcPerNode)";
             let found = text.to_owned();
             trainer.shift_remove("numProcPerNode");
-            modernized.refuse(path, FieldProblem::Form { form, found });
+            conversion.refuse(path, FieldProblem::Form { form, found });
         }
         _ => {
-            // Any other text is refused as every text is.
+            // Other strings are refused by the schema.
             if let Ok(number) = text.parse::<i32>() {
                 trainer.insert("numProcPerNode".to_owned(), number.into());
-                modernized.warn(
+                conversion.warn(
                     path,
                     format!("is read as the number {number}; write it without quotes"),
                 );

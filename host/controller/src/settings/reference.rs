@@ -76,8 +76,8 @@ impl Configuration {
     pub(super) fn resolve(self, file: &ConfigFile) -> (Settings, Vec<Located>) {
         let mut warnings = ignored(file);
         let mut warn = |field: FieldPath, message: String| {
-            let place = file.place(field);
-            warnings.push(Located { place, message });
+            let location = file.location(field);
+            warnings.push(Located { location, message });
         };
         let default = Settings::default();
         let metrics = address(
@@ -137,7 +137,7 @@ fn ignored(file: &ConfigFile) -> Vec<Located> {
     let ignored = IGNORED.iter().filter_map(|(pointer, reason)| {
         let value = file.value().pointer(pointer)?;
         (!is_default(pointer, value)).then(|| Located {
-            place: file.place(FieldPath::root().below_pointer(pointer)),
+            location: file.location(FieldPath::root().below_pointer(pointer)),
             message: format!("has no effect: {reason}"),
         })
     });

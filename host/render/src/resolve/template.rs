@@ -1,7 +1,7 @@
 //! The runtime's JobSet template as the record's first state.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, fields::describe, runtime::Ancestor};
+use trainyard_api::{FieldPath, ancestor::Ancestor, fields::describe};
 use trainyard_model::{
     record::{Datum, Field, Fields, PodSet, Record},
     value::Dependency,

@@ -1,31 +1,30 @@
-//! What an object is to Trainyard, and whether it is the first of its name in a run.
+//! The role of an object in a run, and duplicate objects.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use crate::admitted::Admitted;
-use crate::error::{Located, Place};
+use crate::location::{Located, Location, ObjectId};
 use crate::names;
-use crate::object::ObjectId;
 use crate::path::FieldPath;
 use crate::runtime::RuntimeKind;
 use crate::trainjob::TrainJob;
 
-/// What an object is to Trainyard.
+/// The role of an object in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum ObjectRole {
     /// A TrainJob.
     TrainJob,
-    /// A runtime of that kind.
+    /// A runtime of this kind.
     Runtime(RuntimeKind),
-    /// An object of a group that is not Trainyard's: plugins may look it up.
+    /// An object of another API group, which plugins can look up.
     Foreign,
 }
 
-impl Known {
-    /// Tells what the object is.
+impl ObjectRole {
+    /// Returns the role of an object.
     ///
     /// # Errors
-    /// It is of a group of Trainyard's and of no kind or version that Trainyard knows: a mistyped one.
+    /// Its API group is one of Trainyard's, but its kind or version is unknown.
     pub fn of(admitted: &Admitted) -> Result<Self, Box<Located>> {
         let object = &admitted.object;
         if TrainJob::is(object) {
@@ -39,13 +38,13 @@ impl Known {
             names::TRAINYARD_GROUP,
             names::OLD_GROUP,
         ];
-        // A version may have been forgotten: then what stands there alone is the group.
+        // An apiVersion without a slash may be a group whose version is missing.
         let group = object.api_version.split('/').next().unwrap_or_default();
         if !ours.contains(&group) {
             return Ok(Self::Foreign);
         }
         Err(Box::new(Located {
-            place: admitted.place().at(FieldPath::root().field("kind")),
+            location: admitted.location().at(FieldPath::root().field("kind")),
             message: format!(
                 "the kind `{}` of `{}` is unknown; use {}, {} or {} of {}",
                 object.kind,
@@ -59,28 +58,28 @@ impl Known {
     }
 }
 
-/// The objects of a run by group, kind, namespace and name, each with its first place.
+/// The objects of a run by group, kind, namespace and name, each with its first location.
 #[derive(Debug, Default)]
-pub struct FirstPlaces(BTreeMap<(String, ObjectId), Place>);
+pub struct FirstLocations(BTreeMap<(String, ObjectId), Location>);
 
-impl FirstPlaces {
+impl FirstLocations {
     /// Adds an object.
     ///
     /// # Errors
-    /// An earlier one has its group, kind, namespace and name.
+    /// An earlier object has the same group, kind, namespace and name.
     pub fn add(&mut self, admitted: &Admitted) -> Result<(), Box<Located>> {
-        let place = admitted.place();
-        let Some(id) = place.object.clone() else {
+        let location = admitted.location();
+        let Some(id) = location.object.clone() else {
             return Ok(());
         };
         match self.0.entry((admitted.object.group().to_owned(), id)) {
             Entry::Vacant(first) => {
-                first.insert(place);
+                first.insert(location);
                 Ok(())
             }
             Entry::Occupied(first) => Err(Box::new(Located {
                 message: format!("is a duplicate; the first one is in {}", first.get()),
-                place,
+                location,
             })),
         }
     }
