@@ -99,12 +99,12 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let replicas = seen
         .our_refusal()
         .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
-    seen.replicated_jobs().filter(labelled).any(|job| {
-        replicas
-            || changed && is_of(path, job)
-            || path.starts_with("data.")
-            || path.ends_with(".env[PET_NNODES].value")
-    })
+    // The reference counts the nodes of no replicated job then: one.
+    let is_one = |value: &Value| value == "1";
+    let nodes = path.ends_with(".env[PET_NNODES].value") && seen.theirs().is_some_and(is_one);
+    seen.replicated_jobs()
+        .filter(labelled)
+        .any(|job| replicas || changed && is_of(path, job) || path.starts_with("data.") || nodes)
 }
 
 pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
