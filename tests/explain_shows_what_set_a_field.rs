@@ -63,7 +63,7 @@ fn mpi_processes_name_the_claim_whose_devices_they_use() {
     let devices = explained("pod-sets[node].devices");
     assert!(devices.contains("dra 0.1.0"), "{devices}");
     let nodes = explained("pod-sets[node].count");
-    let why = "its `nodeSets` give this pod set the nodes of spec.trainer.numNodes";
+    let why = "its `nodeSets` assign the nodes of spec.trainer.numNodes to this pod set";
     assert!(
         nodes.contains("mpi 0.1.0") && nodes.contains(why),
         "{nodes}"
@@ -202,7 +202,7 @@ fn fields_outside_the_record_are_explained() {
         ),
         (
             "kind",
-            "kind trainyard JobSet - the same in the JobSet of every TrainJob".to_owned(),
+            "kind trainyard JobSet - the same for every TrainJob".to_owned(),
         ),
     ] {
         assert_eq!(row(field), wanted);
@@ -358,10 +358,7 @@ fn unknown_field_is_an_error_with_the_nearest_parent() {
             &format!("{POD}.containers[0].ports[2]"),
             "containers[node].ports` has 9400, 29500",
         ),
-        (
-            "spec.suspend.reason",
-            "whose `spec.suspend` has nothing below it",
-        ),
+        ("spec.suspend.reason", "whose `spec.suspend` has no fields"),
     ] {
         let error = refused(field, 1);
         let there = format!("`{field}` is not in the JobSet, ");

@@ -60,9 +60,9 @@ fn unknown_files_are_refused() {
         refused(&plain(&unlisted)).contains("`plugins/other.wasm`: is not listed in `bundle.json`")
     );
     let twice = [&files[..], &files[2..3]].concat();
-    assert!(refused(&plain(&twice)).contains("is there twice"));
+    assert!(refused(&plain(&twice)).contains("appears twice"));
     let index_twice = [&files[..], &files[..1]].concat();
-    assert!(refused(&plain(&index_twice)).contains("`bundle.json`: is there twice"));
+    assert!(refused(&plain(&index_twice)).contains("`bundle.json`: appears twice"));
     assert!(refused(&plain(&files[1..])).contains("does not begin with `bundle.json`"));
     assert!(refused(&plain(&files[..3])).contains("is listed in `bundle.json` and missing"));
 }
@@ -301,7 +301,9 @@ fn reformatted_result_is_not_the_same() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let error = refused(&changed(&bundle, "trainjobs/000/output.json", |_| {}));
     assert!(
-        error.contains("`trainjobs/000/output.json`: says the same as when it was written, but is spelled otherwise"),
+        error.contains(
+            "`trainjobs/000/output.json`: has the recorded values but not the recorded bytes"
+        ),
         "{error}"
     );
 }

@@ -256,7 +256,7 @@ fn refused_plugin_is_reported_with_every_reason() {
     assert_eq!(of("cycle")[0]["plugins"], json!(["new", "site"]));
     assert_eq!(report["digest"]["then"], Value::Null);
     assert!(
-        table.contains("order then: none, because of the cycle"),
+        table.contains("order: none, because of the cycle"),
         "{table}"
     );
     for problem in problems {

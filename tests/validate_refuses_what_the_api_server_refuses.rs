@@ -155,7 +155,7 @@ fn skipped_checks_are_reported() {
         (
             &[][..],
             JOB,
-            "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob: give the runtime, too",
+            "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob; also give the runtime",
         ),
         (&[], &runtime, "valid for the API server: 1 runtime"),
         (&[], &both, "valid: 1 TrainJob and 1 runtime"),
@@ -167,7 +167,7 @@ fn skipped_checks_are_reported() {
         (
             &[],
             &one_missing,
-            "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob: give the runtime, too; 1 other object not checked",
+            "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob; also give the runtime; 1 other object not checked",
         ),
     ] {
         let output = trainyard_with_input(input, &[&["validate", "-f", "-"], args].concat());

@@ -1,4 +1,4 @@
-//! The command line: what can be said, and which file does it.
+//! The command line: the commands with their flags.
 
 use std::{convert::Infallible, fmt, path::PathBuf, process::ExitCode, str::FromStr};
 
@@ -6,16 +6,16 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use trainyard_model::quantity::Quantity;
 
 use crate::{
-    controller, crds, explain, output, plan, plugin, policy_file, rbac, render, replay, report,
-    validate,
+    controller, crds, explain, log, output, plan, plugin, policy_file, rbac, render, replay,
+    report, validate,
 };
 
 /// What the command's help ends with.
 const AFTER_HELP: &str = "\
 Exit codes:
-  0  done
-  1  the input, a plugin or the policy file is refused; standard output is empty, except for what \"plan --against\" and \"replay\" found, and with --keep-going
-  2  the command line is wrong
+  0  success
+  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"replay\" and --keep-going
+  2  the command line is invalid
 
 Examples:
   trainyard validate -f trainjob.yaml -f runtimes/
@@ -24,7 +24,7 @@ Examples:
   trainyard explain trainjob/llama-sft -n research
   trainyard plan --claims";
 
-/// Turns Kubeflow TrainJobs into JobSets, by policies that are sandboxed WebAssembly plugins.
+/// Turns Kubeflow TrainJobs into JobSets with policies that run as sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -39,47 +39,47 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print every object that the TrainJobs become, in the order in which the controller applies them.
+    /// Print the objects that the controller would create for TrainJobs, in the order in which it applies them.
     ///
-    /// The output is for reading and comparing. To run a TrainJob, apply the TrainJob itself: its controller does not take over a
-    /// JobSet that it did not create.
+    /// The output is for review and comparison. To run a TrainJob, apply the TrainJob itself: the controller does not adopt a JobSet
+    /// that it did not create.
     Render(render::RenderArgs),
-    /// Say for each field that a plugin or a TrainJob set: who, from what, and why.
-    // A field may stand behind a file: `-f` takes one here, and can be given again.
+    /// Explain what set each field of a JobSet, and why.
+    // A field may follow a file, so that `-f` takes one file here.
     #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
-    /// Show the order in which plugins run: of all that are loaded, or for each TrainJob given.
+    /// Show the order in which plugins run, for all loaded plugins or for each TrainJob.
     Plan(plan::PlanArgs),
-    /// Render what a bundle holds once more, and say whether the same comes of it, or the first field that differs.
+    /// Render the TrainJobs of a bundle again, and report the first field that differs from the recorded result.
     Replay(replay::ReplayArgs),
-    /// Check TrainJobs and runtimes without a cluster: as an API server does, and by the plugins of each TrainJob whose runtime is given.
+    /// Validate TrainJobs and runtimes without a cluster, as an API server does and with the plugins of each TrainJob whose runtime is given.
     Validate(validate::ValidateArgs),
-    /// Reconcile the TrainJobs of a cluster until told to stop.
+    /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
-    /// Print the narrowest ClusterRole and Role for the controller with the plugins that are loaded.
+    /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
     Rbac(rbac::RbacArgs),
-    /// Look at plugin files, or build one.
+    /// Inspect or build a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.
     Crds,
     /// Print the JSON Schema of the policy file.
     PolicySchema,
-    /// Print a completion script for a shell.
+    /// Print a shell completion script.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Compile a component from standard input; run by the loader, in a process with limits.
+    /// Compile a component from standard input. The loader runs it in a process with limits.
     #[command(name = plugin::COMPILE_WORKER, hide = true)]
     CompileWorker,
 }
 
 impl Cli {
-    /// Runs the command; says what is wrong, and gives the exit code.
+    /// Runs the command, prints its errors and returns the exit code.
     pub(crate) fn run(self) -> ExitCode {
         if !matches!(self.command, Command::Controller(_)) {
-            report::log_to_stderr();
+            log::to_stderr();
         }
         let done = match self.command {
             Command::Render(args) => render::run(&args),
@@ -103,34 +103,34 @@ impl Cli {
     }
 }
 
-/// What to read, and what to make of it by which plugins.
+/// The input and the plugins of a command that renders.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// If a TrainJob is refused, still print what is made of the others. The exit code is 1 all the same.
+    /// Print the results of the other TrainJobs if one is refused. The exit code is still 1.
     #[arg(long)]
     pub(crate) keep_going: bool,
 }
 
-/// What to read.
+/// The input.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// A file, a folder (its *.yaml, *.yml and *.json), or `-` for standard input. TrainJobs, runtimes, and the objects
-    /// that plugins look up, in any mix. Can be given again.
+    /// A file, a folder (its *.yaml, *.yml and *.json files), or `-` for standard input, with TrainJobs, runtimes, and objects that
+    /// plugins look up. Can be repeated.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
     pub(crate) filename: Vec<PathBuf>,
-    /// The namespace of objects that name none [default: default].
+    /// The namespace of objects without one [default: default].
     #[arg(short, long, value_parser = namespace)]
     pub(crate) namespace: Option<String>,
-    /// Only the TrainJob of this name, of all that are in the input. Can be given again.
+    /// Select the TrainJob of this name from the input. Can be repeated.
     #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "filename")]
     pub(crate) train_job: Vec<JobName>,
 }
 
-/// The name of a TrainJob, in one namespace or in any.
+/// The name of a TrainJob in one namespace or in any namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct JobName {
     namespace: Option<String>,
@@ -160,14 +160,14 @@ impl fmt::Display for JobName {
 }
 
 impl JobName {
-    /// Whether it names a TrainJob of that namespace and name.
+    /// Whether it selects the TrainJob of that namespace and name.
     pub(crate) fn is_of(&self, namespace: &str, name: &str) -> bool {
         self.name == name && self.namespace.as_deref().is_none_or(|own| own == namespace)
     }
 }
 
 impl InputArgs {
-    /// The namespace of objects that name none.
+    /// The namespace of objects without one.
     pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
@@ -177,58 +177,58 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     if trainyard_model::names::is_dns_label(text) {
         Ok(text.to_owned())
     } else {
-        Err("a namespace has 1 to 63 of a-z, 0-9 and -, with no - at either end".to_owned())
+        Err("must be 1 to 63 characters of a-z, 0-9 and -, and start and end with a letter or digit".to_owned())
     }
 }
 
-/// Which plugins.
+/// The plugins.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// A plugin file to load beside the built-in ones. Can be given again.
+    /// A plugin file to load in addition to the built-in plugins. Can be repeated.
     #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     pub(crate) plugin: Vec<PathBuf>,
-    /// A folder of plugin files: every *.wasm in it is loaded beside the built-in plugins.
+    /// A folder of plugin files: every *.wasm file in it is loaded.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) plugin_dir: Option<PathBuf>,
-    /// The policy file: grants, limits and configuration of plugins.
+    /// The policy file, with grants, limits and configuration of plugins.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) policy: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }
 
-/// Where compiled plugins are kept, and how many.
+/// The cache of compiled plugins.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Where compiled plugins are kept [default: $XDG_CACHE_HOME/trainyard]. Their key is in $XDG_STATE_HOME/trainyard, or in
-    /// this folder too where there is no home.
+    /// The folder that caches compiled plugins [default: $XDG_CACHE_HOME/trainyard]. The key that authenticates them is in
+    /// $XDG_STATE_HOME/trainyard, or in the cache folder if there is no home folder.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// The most bytes of compiled plugins that are kept, such as 512Mi; those used longest ago are deleted first.
+    /// The maximum size of the cache, such as 512Mi. The least recently used plugins are deleted first.
     #[arg(long, value_name = "BYTES", env = "TRAINYARD_CACHE_SIZE", default_value = "512Mi", value_parser = bytes)]
     pub(crate) cache_size: u64,
 }
 
-/// A number of bytes, written as a quantity of Kubernetes.
+/// Parses a number of bytes, written as a Kubernetes quantity.
 fn bytes(text: &str) -> Result<u64, String> {
     let quantity = Quantity::parse(text).and_then(Quantity::ceil);
     let bytes = quantity.and_then(|bytes| u64::try_from(bytes).ok());
-    bytes.ok_or_else(|| "write a number of bytes, such as 512Mi".to_owned())
+    bytes.ok_or_else(|| "must be a number of bytes, such as 512Mi".to_owned())
 }
 
-/// The form of what `render` prints.
+/// The output format of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ObjectFormat {
-    /// One YAML document an object.
+    /// A YAML document for each object.
     Yaml,
-    /// One v1 List, as kubectl prints it.
+    /// A v1 List, as kubectl prints it.
     Json,
 }
 
-/// The form of what is said about plugins.
+/// The output format of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// A table for people.
+    /// A table.
     Table,
     /// JSON.
     Json,

@@ -1,4 +1,4 @@
-//! Which cluster a command speaks to.
+//! The cluster that a command connects to.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,16 +14,16 @@ use trainyard_controller::{
     queue::{Backoff, Queue},
 };
 
-/// Which cluster.
+/// The cluster.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
-    /// The kubeconfig file of the cluster [default: $KUBECONFIG, then ~/.kube/config, then the pod's own account].
+    /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the service account of the pod].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     kubeconfig: Option<PathBuf>,
 }
 
 impl ClusterArgs {
-    /// How it is reached, and the namespace that its configuration names.
+    /// Returns the client configuration, with its default namespace.
     pub(crate) async fn config(&self) -> anyhow::Result<kube::Config> {
         match &self.kubeconfig {
             Some(path) => from_file(path).await,
@@ -34,9 +34,9 @@ impl ClusterArgs {
     }
 }
 
-/// A client for a command that somebody waits for: a call is made once, and its answer has a deadline.
+/// Returns a client for an interactive command: it makes each call once, with a deadline.
 pub(crate) fn client(config: kube::Config) -> Result<kube::Client, ClientError> {
-    // Nobody reads them: a command has no metrics.
+    // A command does not serve metrics.
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     bounded(config, ClientOptions::default(), Arc::new(metrics))
 }

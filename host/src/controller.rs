@@ -21,44 +21,45 @@ use crate::{
     cli::LoadArgs,
     cluster::ClusterArgs,
     load::{self, LenientLoad},
+    log,
     policy_file::PolicyFile,
-    report::{self, Failure},
+    report::{self, ErrorList},
 };
 
-/// What `controller` takes. A flag goes before the configuration file.
+/// Arguments of `controller`. A flag overrides the configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArgs {
-    /// The configuration file: a ControllerConfiguration of trainyard.dev/v1alpha1, or the Configuration of
-    /// config.trainer.kubeflow.org/v1alpha1.
+    /// The configuration file: a trainyard.dev/v1alpha1 ControllerConfiguration or a config.trainer.kubeflow.org/v1alpha1
+    /// Configuration.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArgs,
-    // A plugin that is refused is left out, by whichever of the flags it comes.
+    // A plugin that is refused is skipped.
     #[command(flatten)]
     load: LoadArgs,
-    /// Whether one of several processes leads, by the Lease trainer.kubeflow.org, and the others wait.
+    /// Enable leader election with the Lease trainer.kubeflow.org.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
-    /// Where metrics are served, as HOST:PORT or :PORT; 0 switches them off [default: :8080].
+    /// The address that serves metrics, as HOST:PORT or :PORT; 0 disables them [default: :8080].
     #[arg(long, value_name = "ADDRESS")]
     metrics_bind_address: Option<BindAddress>,
-    /// Where /healthz and /readyz are answered; 0 switches them off [default: :8081].
+    /// The address that serves /healthz and /readyz; 0 disables them [default: :8081].
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<BindAddress>,
-    /// How many TrainJobs are reconciled at once [default: 16].
+    /// The maximum number of TrainJobs reconciled at the same time [default: 16].
     #[arg(long, value_name = "N")]
     concurrency: Option<NonZeroUsize>,
-    /// The most calls a second to the API server, on average; 0 is no limit [default: no limit].
+    /// The maximum average number of API server calls per second; 0 for no limit [default: no limit].
     #[arg(long, value_name = "N", value_parser = qps)]
     kube_api_qps: Option<f64>,
-    /// The most calls at once, after a pause; counts with --kube-api-qps [default: twice that].
+    /// The maximum burst of API server calls; used with --kube-api-qps [default: twice that].
     #[arg(long, value_name = "N")]
     kube_api_burst: Option<u32>,
-    /// How the log is written [default: json].
+    /// The log format [default: json].
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
-    /// The least important lines that are logged; the variable TRAINYARD_LOG goes before it [default: info].
+    /// The log level; the environment variable TRAINYARD_LOG overrides it [default: info].
     #[arg(long, value_enum)]
     log_level: Option<LogLevel>,
 }
@@ -66,13 +67,13 @@ pub(crate) struct ControllerArgs {
 fn qps(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(qps) if qps >= 0.0 && f64::is_finite(qps) => Ok(qps),
-        _ => Err("must be a number from 0, which is no limit".to_owned()),
+        _ => Err("must be a positive number, or 0 for no limit".to_owned()),
     }
 }
 
-pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     let settings = settings(args)?;
-    report::log_as_controller(settings.logging);
+    log::for_controller(settings.logging);
     let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -96,22 +97,22 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), Failure> {
         };
         trainyard_controller::run(options, stop)
             .await
-            .map_err(|error| Failure::from_iter([error]))
+            .map_err(|error| ErrorList::from_iter([error]))
     });
     // The process ends whatever its threads are busy with.
     runtime.shutdown_background();
     ended
 }
 
-/// Loads the plugins. What is refused is told, counted and left out.
+/// Loads the plugins. Those that are refused are logged, counted and skipped.
 fn plugins(
     args: &ControllerArgs,
     settings: &Settings,
     metrics: &Arc<Metrics>,
-) -> Result<Plugins, Failure> {
+) -> Result<Plugins, ErrorList> {
     let (policy, policy_digest) = match &settings.policy_file {
         Some(path) => {
-            let policy = PolicyFile::read(path).map_err(Failure::from_iter)?;
+            let policy = PolicyFile::read(path).map_err(ErrorList::from_iter)?;
             (policy, Some(sha256_digest(std::fs::read(path)?)))
         }
         None => (PolicyFile::default(), None),
@@ -145,7 +146,7 @@ fn plugins(
     }
     for (file, why) in &load.refused {
         metrics.plugin_refused(file);
-        tracing::error!(file, why, "a plugin is left out");
+        tracing::error!(file, why, "plugin skipped");
     }
     let loader = Arc::new(load.loader);
     Ok(Plugins {
@@ -159,11 +160,11 @@ fn plugins(
 }
 
 /// The configuration file with the flags before it.
-fn settings(args: &ControllerArgs) -> Result<Settings, Failure> {
+fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
     let settings = match &args.config {
         None => Settings::default(),
         Some(path) => {
-            let loaded = LoadedSettings::read(path).map_err(Failure::from_iter)?;
+            let loaded = LoadedSettings::read(path).map_err(ErrorList::from_iter)?;
             loaded.warnings.iter().for_each(report::warn);
             loaded.settings
         }

@@ -2,9 +2,9 @@
 
 use trainyard_schema::documents::Kind;
 
-use crate::{cli::ObjectFormat, output, report::Failure};
+use crate::{cli::ObjectFormat, output, report::ErrorList};
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), ErrorList> {
     let crds = Kind::ALL.into_iter().map(Kind::crd);
     let crds = crds
         .collect::<Result<Vec<_>, _>>()

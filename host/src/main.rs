@@ -8,6 +8,7 @@ mod controller;
 mod crds;
 mod explain;
 mod load;
+mod log;
 mod output;
 mod plan;
 mod plugin;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // Two providers may be linked; whoever opens the first connection must not have to choose.
+    // Two providers may be linked, so one has to be installed before the first connection.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match cli::Cli::try_parse() {
         Ok(cli) => cli.run(),

@@ -1,6 +1,6 @@
 //! What goes to standard output, and the progress bar beside it.
 
-mod held;
+mod buffered;
 
 use std::{
     borrow::Cow,
@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
-pub(crate) use self::held::{Held, List};
-use crate::{cli::ObjectFormat, report::Failure};
+pub(crate) use self::buffered::{BufferedList, List};
+use crate::{cli::ObjectFormat, report::ErrorList};
 
 /// Prints objects in their order.
-pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), Failure> {
+pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), ErrorList> {
     match format {
         ObjectFormat::Json => json(&trainyard_api::list::list(objects)),
         ObjectFormat::Yaml => print(&trainyard_api::yaml::write_documents(&objects)),
@@ -25,7 +25,7 @@ pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), F
 }
 
 /// Returns an object as one text of a [`List`].
-pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Failure> {
+pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, ErrorList> {
     match format {
         ObjectFormat::Json => pretty(object),
         ObjectFormat::Yaml => Ok(trainyard_api::yaml::write(object)),
@@ -33,7 +33,7 @@ pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Fai
 }
 
 /// Prints objects as YAML behind comments.
-pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), Failure> {
+pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), ErrorList> {
     let comment = |line: &String| format!("# {}\n", clean_to(line, MAX_LINE));
     let comments: String = comments.iter().map(comment).collect();
     print(&(comments + &trainyard_api::yaml::write_documents(objects)))
@@ -46,12 +46,12 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Prints something as JSON.
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), ErrorList> {
     print(&(pretty(value)? + "\n"))
 }
 
 /// Returns something as JSON.
-pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, Failure> {
+pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, ErrorList> {
     let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
     let escaped = match json_escaped(&text) {
         Cow::Borrowed(_) => None,
@@ -67,17 +67,17 @@ pub(crate) fn cleaned<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Stri
 }
 
 /// Prints lines of text, each cleaned as a terminal needs it.
-pub(crate) fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<(), Failure> {
+pub(crate) fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<(), ErrorList> {
     print(&cleaned(lines))
 }
 
 /// Prints text in which nothing is hidden. A reader that has gone away is not a failure.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), ErrorList> {
     print_from(text.as_bytes())
 }
 
 /// The same for a text of any length.
-fn print_from(mut text: impl Read) -> Result<(), Failure> {
+fn print_from(mut text: impl Read) -> Result<(), ErrorList> {
     let mut out = anstream::stdout().lock();
     match std::io::copy(&mut text, &mut out).and_then(|_| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

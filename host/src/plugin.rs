@@ -24,27 +24,27 @@ use trainyard_sandbox::{
     screen::{self, Screened},
 };
 
-use crate::{cli::ReportFormat, output, report::Failure};
+use crate::{cli::ReportFormat, output, report::ErrorList};
 
-/// The argument that makes this program a compiling process.
+/// The argument that starts this program as a compiling process.
 pub(crate) const COMPILE_WORKER: &str = "compile-worker";
 
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a plugin file declares and imports. Nothing of it runs.
+    /// Show what a plugin file declares and imports, without running it.
     Inspect {
         /// The plugin file.
         #[arg(value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
         file: PathBuf,
-        /// Print a policy file that grants what the plugin claims beyond the default.
+        /// Print a policy file with the grants that the plugin needs.
         #[arg(long, conflicts_with = "output")]
         policy: bool,
-        /// The form of the output.
+        /// The output format.
         #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
         output: ReportFormat,
     },
-    /// Build a plugin's crate into a component.
+    /// Build a plugin's crate as a component.
     Build {
         /// The folder of the crate.
         #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
@@ -52,13 +52,13 @@ pub(crate) enum PluginCommand {
         /// The file to write [default: NAME.wasm in the current folder].
         #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
         output: Option<PathBuf>,
-        /// Fail where Cargo.lock is missing or would change.
+        /// Fail if Cargo.lock is missing or would change.
         #[arg(long)]
         locked: bool,
     },
 }
 
-pub(crate) fn run(command: &PluginCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
     match command {
         PluginCommand::Inspect {
             file,
@@ -74,35 +74,35 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), Failure> {
     }
 }
 
-/// What `inspect` shows.
+/// The output of `inspect`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Inspected {
+struct Inspection {
     file: String,
     bytes: usize,
     digest: String,
     manifest: Manifest,
-    /// The paths that the operator has to grant.
+    /// The paths that need a grant.
     needed_grants: BTreeSet<ClaimPath>,
     imports: Vec<String>,
 }
 
-/// A plugin file that was checked; nothing of it runs.
-fn screened(file: &Path) -> Result<Screened, Failure> {
+/// Checks a plugin file without running it.
+fn screened(file: &Path) -> Result<Screened, ErrorList> {
     let name = clean(&file.display().to_string());
     let (limits, compiler) = (LoadLimits::default(), compiler()?);
     screen::read(file, &limits)
         .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
-        .map_err(|error| Failure::from_iter([format!("{name}: {error}")]))
+        .map_err(|error| ErrorList::from_iter([format!("{name}: {error}")]))
 }
 
-/// The lines of a policy file under which the plugin is loaded.
+/// Returns the lines of a policy file with the grants that the plugin needs.
 fn policy_file(plugin: &Screened) -> Vec<String> {
     let manifest = &plugin.manifest;
     let text = |text: &dyn Display| Value::from(text.to_string());
     let mut lines = vec![
         format!(
-            "# For plugin {} {}. Take out what it should not have.",
+            "# For plugin {} {}. Remove what it should not be granted.",
             manifest.name, manifest.version
         ),
         "apiVersion: trainyard.dev/v1alpha1".to_owned(),
@@ -127,9 +127,9 @@ fn policy_file(plugin: &Screened) -> Vec<String> {
     lines
 }
 
-fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
+fn inspect(file: &Path, format: ReportFormat) -> Result<(), ErrorList> {
     let screened = screened(file)?;
-    let inspected = Inspected {
+    let inspected = Inspection {
         file: clean(&file.display().to_string()),
         needed_grants: screened.manifest.needed_grants(),
         bytes: screened.bytes.len(),
@@ -143,7 +143,7 @@ fn inspect(file: &Path, format: ReportFormat) -> Result<(), Failure> {
     }
 }
 
-impl Inspected {
+impl Inspection {
     fn lines(&self) -> Vec<String> {
         let manifest = &self.manifest;
         let phases: Vec<&str> = manifest.phases.iter().map(|phase| phase.name()).collect();
@@ -184,24 +184,24 @@ impl Inspected {
 fn mark(touch: Verb, path: &ClaimPath) -> &'static str {
     match permission(touch, path) {
         Permission::Grant => " (needs a grant)",
-        Permission::OwnOnly => " (without a grant: its own objects and volumes alone)",
+        Permission::OwnOnly => " (without a grant: only its own objects and volumes)",
         Permission::Default | Permission::Host => "",
     }
 }
 
-fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), Failure> {
+fn build(dir: &Path, output: Option<&PathBuf>, locked: bool) -> Result<(), ErrorList> {
     let options = build::Options {
         target_dir: build::target_dir_of_environment(),
         locked,
         ..build::Options::default()
     };
-    let built = build::build(dir, &options).map_err(|error| Failure::from_iter([error]))?;
+    let built = build::build(dir, &options).map_err(|error| ErrorList::from_iter([error]))?;
     let manifest = &built.component.manifest;
     let path = output
         .cloned()
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
     let shown = clean(&path.display().to_string());
-    let failure = |problem: String| Failure::from_iter([format!("{shown}: {problem}")]);
+    let failure = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
     let screened = screen::screen(built.component.bytes, &LoadLimits::default(), &compiler()?)
         .map_err(|error| failure(error.to_string()))?;
     write_whole(&path, &screened.bytes)
@@ -255,7 +255,7 @@ mod tests {
     fn inspect_shows_the_pod_sets_that_num_nodes_sets() {
         let manifest = br#"{"name": "mpi", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "mlPolicy.mpi",
             "phases": ["transform"], "nodeSets": [{"podSet": "launcher", "when": "/runs"}]}"#;
-        let inspected = Inspected {
+        let inspected = Inspection {
             file: "mpi.wasm".to_owned(),
             bytes: 1,
             digest: "sha256:0".to_owned(),

@@ -22,7 +22,7 @@ use trainyard_model::{
 };
 use trainyard_render::ClusterFacts;
 
-use crate::{output, report::Failure};
+use crate::{output, report::ErrorList};
 
 const TYPE_META: TypeMeta = TypeMeta {
     api_version: "trainyard.dev/v1alpha1",
@@ -200,6 +200,6 @@ fn schema() -> Value {
 }
 
 /// `trainyard policy-schema`.
-pub(crate) fn print_schema() -> Result<(), Failure> {
+pub(crate) fn print_schema() -> Result<(), ErrorList> {
     output::json(&schema())
 }

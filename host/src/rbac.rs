@@ -9,10 +9,10 @@ use crate::{
     cli::{self, LoadArgs, ObjectFormat},
     load::LoadedPlugins,
     output,
-    report::{self, Failure},
+    report::{self, ErrorList},
 };
 
-/// What `rbac` takes.
+/// Arguments of `rbac`.
 #[derive(Debug, Args)]
 pub(crate) struct RbacArgs {
     #[command(flatten)]
@@ -20,12 +20,12 @@ pub(crate) struct RbacArgs {
     /// The namespace that the controller runs in.
     #[arg(short, long, default_value = NAMESPACE, value_parser = cli::namespace)]
     namespace: String,
-    /// The form of the output. YAML says in comments what to look at; with JSON that goes to standard error.
+    /// The output format. Notes are comments in YAML, and are printed to standard error with JSON.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
 }
 
-pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let loaded = LoadedPlugins::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
             names.sort_unstable();
             let names = names.join(", ");
             let mut comments = vec![format!(
-                "Written by `trainyard rbac`: the least that the controller needs with these plugins: {names}."
+                "Written by `trainyard rbac`: the permissions that the controller needs with these plugins: {names}."
             )];
             comments.extend(roles.notes.iter().map(|note| format!("{note}.")));
             output::commented(&comments, &objects)
@@ -49,6 +49,6 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), Failure> {
     }
 }
 
-fn object(role: &impl Serialize) -> Result<Value, Failure> {
+fn object(role: &impl Serialize) -> Result<Value, ErrorList> {
     Ok(serde_json::to_value(role).map_err(anyhow::Error::from)?)
 }

@@ -9,11 +9,11 @@ use trainyard_render::Rendered;
 use crate::{
     bundle::{self, Cluster, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack},
     load::LoadedPlugins,
-    report::Failure,
+    report::ErrorList,
 };
 
 /// A TrainJob as it was written, with its runtime.
-pub(crate) struct Written<'a> {
+pub(crate) struct RecordedInput<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) from: InputKind,
@@ -34,7 +34,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Notes what a TrainJob was rendered from and what it became.
-    pub(crate) fn of(written: &Written<'_>, rendered: &Rendered) -> Self {
+    pub(crate) fn of(written: &RecordedInput<'_>, rendered: &Rendered) -> Self {
         let active = rendered.plan.iter();
         Self {
             namespace: written.namespace.to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn write(
     path: &Path,
     loaded: &LoadedPlugins,
     recordings: Vec<Recording>,
-) -> Result<(), Failure> {
+) -> Result<(), ErrorList> {
     let mut files = BTreeMap::new();
     let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
     let mut train_jobs = Vec::new();
@@ -105,5 +105,5 @@ pub(crate) fn write(
         train_jobs,
         files: BTreeMap::new(),
     };
-    pack(path, index, &files).map_err(|error| Failure::from_iter([error]))
+    pack(path, index, &files).map_err(|error| ErrorList::from_iter([error]))
 }

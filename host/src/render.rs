@@ -8,44 +8,44 @@ use trainyard_render::{Job, Rendered};
 use crate::{
     bundle::InputKind,
     cli::{ObjectFormat, RunArgs},
-    output::{self, Held, List},
-    record::{self, Recording, Written},
-    report::{self, Failure},
+    output::{self, BufferedList, List},
+    record::{self, RecordedInput, Recording},
+    report::{self, ErrorList},
     run::{self, Originals},
     stats::Stats,
 };
 
-/// What `render` takes.
+/// Arguments of `render`.
 #[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
     run: RunArgs,
-    /// The form of the output.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
-    /// Also write all that was rendered from, with what came of it, to a file that `trainyard replay` renders once more: the
-    /// TrainJobs with their runtimes, what plugins read of other objects, and the plugins with what the policy file sets.
+    /// Also write a bundle for `trainyard replay`: the TrainJobs with their runtimes, what plugins read of other objects, the plugins
+    /// with their settings in the policy file, and the result.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
-    /// Print to standard error what each plugin call used: fuel, bytes over the contract's imports, writes and time. See `limits` of the
-    /// policy file.
+    /// Print the resources that each plugin call used to standard error: fuel, bytes over the contract's imports, writes and time. See
+    /// `limits` in the policy file.
     #[arg(long)]
     stats: bool,
 }
 
-pub(crate) fn run(args: &RenderArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RenderArgs) -> Result<(), ErrorList> {
     let stats = args.stats.then(Arc::<Stats>::default);
     let rendered = render(args, stats.as_ref());
-    // A call that used up a limit is among them, so that they are printed if it fails, too.
+    // They are also printed on failure, because a call may have used up a limit.
     if let Some(stats) = stats {
         stats.print();
     }
     rendered
 }
 
-fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> {
+fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList> {
     let list = List::of_objects(args.output);
-    let mut held = Held::new(list);
+    let mut buffered = BufferedList::new(list);
     let texts = |rendered: &Rendered| {
         let beside = rendered.objects.iter().map(|object| &object.value);
         let objects = beside.chain([&rendered.job_set]);
@@ -53,12 +53,12 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> 
         texts.collect::<Result<Vec<_>, _>>()
     };
     let mut deadlines = Vec::new();
-    let mut hold = |job: &Job, texts: Result<Vec<String>, Failure>| {
+    let mut hold = |job: &Job, texts: Result<Vec<String>, ErrorList>| {
         let texts = texts?;
         deadlines.extend(deadline(job));
         texts
             .iter()
-            .try_for_each(|text| held.add(job.location(), text))
+            .try_for_each(|text| buffered.add(job.location(), text))
     };
     let failure = match &args.record {
         None => {
@@ -81,12 +81,12 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), Failure> 
         }
     };
     deadlines.iter().for_each(report::warn);
-    run::print(held, failure, args.run.keep_going)
+    run::print(buffered, failure, args.run.keep_going)
 }
 
-/// What is recorded of a TrainJob. `None` if its file is not known any more, which does not happen.
+/// Returns the record of a TrainJob. `None` if its original object is unknown, which does not happen.
 fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Recording> {
-    let written = Written {
+    let written = RecordedInput {
         namespace: &job.namespace,
         name: &job.job.metadata.name,
         from: InputKind::Files,
@@ -96,7 +96,7 @@ fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Re
     Some(Recording::of(&written, rendered))
 }
 
-/// The controller ends a TrainJob at its deadline, which no field of a JobSet holds.
+/// Returns a warning for a TrainJob with a deadline, which the JobSet does not have.
 fn deadline(job: &Job) -> Option<String> {
     let seconds = job.job.active_deadline_seconds?;
     Some(format!(

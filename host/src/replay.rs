@@ -14,7 +14,7 @@ use trainyard_model::text::{MAX_LINE, clean, clean_to};
 use trainyard_render::Rendered;
 
 use self::{
-    difference::{Found, first_difference},
+    difference::{FieldDifference, first_difference},
     objects::rendered,
     plugins::renderer,
 };
@@ -22,29 +22,29 @@ use crate::{
     bundle::{Bundle, BundleProblem, Host, JobEntry},
     cli::{CacheArgs, ReportFormat},
     load, output, record,
-    report::{self, Failure},
+    report::{self, ErrorList},
 };
 
-/// What `replay` takes.
+/// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The bundle, which `render --record` or `explain --record` wrote.
+    /// The bundle, written by `render --record` or `explain --record`.
     #[arg(value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     bundle: PathBuf,
-    /// Compare also if another version or build of trainyard recorded the bundle.
+    /// Compare even if another version or build of Trainyard recorded the bundle.
     #[arg(long)]
     any_version: bool,
     #[command(flatten)]
     cache: CacheArgs,
-    /// The form of the output.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Replayed {
+struct ReplayReport {
     bundle: String,
     recorded_by: Host,
     replayed_by: Host,
@@ -63,18 +63,18 @@ struct Replayed {
 #[serde(rename_all = "camelCase")]
 struct Difference {
     train_job: String,
-    /// The object; none if the plan differs, or the number of objects.
+    /// The object. `None` if the plan or the number of objects differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     object: Option<String>,
     path: String,
-    /// None where the field was not there.
+    /// `None` if the field did not exist.
     recorded: Option<Value>,
-    /// None where the field is not there.
+    /// `None` if the field does not exist.
     now: Option<Value>,
 }
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let refused = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
+pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
+    let refused = |error: &dyn std::fmt::Display| ErrorList::from_iter([error.to_string()]);
     let mut bundle = Bundle::read(&args.bundle).map_err(|error| refused(&error))?;
     same_host(&bundle, args.any_version)?;
     let loader = load::loader(&args.cache, load::cores())?;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
             return Err(refused(&bundle.error(BundleProblem::Respelled { name })));
         }
     }
-    let replayed = Replayed {
+    let replayed = ReplayReport {
         bundle: bundle.file.clone(),
         recorded_by: bundle.index.trainyard.clone(),
         replayed_by: Host::this(),
@@ -115,26 +115,27 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     if replayed.same {
         return Ok(());
     }
-    let message = "the result differs from the recorded one; the field is printed";
+    let message =
+        "the result differs from the recorded one; standard output has the first difference";
     Err(refused(&format!("{}: {message}", bundle.file)))
 }
 
-/// Only the same build gives the same bytes for sure.
-fn same_host(bundle: &Bundle, any_version: bool) -> Result<(), Failure> {
+/// Checks that this build recorded the bundle: only the same build guarantees the same bytes.
+fn same_host(bundle: &Bundle, any_version: bool) -> Result<(), ErrorList> {
     let (recorded, this) = (&bundle.index.trainyard, Host::this());
     if *recorded == this {
         return Ok(());
     }
     let message = format!(
-        "{}: was recorded by {recorded}, and this is {this}",
+        "{}: was recorded by {recorded}, but this is {this}",
         bundle.file
     );
     if any_version {
-        report::warn(format!("{message}: a difference may come from that"));
+        report::warn(format!("{message}; a difference may be due to that"));
         return Ok(());
     }
-    Err(Failure::from_iter([format!(
-        "{message}: replay it with that build, or give --any-version to compare nevertheless"
+    Err(ErrorList::from_iter([format!(
+        "{message}; replay it with that build, or use --any-version to compare anyway"
     )]))
 }
 
@@ -147,14 +148,14 @@ fn items(list: &Value) -> &[Value] {
     items.map_or(&[], Vec::as_slice)
 }
 
-/// The first thing in which a TrainJob differs from what was recorded of it.
+/// Returns the first difference between a TrainJob's result and the recorded one.
 fn difference_of(
     entry: &JobEntry,
     recorded: &Value,
     rendered: &Rendered,
     now: &Value,
 ) -> Option<Difference> {
-    let of = |object: Option<String>, found: Found| Difference {
+    let of = |object: Option<String>, found: FieldDifference| Difference {
         train_job: shown(entry),
         object,
         path: found.path.to_string(),
@@ -163,7 +164,7 @@ fn difference_of(
     };
     let plan = rendered.whole_plan().digest;
     if plan != entry.plan {
-        let found = Found {
+        let found = FieldDifference {
             path: FieldPath::of(["plan"]),
             recorded: Some(entry.plan.as_str().into()),
             now: Some(plan.into()),
@@ -186,7 +187,7 @@ fn named(object: &Value) -> String {
     clean(&format!("{} {}", kind.unwrap_or("?"), name.unwrap_or("?")))
 }
 
-impl Replayed {
+impl ReplayReport {
     fn lines(&self) -> Vec<String> {
         let Some(difference) = &self.difference else {
             return vec![format!(

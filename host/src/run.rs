@@ -1,4 +1,4 @@
-//! Files and plugins of one run, and what becomes of each TrainJob.
+//! The files and plugins of one run, and the rendering of its TrainJobs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,33 +8,33 @@ use std::{
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::text::listed;
-use trainyard_render::{About, Catalog, Counts, Job, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, Counts, InputObject, Job, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
 
 use crate::{
     cli::{InputArgs, LoadArgs, RunArgs},
     load::LoadedPlugins,
-    output::{Held, Progress},
-    report::{self, Failure, MAX_LINES},
+    output::{BufferedList, Progress},
+    report::{self, ErrorList, MAX_LINES},
     stats::Stats,
 };
 
 /// The most TrainJobs that a sentence lists.
 const MAX_LISTED: usize = 8;
 
-/// TrainJobs and runtimes as they were written, before anything was done with them.
+/// TrainJobs and runtimes as they were read, before conversion and defaulting.
 #[derive(Default)]
 pub(crate) struct Originals(BTreeMap<Source, Value>);
 
 impl Originals {
-    /// The object at that location.
+    /// Returns the object at that location.
     pub(crate) fn at(&self, location: &Location) -> Option<&Value> {
         let mut source = Source::new(location.file.as_str(), location.document?);
         source.items.clone_from(&location.items);
         self.0.get(&source)
     }
 
-    fn keep(&mut self, object: &Object) {
+    fn insert(&mut self, object: &Object) {
         let kinds = [
             names::TRAIN_JOB,
             names::TRAINING_RUNTIME,
@@ -50,12 +50,12 @@ impl Originals {
 pub(crate) struct Run {
     pub(crate) catalog: Catalog,
     pub(crate) loaded: LoadedPlugins,
-    /// What is wrong with the files: the TrainJobs that are in order can still be judged.
-    pub(crate) failure: Failure,
+    /// The errors of the files. The valid TrainJobs are still checked.
+    pub(crate) failure: ErrorList,
 }
 
 impl Run {
-    /// The same run with the calls of its plugins noted, if there is something to note them in.
+    /// Records the resources that plugin calls use, if `stats` is given.
     pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
         if let Some(stats) = stats {
             let measure = |policy| stats.measure(policy);
@@ -65,35 +65,39 @@ impl Run {
     }
 }
 
-/// What became of the TrainJobs of a run.
-pub(crate) struct Done {
+/// The result of a run.
+pub(crate) struct RunResult {
     pub(crate) loaded: LoadedPlugins,
-    /// How many of them were rendered.
+    /// The number of rendered TrainJobs.
     pub(crate) rendered: usize,
-    /// What is refused: nothing, unless the others are wanted all the same.
-    pub(crate) failure: Failure,
+    /// The errors. Empty unless `--keep-going` is given.
+    pub(crate) failure: ErrorList,
 }
 
-/// Prints what was made of the TrainJobs, unless some are refused and the others are not wanted without them.
-pub(crate) fn print(held: Held, failure: Failure, keep_going: bool) -> Result<(), Failure> {
+/// Prints the results, unless a TrainJob is refused and `--keep-going` is not given.
+pub(crate) fn print(
+    buffered: BufferedList,
+    failure: ErrorList,
+    keep_going: bool,
+) -> Result<(), ErrorList> {
     if keep_going || failure.is_empty() {
-        held.print()?;
+        buffered.print()?;
     }
     failure.or_ok(())
 }
 
 /// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
 /// are left out, with a warning.
-pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, Failure> {
-    read_keeping_and_load(input, load, None)
+pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, ErrorList> {
+    read_with_originals(input, load, None)
 }
 
 /// The same, and keeps the objects as they were written if there is something to keep them in.
-fn read_keeping_and_load(
+fn read_with_originals(
     input: &InputArgs,
     load: &LoadArgs,
     originals: Option<&mut Originals>,
-) -> Result<Run, Failure> {
+) -> Result<Run, ErrorList> {
     let (catalog, mut failure) = read(input, originals)?;
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
@@ -106,13 +110,13 @@ fn read_keeping_and_load(
 /// Loads the plugins for what was read.
 fn with_plugins(
     mut catalog: Catalog,
-    mut failure: Failure,
+    mut failure: ErrorList,
     load: &LoadArgs,
-) -> Result<Run, Failure> {
+) -> Result<Run, ErrorList> {
     match LoadedPlugins::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_mine);
-            judge_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
+            check_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
             Ok(Run {
                 catalog,
                 loaded,
@@ -126,28 +130,28 @@ fn with_plugins(
     }
 }
 
-/// Adds what is wrong with the runtimes of refused TrainJobs, so that both can be corrected at once.
-fn judge_runtimes(stand_ins: &[Job], renderer: &Renderer, failure: &mut Failure) {
+/// Adds the errors of the runtimes of refused TrainJobs, so that both can be corrected at once.
+fn check_runtimes(stand_ins: &[Job], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
         let problems = renderer.plan(&job.job, &job.runtime).err();
         let problems = problems.into_iter().flatten();
-        let of_runtime = problems.filter(|problem| problem.about() == About::Runtime);
+        let of_runtime = problems.filter(|problem| problem.about() == InputObject::Runtime);
         of_runtime.for_each(|problem| failure.add(locate(job, &problem)));
     }
 }
 
-/// What a check found in order.
-pub(crate) struct Checked {
+/// The counts of a check without errors.
+pub(crate) struct CheckSummary {
     pub(crate) counts: Counts,
-    /// The TrainJobs that plugins checked, too.
+    /// The number of TrainJobs that plugins checked.
     pub(crate) rendered: usize,
-    /// The TrainJobs whose runtime is not among the files.
+    /// The number of TrainJobs whose runtime is not in the input.
     pub(crate) without_runtime: usize,
 }
 
 /// Reads the files of a run and, if plugins are given, renders the TrainJobs whose runtime is among them. What is wrong with any object
 /// is told in one run.
-pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checked, Failure> {
+pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<CheckSummary, ErrorList> {
     let (catalog, failure) = read(input, None)?;
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
@@ -157,7 +161,7 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checke
         }
         _ => failure.or_ok(0)?,
     };
-    Ok(Checked {
+    Ok(CheckSummary {
         counts,
         rendered,
         without_runtime,
@@ -169,7 +173,7 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<Checke
 fn read(
     args: &InputArgs,
     originals: Option<&mut Originals>,
-) -> Result<(Catalog, Failure), Failure> {
+) -> Result<(Catalog, ErrorList), ErrorList> {
     let (objects, mut failure) = admit(args, originals)?;
     let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
@@ -182,10 +186,10 @@ fn read(
 fn admit(
     args: &InputArgs,
     mut originals: Option<&mut Originals>,
-) -> Result<(Vec<Admitted>, Failure), Failure> {
+) -> Result<(Vec<Admitted>, ErrorList), ErrorList> {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     inputs.warnings.iter().for_each(report::warn);
-    let mut failure = Failure::from_iter(inputs.errors);
+    let mut failure = ErrorList::from_iter(inputs.errors);
     let objects = picked(inputs.objects, args, &mut failure);
     let admission = Admission::default();
     let progress = Progress::new("checking", objects.len());
@@ -193,14 +197,14 @@ fn admit(
     let mut errors = 0;
     for object in objects {
         if let Some(originals) = &mut originals {
-            originals.keep(&object);
+            originals.insert(&object);
         }
         let mut object = admission
             .admit(object, None, args.namespace())
-            .map_err(|error| Failure::from_iter([error]))?;
+            .map_err(|error| ErrorList::from_iter([error]))?;
         if errors > MAX_LINES && object.errors.len() > 1 {
-            // Nobody prints them. One has to stay, so that the object is refused.
-            failure.leave_out(object.errors.len() - 1);
+            // They would not be printed. One remains, so that the object is refused.
+            failure.omit(object.errors.len() - 1);
             object.errors.truncate(1);
             object.errors.shrink_to_fit();
         }
@@ -212,8 +216,8 @@ fn admit(
     Ok((admitted, failure))
 }
 
-/// Leaves out the TrainJobs that were not picked, if some were: nothing is said of them.
-fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut Failure) -> Vec<Object> {
+/// Removes the TrainJobs that are not selected, if any are.
+fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -> Vec<Object> {
     if args.train_job.is_empty() {
         return objects;
     }
@@ -238,7 +242,7 @@ fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut Failure) -> 
     });
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("; others are {}", listed(&others, MAX_LISTED)),
+        false => format!(", which has {}", listed(&others, MAX_LISTED)),
     };
     let missing = args.train_job.iter().enumerate();
     for (_, pick) in missing.filter(|(at, _)| !found.contains(at)) {
@@ -255,32 +259,32 @@ fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut Failure) -> 
 pub(crate) fn render_all<T: Send>(
     args: &RunArgs,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
-    keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<Done, Failure> {
+    keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+) -> Result<RunResult, ErrorList> {
     let run = read_and_load(&args.input, &args.load)?;
     render_run(run, args.keep_going, make, keep)
 }
 
-/// The same, where `make` also gets the objects as they were written.
+/// Like [`render_all`], but `make` also gets the original objects.
 pub(crate) fn render_all_as_written<T: Send>(
     args: &RunArgs,
     stats: Option<&Arc<Stats>>,
     make: impl Fn(&Job, &Rendered, &Originals) -> T + Sync,
-    keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<Done, Failure> {
+    keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+) -> Result<RunResult, ErrorList> {
     let mut originals = Originals::default();
-    let run = read_keeping_and_load(&args.input, &args.load, Some(&mut originals))?;
+    let run = read_with_originals(&args.input, &args.load, Some(&mut originals))?;
     let make = |job: &Job, rendered: &Rendered| make(job, rendered, &originals);
     render_run(run.measured(stats), args.keep_going, make, keep)
 }
 
-/// Renders every TrainJob of a run, as [`render_all`] does.
+/// Renders the TrainJobs of a run, as [`render_all`] does.
 pub(crate) fn render_run<T: Send>(
     run: Run,
     keep_going: bool,
     make: impl Fn(&Job, &Rendered) -> T + Sync,
-    mut keep: impl FnMut(&Job, T) -> Result<(), Failure>,
-) -> Result<Done, Failure> {
+    mut keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+) -> Result<RunResult, ErrorList> {
     let Run {
         catalog,
         loaded,
@@ -313,7 +317,7 @@ pub(crate) fn render_run<T: Send>(
             }
             for lookup in stopped.lookups() {
                 failure.add(format!(
-                    "{}: give a file that holds it",
+                    "{}; give a file that contains it with -f",
                     job.locate_lookup(lookup)
                 ));
             }
@@ -329,14 +333,14 @@ pub(crate) fn render_run<T: Send>(
     if !keep_going && !failure.is_empty() {
         return Err(failure);
     }
-    Ok(Done {
+    Ok(RunResult {
         loaded,
         rendered,
         failure,
     })
 }
 
-/// The problem with its place in the input, and what helps without a cluster.
+/// Returns the problem with its location in the input, and advice for the command line.
 pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
     let mut located = job.locate(problem);
     if problem.is_plugin_not_given() {
@@ -346,12 +350,12 @@ pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
     located
 }
 
-/// Whether this controller would reconcile the TrainJob; another one's is left out, with a warning.
+/// Whether this controller would reconcile the TrainJob. Warns if not.
 fn is_mine(job: &Job) -> bool {
     let mine = job.job.managed_by == names::MANAGED_BY_TRAINER;
     if !mine {
         report::warn(format!(
-            "{}: spec.managedBy: is {}: this cluster's controller makes nothing of it, so it is left out",
+            "{}: spec.managedBy: is {}, so another controller manages this TrainJob; it is skipped",
             job.location(),
             job.job.managed_by
         ));

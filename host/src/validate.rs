@@ -6,25 +6,27 @@ use trainyard_render::Counts;
 use crate::{
     cli::{InputArgs, LoadArgs},
     output::{self, counted},
-    report::Failure,
-    run::{self, Checked},
+    report::ErrorList,
+    run::{self, CheckSummary},
 };
 
-/// What `validate` takes.
+/// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Check what an API server checks, and nothing else. No plugin runs.
+    /// Check only what an API server checks, without running plugins.
     #[arg(long, conflicts_with_all = ["plugin", "plugin_dir", "policy"])]
     no_plugins: bool,
     #[command(flatten)]
     load: LoadArgs,
 }
 
-pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ValidateArgs) -> Result<(), ErrorList> {
     if args.input.filename.is_empty() {
-        return Err(["give what to check with -f"].into_iter().collect());
+        return Err(["nothing to check; give files or folders with -f"]
+            .into_iter()
+            .collect());
     }
     let load = (!args.no_plugins).then_some(&args.load);
     let checked = run::check(&args.input, load)?;
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
         others => format!("; {} not checked", counted(others, "other object")),
     };
     if train_jobs + runtimes == 0 {
-        return Err(Failure::from_iter([format!(
+        return Err(ErrorList::from_iter([format!(
             "there is no TrainJob and no runtime in the input{others}"
         )]));
     }
@@ -49,8 +51,8 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), Failure> {
     output::lines([format!("{by}: {}{plugins}{others}", counts.join(" and "))])
 }
 
-/// Who finds the objects valid, and what plugins had no part in.
-fn plugins(checked: &Checked, no_plugins: bool) -> (&'static str, String) {
+/// Returns whether plugins took part, and a note on the TrainJobs that they did not check.
+fn plugins(checked: &CheckSummary, no_plugins: bool) -> (&'static str, String) {
     let by = match checked.rendered {
         0 => "valid for the API server",
         _ => "valid",
@@ -59,7 +61,7 @@ fn plugins(checked: &Checked, no_plugins: bool) -> (&'static str, String) {
         0 => String::new(),
         _ if no_plugins => String::new(),
         count => format!(
-            "; plugins did not check {}: give the runtime, too",
+            "; plugins did not check {}; also give the runtime",
             counted(count, "TrainJob")
         ),
     };

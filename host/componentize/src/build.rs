@@ -60,7 +60,7 @@ pub struct Built {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// No crate in the folder.
-    #[error("{} is no crate: its Cargo.toml can't be read: {error}", dir.display())]
+    #[error("{} is not a crate: its Cargo.toml can't be read: {error}", dir.display())]
     NoCrate {
         /// The folder.
         dir: PathBuf,
@@ -69,14 +69,14 @@ pub enum BuildError {
         error: io::Error,
     },
     /// A workspace without a package of its own.
-    #[error("{} is a workspace's: name the folder of the plugin's own crate", manifest.display())]
+    #[error("{} is the manifest of a workspace; give the folder of the plugin's crate", manifest.display())]
     NoPackage {
         /// The Cargo.toml.
         manifest: PathBuf,
     },
     /// A crate of another kind.
     #[error(
-        "{package} is no plugin: its Cargo.toml needs\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"
+        "{package} is not a plugin: its Cargo.toml needs\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"
     )]
     NotPlugin {
         /// The package.

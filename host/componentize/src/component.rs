@@ -19,7 +19,7 @@ pub struct Component {
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
     /// Something else than a core module.
-    #[error("it is no WebAssembly core module")]
+    #[error("it is not a WebAssembly core module")]
     NotModule,
     /// Not valid WebAssembly.
     #[error("it is not valid WebAssembly: {0}")]
@@ -38,7 +38,7 @@ pub enum ComponentError {
     Write(#[from] serde_json::Error),
     /// Its imports and exports make no component.
     #[error(
-        "it makes no component: {0}\nA plugin imports the contract and nothing else: no WASI, no JavaScript, no C library"
+        "it can't be made into a component: {0}\nA plugin may import only the contract: no WASI, no JavaScript, no C library"
     )]
     Encode(String),
 }

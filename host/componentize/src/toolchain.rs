@@ -143,7 +143,7 @@ impl Answers {
             let value = verbose.lines().find_map(|line| line.strip_prefix(key));
             value
                 .map(|value| value.trim().to_owned())
-                .ok_or_else(|| format!("does not tell its {key}"))
+                .ok_or_else(|| format!("does not print its {key}"))
         };
         // Its folder is asked for as rustup resolves it, so that cargo and rustc can be run past rustup's proxies, which
         // would ask the environment and the folder again.
@@ -171,7 +171,7 @@ fn ask(rustc: &Path, args: &[&str]) -> Result<String, String> {
                 .unwrap_or("it fails without a message")
         ));
     }
-    String::from_utf8(output.stdout).map_err(|_| "answers with what is no text".to_owned())
+    String::from_utf8(output.stdout).map_err(|_| "does not print text".to_owned())
 }
 
 /// Whether the compiler can build a plugin, from its folders alone.

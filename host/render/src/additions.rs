@@ -34,7 +34,7 @@ pub(crate) fn write(pod: &mut Value, field: Field, entries: &Entries) {
 }
 
 /// What is wrong with additions to a pod template before they are written into it.
-pub(crate) enum Misfit<'e> {
+pub(crate) enum AdditionError<'e> {
     /// A required node affinity has no alternatives, so that it matches no node and no addition has a place.
     NoAlternatives { id: &'e str, owner: Owner },
     /// The alternatives times what is added to each are more than is written.
@@ -49,7 +49,11 @@ pub(crate) enum Misfit<'e> {
 
 /// Checks the additions to a pod template. Each stands in every alternative of a required node affinity, so that they are
 /// counted before the first copy is made.
-pub(crate) fn misfit<'e>(pod: &Value, field: Field, entries: &'e Entries) -> Option<Misfit<'e>> {
+pub(crate) fn addition_error<'e>(
+    pod: &Value,
+    field: Field,
+    entries: &'e Entries,
+) -> Option<AdditionError<'e>> {
     let additions = sorted(field, entries);
     let narrowing: Vec<_> = additions.iter().filter(|a| a.narrows).collect();
     let (first, last) = (narrowing.first()?, narrowing.last()?);
@@ -61,9 +65,9 @@ pub(crate) fn misfit<'e>(pod: &Value, field: Field, entries: &'e Entries) -> Opt
     let terms = affinity.get(ALTERNATIVES).and_then(Value::as_array);
     let Some(terms) = terms.filter(|terms| !terms.is_empty()) else {
         let (id, owner) = (first.id, first.owner);
-        return Some(Misfit::NoAlternatives { id, owner });
+        return Some(AdditionError::NoAlternatives { id, owner });
     };
-    let too_many = |entries, most| Misfit::TooMany {
+    let too_many = |entries, most| AdditionError::TooMany {
         alternatives: terms.len(),
         additions: narrowing.len(),
         entries,

@@ -1,4 +1,4 @@
-//! The objects of one run: TrainJobs with their runtimes, and what plugins may look up.
+//! The objects of one run: TrainJobs with their runtimes, and objects that plugins look up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,14 +18,14 @@ use trainyard_model::{
 
 use crate::{
     PendingLookup, Rendered, Renderer, Stopped,
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
 };
 
 /// A TrainJob with its namespace and runtime.
 pub struct Job {
     /// The TrainJob.
     pub job: TrainJob,
-    /// Its namespace: its own, else the run's.
+    /// Its namespace, or that of the run if it has none.
     pub namespace: String,
     /// Its runtime.
     pub runtime: Arc<Runtime>,
@@ -34,14 +34,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// The problem with its place in the input.
+    /// Returns the problem with its location in the input.
     #[must_use]
     pub fn locate(&self, problem: &Problem) -> Located {
-        let message = problem.said(&self.job, &self.runtime);
+        let message = problem.description(&self.job, &self.runtime);
         self.say(problem.about(), problem.field().as_deref(), message)
     }
 
-    /// The lookup that has no answer, with the TrainJob's place in the input.
+    /// Returns a lookup without an answer, with the location of the TrainJob in the input.
     #[must_use]
     pub fn locate_lookup(&self, lookup: &PendingLookup) -> Located {
         Located {
@@ -50,17 +50,17 @@ impl Job {
         }
     }
 
-    /// The warning with its place in the input.
+    /// Returns the warning with its location in the input.
     #[must_use]
     pub fn locate_warning(&self, warning: &Warning) -> Located {
-        let message = warning.said(&self.job, &self.runtime);
+        let message = warning.description(&self.job, &self.runtime);
         self.say(warning.about, warning.field.as_deref(), message)
     }
 
-    fn say(&self, about: About, field: Option<&str>, message: String) -> Located {
+    fn say(&self, about: InputObject, field: Option<&str>, message: String) -> Located {
         let location = match about {
-            About::TrainJob => &self.location,
-            About::Runtime => &self.runtime_location,
+            InputObject::TrainJob => &self.location,
+            InputObject::Runtime => &self.runtime_location,
         };
         // The message names the field, if there is one.
         let field = field.map(|field| about.spelled(field, &self.job, &self.runtime));
@@ -88,26 +88,26 @@ impl Job {
 pub struct Catalog {
     /// The TrainJobs, in the order of the input.
     pub jobs: Vec<Job>,
-    /// For each runtime that only refused TrainJobs name, one that has nothing but their reference to it: by its plan, what is wrong with
-    /// the runtime can be told in the same run.
+    /// For each runtime that only refused TrainJobs reference, a TrainJob with nothing but this reference. Planning it finds the errors of
+    /// the runtime in the same run.
     pub stand_ins: Vec<Job>,
-    /// For each TrainJob whose runtime is not in the input, that it is missing.
+    /// The errors of TrainJobs whose runtime is not in the input.
     pub without_runtime: Vec<Located>,
-    /// How many objects there are, refused ones among them.
+    /// The number of objects, including refused ones.
     pub counts: Counts,
-    /// Forms of earlier releases, with what to write instead.
+    /// Warnings about forms of earlier releases, with the current form.
     pub warnings: Vec<Located>,
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
 }
 
-/// How many objects of a run are there to be checked, and how many not.
+/// The number of objects of a run by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// TrainJobs.
     pub train_jobs: usize,
     /// Runtimes, of both kinds.
     pub runtimes: usize,
-    /// Objects of other kinds, which plugins may look up.
+    /// Objects of other kinds, which are not checked.
     pub others: usize,
 }
 
@@ -123,7 +123,7 @@ impl Catalog {
     /// holds the TrainJobs that have none, so that theirs can be told in the same run.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = Admitted>) -> (Self, Vec<Located>) {
-        let mut reader = Reader::default();
+        let mut reader = CatalogBuilder::default();
         for object in objects {
             reader.add(object);
         }
@@ -185,9 +185,9 @@ impl Catalog {
 }
 
 #[derive(Default)]
-struct Reader {
+struct CatalogBuilder {
     jobs: Vec<(TrainJob, String, Location)>,
-    /// What is left of those that are refused and name a runtime.
+    /// Refused TrainJobs, reduced to their reference to a runtime.
     refused: Vec<(TrainJob, String, Location)>,
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Location)>,
     broken_runtimes: BTreeSet<RuntimeKey>,
@@ -198,8 +198,8 @@ struct Reader {
     errors: Vec<Located>,
 }
 
-impl Reader {
-    /// Adds an object. What is wrong with the second of one name is told, too, and it stands for nothing.
+impl CatalogBuilder {
+    /// Adds an object. A second object of the same name is checked and then ignored.
     fn add(&mut self, admitted: Admitted) {
         let double = self.first_locations.add(&admitted).err();
         let is_first = double.is_none();

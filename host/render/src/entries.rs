@@ -26,7 +26,7 @@ pub(crate) fn check(object: &Value) -> Vec<Problem> {
     let problem = |(path, entries, most): (FieldPath, usize, usize)| Problem::Invariant {
         place: place(object, &path),
         message: format!(
-            "has {entries} entries, and an API server needs very long to write more than {most}; take out what the pods do not need"
+            "has {entries} entries, but at most {most} are allowed, because API servers write larger objects slowly; remove what the pods do not need"
         ),
     };
     too_long.into_iter().map(problem).collect()
@@ -38,8 +38,7 @@ pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
     let mut too_long = Vec::new();
     count(patch, None, &mut too_long);
     let problem = |(path, entries, most): (FieldPath, usize, usize)| {
-        let message =
-            format!("has {entries} entries, and at most {most} are written; take some out");
+        let message = format!("has {entries} entries, but at most {most} are allowed; remove some");
         Problem::job(at.join(&path), message)
     };
     too_long.into_iter().map(problem).collect()
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "spec.runtimePatches[0].a[0].labels: has 5000 entries, and at most 1024 are written; take some out"
+                "spec.runtimePatches[0].a[0].labels: has 5000 entries, but at most 1024 are allowed; remove some"
             ]
         );
     }

@@ -13,13 +13,13 @@ use trainyard_model::{
 };
 
 use crate::{
-    additions::{Misfit, misfit},
+    additions::{AdditionError, addition_error},
     journal::Journal,
     problem::Problem,
 };
 
 /// Names the owner of an entry, as a problem speaks of it.
-pub(crate) type Who<'a> = &'a dyn Fn(Owner) -> String;
+pub(crate) type OwnerName<'a> = &'a dyn Fn(Owner) -> String;
 
 /// Checks the frozen record, with what was written on the way to it. What the runtime's author alone wrote is not judged
 /// here: the API server does that.
@@ -27,9 +27,9 @@ pub(crate) fn check<'c>(
     record: &Record,
     changes: impl Iterator<Item = &'c Change>,
     journal: &Journal,
-    who: Who<'_>,
+    who: OwnerName<'_>,
 ) -> Vec<Problem> {
-    let removed: Removed = changes
+    let removed: RemovedVolumes = changes
         .filter(|change| change.entry.field == Field::Volumes && change.new.is_none())
         .map(|change| ((change.entry.scope, change.entry.key.clone()), change.owner))
         .collect();
@@ -138,7 +138,7 @@ pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>>
 type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a FieldPath>;
 
 /// Who removed a volume.
-type Removed = BTreeMap<(EntryScope, Arc<str>), Owner>;
+type RemovedVolumes = BTreeMap<(EntryScope, Arc<str>), Owner>;
 
 /// The most DNS search domains of a pod, and the most characters of their list.
 const MAX_SEARCHES: usize = 32;
@@ -146,7 +146,7 @@ const MAX_SEARCH_LIST: usize = 2048;
 
 const OTHER_NAME: &str = "give one of them another name";
 const OTHER_HOST_PORT: &str = "give one of them another host port, or none";
-const OTHER_PATH: &str = "mount one of them elsewhere, or leave it out";
+const OTHER_PATH: &str = "mount one of them elsewhere, or remove it";
 
 /// Who has a host port, by the machine's addresses.
 #[derive(Default)]
@@ -191,10 +191,10 @@ fn keep(slot: &mut Option<Owner>, owner: Owner) {
 
 struct Pod<'a> {
     record: &'a Record,
-    removed: &'a Removed,
+    removed: &'a RemovedVolumes,
     patched: &'a PatchedMounts<'a>,
     place: String,
-    who: Who<'a>,
+    who: OwnerName<'a>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -204,7 +204,7 @@ impl Pod<'_> {
             return;
         }
         let message = format!(
-            "{what}: one is of {}, one of {}: {advice}",
+            "{what}: one is from {}, the other from {}: {advice}",
             (self.who)(first),
             (self.who)(second)
         );
@@ -300,15 +300,15 @@ impl Pod<'_> {
         let characters = characters.saturating_sub(1);
         let too_many = match (all.len(), characters) {
             (count, _) if count > MAX_SEARCHES => {
-                format!("{count} DNS search domains, and a pod may have {MAX_SEARCHES}")
+                format!("{count} DNS search domains, but a pod may have at most {MAX_SEARCHES}")
             }
             (_, characters) if characters > MAX_SEARCH_LIST => format!(
-                "DNS search domains of {characters} characters together, and a pod may have {MAX_SEARCH_LIST}"
+                "DNS search domains of {characters} characters together, but a pod may have at most {MAX_SEARCH_LIST}"
             ),
             _ => return,
         };
         let message = format!(
-            "has {too_many}; the last one, `{}`, is of {}: leave some out",
+            "has {too_many}; the last one, `{}`, is from {}; remove some",
             added.key,
             (self.who)(added.owner)
         );
@@ -332,7 +332,7 @@ impl Pod<'_> {
             .or_else(|| gates.first().filter(|_| named_by != Owner::Runtime));
         if let (Some(node), Some(gate)) = (node, gate) {
             let message = format!(
-                "{} adds the scheduling gate `{}`, and the pods have the node name `{node}` of {}: leave out one of the two",
+                "{} adds the scheduling gate `{}`, and the pods have the node name `{node}` of {}; remove one of the two",
                 (self.who)(gate.owner),
                 gate.key,
                 (self.who)(named_by)
@@ -348,22 +348,22 @@ impl Pod<'_> {
         let Some(set) = record.pod_set(position) else {
             return;
         };
-        let Some(misfit) = record
+        let Some(addition_error) = record
             .pod_template(position)
-            .and_then(|pod| misfit(pod, FIELD, set.fields.all(FIELD)))
+            .and_then(|pod| addition_error(pod, FIELD, set.fields.all(FIELD)))
         else {
             return;
         };
         let place = format!("{}.{FIELD}", self.place);
-        match misfit {
-            Misfit::NoAlternatives { id, owner } => {
+        match addition_error {
+            AdditionError::NoAlternatives { id, owner } => {
                 let message = format!(
-                    "{} requires something of nodes, and the runtime's required node affinity has no `nodeSelectorTerms`, which matches no node: give it a term, or leave it out of the runtime",
+                    "{} adds a required node affinity term, but the runtime's required node affinity has no `nodeSelectorTerms` and so matches no node; add a term to it, or remove it from the runtime",
                     (self.who)(owner)
                 );
                 self.problem(format!("{place}[{id}]"), message);
             }
-            Misfit::TooMany {
+            AdditionError::TooMany {
                 alternatives,
                 additions,
                 entries,
@@ -371,7 +371,7 @@ impl Pod<'_> {
                 owner,
             } => {
                 let message = format!(
-                    "has {additions} required terms of node affinities for each of the {alternatives} `nodeSelectorTerms` of the runtime; that is {entries} entries, and an API server needs very long to write more than {most}; the last one is of {}: leave some out",
+                    "has {additions} required terms of node affinities for each of the {alternatives} `nodeSelectorTerms` of the runtime; that is {entries} entries, but at most {most} are allowed, because API servers write larger objects slowly; the last one is from {}; remove some",
                     (self.who)(owner)
                 );
                 self.problem(place, message);
@@ -407,11 +407,11 @@ impl Pod<'_> {
             if remover.is_some() || entry.owner != Owner::Runtime {
                 let end = match remover {
                     Some(remover) => format!(
-                        "which {} removed: leave out the mount, or keep the volume",
+                        "which {} removed; remove the mount, or keep the volume",
                         (self.who)(*remover)
                     ),
                     None => {
-                        "and the pod has no such volume: add one, or leave out the mount".to_owned()
+                        "but the pod has no such volume; add one, or remove the mount".to_owned()
                     }
                 };
                 let owner = (self.who)(entry.owner);
@@ -451,7 +451,7 @@ impl Pod<'_> {
                 Some(path) => self.problems.push(Problem::job(
                     path,
                     format!(
-                        "{what}: one is of {}, one of {}: {OTHER_PATH}",
+                        "{what}: one is from {}, the other from {}: {OTHER_PATH}",
                         (self.who)(first),
                         (self.who)(second)
                     ),

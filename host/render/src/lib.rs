@@ -4,7 +4,7 @@
 //! In the order of the path:
 //! - `renderer`: the path itself. It ends with a [`Rendered`] (`rendered`), or with [`Stopped`]: plugins look something up, or the TrainJob is
 //!   refused.
-//! - `select`: which plugins are active; `left_out` are those that a process goes on without.
+//! - `select`: which plugins are active; `skipped` are those that a process goes on without.
 //! - `resolve`: the TrainJob and its runtime become the base record.
 //! - The plugins run by [`trainyard_model::pipeline`]; `plugin_log` writes what they log. `additions` and `together` are what several plugins
 //!   add to one list, and how much.
@@ -22,7 +22,6 @@ mod entries;
 mod explain;
 mod invariants;
 mod journal;
-mod left_out;
 mod place;
 mod plugin_log;
 mod problem;
@@ -31,19 +30,20 @@ mod renderer;
 mod resolve;
 mod select;
 mod shape;
+mod skipped;
 mod together;
 
 pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
     catalog::{Catalog, Counts, Job},
-    explain::{NotThere, Provenance, Setter, Step as ProvenanceStep},
-    left_out::{Declared, LeftOut},
-    problem::{About, Problem, Warning},
+    explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep},
+    problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,
     resolve::ClusterFacts,
     select::{Active, plan_of},
+    skipped::{Declared, SkippedPlugin},
 };
 
 /// Why a rendering has no result.

@@ -1,4 +1,4 @@
-//! What is wrong with a TrainJob or its runtime, with the field where its author can mend it.
+//! Problems of a TrainJob or its runtime, with the field to correct.
 
 use std::{borrow::Cow, fmt};
 
@@ -15,16 +15,16 @@ use trainyard_model::{
     value::Failure,
 };
 
-/// Whose field a problem names.
+/// The object that a problem or warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum About {
+pub enum InputObject {
     /// The TrainJob's.
     TrainJob,
     /// The runtime's.
     Runtime,
 }
 
-impl About {
+impl InputObject {
     /// The sentence, after the runtime's kind and name if it is about the runtime.
     fn with_object(self, sentence: String, runtime: &Runtime) -> String {
         match self {
@@ -33,8 +33,8 @@ impl About {
         }
     }
 
-    /// The field as its author spelled it: that of an old form is read as another one. A plugin may name anything; what is no
-    /// path is returned as it is.
+    /// Returns the field as the user wrote it, which differs if it has a form of an earlier release. A plugin may name anything; text
+    /// that is not a path is returned unchanged.
     pub(crate) fn spelled(self, field: &str, job: &TrainJob, runtime: &Runtime) -> String {
         let written = |path: FieldPath| match self {
             Self::TrainJob => job.written(&path),
@@ -54,39 +54,39 @@ fn with_field(field: Option<String>, sentence: String) -> String {
     }
 }
 
-/// One thing that keeps a TrainJob from becoming a JobSet.
+/// A reason why a TrainJob can't be rendered.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// A field's value.
+    /// A field has an invalid value.
     #[error("{path}: {message}")]
     Field {
         /// Whose field.
-        about: About,
+        about: InputObject,
         /// Which one.
         path: FieldPath,
-        /// What is wrong and what to do.
+        /// The problem, and what to do.
         message: String,
     },
-    /// The runtime, or a wish of the TrainJob, switches on a plugin that is not loaded.
+    /// The runtime, or a field of the TrainJob, activates a plugin that is not loaded.
     #[error("{path}: {message}")]
     NotLoaded {
         /// Whose field.
-        about: About,
-        /// Where it does.
+        about: InputObject,
+        /// The field.
         path: FieldPath,
-        /// What is missing, and why it was left out or else what is loaded.
+        /// The missing plugin, and why it was skipped or which plugins are loaded.
         message: String,
-        /// Whether no plugin was left out that could be it.
+        /// Whether none of the skipped plugins can be the missing one.
         is_unknown: bool,
     },
-    /// A plugin that would be active without being named was left out.
+    /// A plugin that would be active without being named was skipped.
     #[error("{0}")]
-    LeftOut(String),
+    PluginSkipped(String),
     /// A plugin refuses the TrainJob.
     #[error("{failure} (plugin {plugin} in {phase})")]
     Refused {
         /// Whose field.
-        about: About,
+        about: InputObject,
         /// The plugin.
         plugin: PluginId,
         /// The phase in which it did.
@@ -97,9 +97,9 @@ pub enum Problem {
     /// A plugin's call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// Plugins ask for one object after another without end.
+    /// Plugins looked up too many objects.
     #[error(
-        "plugin {plugin} in {phase} asks for {key}, but {most} objects were looked up for this TrainJob already, which is the most"
+        "plugin {plugin} in {phase} can't look up {key}: {most} objects, the most allowed, were already looked up for this TrainJob"
     )]
     TooManyLookups {
         /// The plugin that asked last.
@@ -114,7 +114,7 @@ pub enum Problem {
     /// The active plugins have no order for this TrainJob.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Rendering took too long; the same may be done in time when the machine is less busy.
+    /// Rendering took too long. It may succeed when the machine is less busy.
     #[error(
         "rendering {overdue}: {step} when the time was up; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration"
     )]
@@ -124,12 +124,12 @@ pub enum Problem {
         /// What was done last.
         step: String,
     },
-    /// Plugins together made a pod that can't be.
+    /// Plugins together produced an invalid pod.
     #[error("{place}: {message}")]
     Invariant {
         /// Where.
         place: String,
-        /// What clashes, with who wrote it.
+        /// The conflict, and what wrote the conflicting values.
         message: String,
     },
 }
@@ -137,7 +137,7 @@ pub enum Problem {
 impl Problem {
     pub(crate) fn job(path: FieldPath, message: impl Into<String>) -> Self {
         Self::Field {
-            about: About::TrainJob,
+            about: InputObject::TrainJob,
             path,
             message: message.into(),
         }
@@ -158,23 +158,23 @@ impl Problem {
 
     pub(crate) fn runtime(path: FieldPath, message: impl Into<String>) -> Self {
         Self::Field {
-            about: About::Runtime,
+            about: InputObject::Runtime,
             path,
             message: message.into(),
         }
     }
 
-    /// Whose author can mend it.
+    /// The object to correct.
     #[must_use]
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> InputObject {
         match self {
             Self::Field { about, .. } => *about,
             Self::NotLoaded { about, .. } | Self::Refused { about, .. } => *about,
-            _ => About::TrainJob,
+            _ => InputObject::TrainJob,
         }
     }
 
-    /// Whether a plugin is missing that was not given.
+    /// Whether a plugin is missing that was not loaded.
     #[must_use]
     pub const fn is_plugin_not_given(&self) -> bool {
         matches!(
@@ -216,7 +216,7 @@ impl Problem {
             Self::Call(error) => Some(&error.plugin),
             Self::Field { .. }
             | Self::NotLoaded { .. }
-            | Self::LeftOut(_)
+            | Self::PluginSkipped(_)
             | Self::Plan(_)
             | Self::Overdue { .. }
             | Self::Invariant { .. } => None,
@@ -237,7 +237,7 @@ impl Problem {
 
     /// The problem, with its field as the author of the TrainJob or the runtime spelled it.
     #[must_use]
-    pub fn said(&self, job: &TrainJob, runtime: &Runtime) -> String {
+    pub fn description(&self, job: &TrainJob, runtime: &Runtime) -> String {
         let field = self.field();
         let field = field.map(|field| self.about().spelled(&field, job, runtime));
         with_field(field, self.sentence())
@@ -246,10 +246,11 @@ impl Problem {
     /// The problem as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
     #[must_use]
     pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
-        self.about().with_object(self.said(job, runtime), runtime)
+        self.about()
+            .with_object(self.description(job, runtime), runtime)
     }
 
-    /// The problem without its field.
+    /// Returns the problem without its field.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
@@ -298,12 +299,12 @@ impl From<PhaseError> for Problem {
 
 /// Where a field is that a plugin names: only runtimes have some, and a path of the runtime's metadata, which TrainJobs have too,
 /// has `runtime.` before it.
-fn place(field: Option<&str>) -> (About, Option<String>) {
+fn place(field: Option<&str>) -> (InputObject, Option<String>) {
     let Some(field) = field else {
-        return (About::TrainJob, None);
+        return (InputObject::TrainJob, None);
     };
     if let Some(field) = field.strip_prefix("runtime.") {
-        return (About::Runtime, Some(field.to_owned()));
+        return (InputObject::Runtime, Some(field.to_owned()));
     }
     let in_runtime = [
         "spec.mlPolicy",
@@ -313,29 +314,29 @@ fn place(field: Option<&str>) -> (About, Option<String>) {
     ];
     let is_runtimes = in_runtime.iter().any(|prefix| field.starts_with(prefix));
     let about = match is_runtimes {
-        true => About::Runtime,
-        false => About::TrainJob,
+        true => InputObject::Runtime,
+        false => InputObject::TrainJob,
     };
     (about, Some(field.to_owned()))
 }
 
-/// A sentence for the user about a TrainJob that goes on.
+/// A warning about a TrainJob that is rendered nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Whose field.
-    pub about: About,
+    pub about: InputObject,
     /// The field.
     pub field: Option<String>,
     /// The sentence.
     pub message: String,
-    /// The plugin that says so; none where the host does.
+    /// The plugin that reported it. `None` if the host did.
     pub plugin: Option<PluginId>,
 }
 
 impl Warning {
     /// The warning, with its field as the author of the TrainJob or the runtime spelled it.
     #[must_use]
-    pub fn said(&self, job: &TrainJob, runtime: &Runtime) -> String {
+    pub fn description(&self, job: &TrainJob, runtime: &Runtime) -> String {
         let field = self.field.as_deref();
         let field = field.map(|field| self.about.spelled(field, job, runtime));
         with_field(field, self.sentence())
@@ -344,7 +345,8 @@ impl Warning {
     /// The warning as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
     #[must_use]
     pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
-        self.about.with_object(self.said(job, runtime), runtime)
+        self.about
+            .with_object(self.description(job, runtime), runtime)
     }
 
     /// The warning without its field.

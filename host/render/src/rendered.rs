@@ -15,7 +15,7 @@ use trainyard_model::{
 
 use crate::{
     assemble,
-    explain::{Defaults, NotThere, Origins, Provenance},
+    explain::{Defaults, NoSuchField, Origins, Provenance},
     problem::Warning,
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
@@ -127,7 +127,7 @@ impl Rendered {
     ///
     /// # Errors
     /// The JobSet has no such field, and nobody removed one.
-    pub fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NotThere> {
+    pub fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NoSuchField> {
         self.origins.explain(&self.job_set, path)
     }
 }

@@ -1,4 +1,4 @@
-//! The loaded policies, and what they make of a TrainJob.
+//! The loaded policies, and the path of a TrainJob through them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,12 +19,12 @@ use trainyard_model::{
 use crate::{
     Stopped, assemble, entries, invariants,
     journal::Journal,
-    left_out::LeftOut,
     plugin_log,
     problem::Problem,
     rendered::Rendered,
     resolve::{self, ClusterFacts},
     select::{self, Active},
+    skipped::SkippedPlugin,
     together,
 };
 
@@ -32,7 +32,7 @@ use crate::{
 pub struct Renderer {
     generation: Generation,
     policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
-    left_out: Vec<LeftOut>,
+    skipped: Vec<SkippedPlugin>,
     facts: ClusterFacts,
 }
 
@@ -54,19 +54,19 @@ impl Renderer {
         Ok(Self {
             generation,
             policies: by_name,
-            left_out: Vec::new(),
+            skipped: Vec::new(),
             facts,
         })
     }
 
-    /// The same for a process that goes on without some plugins: a TrainJob that needs one of them is refused with the reason.
+    /// Records the plugins that were skipped: a TrainJob that needs one of them is refused with the reason.
     #[must_use]
-    pub fn without(mut self, left_out: Vec<LeftOut>) -> Self {
-        self.left_out = left_out;
+    pub fn with_skipped(mut self, skipped: Vec<SkippedPlugin>) -> Self {
+        self.skipped = skipped;
         self
     }
 
-    /// The same with each policy wrapped into another one that runs it.
+    /// Wraps each policy in another one.
     #[must_use]
     pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>) -> Self {
         let policies = self.policies.into_iter();
@@ -76,14 +76,14 @@ impl Renderer {
         self
     }
 
-    /// The same with other facts, as another process had them.
+    /// Replaces the facts, such as by those of another process.
     #[must_use]
     pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
         self.facts = facts;
         self
     }
 
-    /// The same with ties between plugins going by this list: see [`Generation::preferring`].
+    /// Breaks ties between plugins by this list. See [`Generation::preferring`].
     #[must_use]
     pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
         self.generation = self.generation.preferring(names);
@@ -116,9 +116,9 @@ impl Renderer {
     /// # Errors
     /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
     pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
-        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
-        let planned = self.planned(job, runtime, &loaded.record);
-        none_of(loaded.problems, planned)
+        let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
+        let planned = self.planned(job, runtime, &patched.record);
+        unless_refused(patched.problems, planned)
     }
 
     /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
@@ -131,11 +131,11 @@ impl Renderer {
         runtime: &Runtime,
         namespace: &str,
     ) -> Result<Session, Vec<Problem>> {
-        let loaded = resolve::load(job, runtime, &self.facts, &Deadline::none())?;
-        let active = self.planned(job, runtime, &loaded.record)?;
+        let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
+        let active = self.planned(job, runtime, &patched.record)?;
         let (resolved, problems) =
-            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
-        none_of(problems, Ok(Session::new(resolved.job, resolved.record)))
+            resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
+        unless_refused(problems, Ok(Session::new(resolved.job, resolved.record)))
     }
 
     /// Renders one TrainJob, with what was looked up for its plugins so far.
@@ -166,17 +166,17 @@ impl Renderer {
         deadline: &Deadline,
     ) -> Result<Rendered, Stopped> {
         let in_time = |step: &str| Problem::in_time(deadline, || step.to_owned());
-        let mut loaded = resolve::load(job, runtime, &self.facts, deadline)?;
-        let active = match self.planned(job, runtime, &loaded.record) {
+        let mut patched = resolve::patch_template(job, runtime, &self.facts, deadline)?;
+        let active = match self.planned(job, runtime, &patched.record) {
             Ok(active) => active,
             Err(problems) => {
-                loaded.problems.extend(problems);
-                return Err(Stopped::Refused(loaded.problems));
+                patched.problems.extend(problems);
+                return Err(Stopped::Refused(patched.problems));
             }
         };
         in_time("the plugins were put in order")?;
         let (resolved, mut problems) =
-            resolve::resolve(job, runtime, loaded, &active, namespace, &self.facts);
+            resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
         let plan = self.steps(&active);
         let mut session =
@@ -201,7 +201,7 @@ impl Renderer {
         let beside = rendered.objects.iter().map(|object| &object.value);
         let objects = std::iter::once(&rendered.job_set).chain(beside);
         let problems: Vec<_> = objects.flat_map(entries::check).collect();
-        none_of(problems, Ok(rendered)).map_err(Stopped::Refused)
+        unless_refused(problems, Ok(rendered)).map_err(Stopped::Refused)
     }
 
     /// Runs all phases of the plan's plugins.
@@ -229,7 +229,7 @@ impl Renderer {
         runtime: &Runtime,
         record: &Record,
     ) -> Result<Vec<Active>, Vec<Problem>> {
-        let active = select::select(&self.generation, &self.left_out, job, runtime, record)?;
+        let active = select::select(&self.generation, &self.skipped, job, runtime, record)?;
         let name: Arc<str> = job.metadata.name.as_str().into();
         let variables = active
             .iter()
@@ -293,11 +293,11 @@ impl Renderer {
             match assemble::place_init_containers(record, position) {
                 Ok(Some(ids)) => orders.push((position, ids)),
                 Ok(None) => {}
-                Err(unsolvable) => problems.push(Problem::Invariant {
+                Err(conflict) => problems.push(Problem::Invariant {
                     place: format!("pod-sets[{}].init-containers", set.name),
                     message: format!(
-                        "the places asked for can't be met together: {}; exclude one of the plugins that ask for them",
-                        unsolvable.names.join(", ")
+                        "the requested positions contradict each other: {}; exclude one of the plugins that request them",
+                        conflict.names.join(", ")
                     ),
                 }),
             }
@@ -335,7 +335,10 @@ fn is_started_over(stopped: &Stopped) -> bool {
 }
 
 /// Returns the outcome, unless something was wrong before.
-fn none_of<T>(problems: Vec<Problem>, outcome: Result<T, Vec<Problem>>) -> Result<T, Vec<Problem>> {
+fn unless_refused<T>(
+    problems: Vec<Problem>,
+    outcome: Result<T, Vec<Problem>>,
+) -> Result<T, Vec<Problem>> {
     match outcome {
         Ok(outcome) if problems.is_empty() => Ok(outcome),
         Ok(_) => Err(problems),

@@ -14,8 +14,8 @@ use trainyard_model::{
 };
 
 use crate::{
-    left_out::{Declared, LeftOut, Why, why},
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
+    skipped::{Declared, SkipReason, SkippedPlugin, skip_reason},
 };
 
 /// A plugin that is active, with its complete configuration.
@@ -41,14 +41,14 @@ pub fn plan_of(active: &[Active], facts: &Facts) -> Plan {
 /// Every plugin that is needed and not loaded, first, and everything that is wrong with a configuration.
 pub(crate) fn select(
     generation: &Generation,
-    left_out: &[LeftOut],
+    skipped: &[SkippedPlugin],
     job: &TrainJob,
     runtime: &Runtime,
     record: &Record,
 ) -> Result<BTreeMap<Arc<str>, Active>, Vec<Problem>> {
     let mut selection = Selection {
         generation,
-        left_out,
+        skipped,
         active: BTreeMap::new(),
         problems: Vec::new(),
     };
@@ -72,23 +72,27 @@ pub(crate) fn select(
     if selection.problems.is_empty() {
         Ok(selection.active)
     } else {
-        let is_another =
-            |problem: &Problem| !matches!(problem, Problem::NotLoaded { .. } | Problem::LeftOut(_));
+        let is_another = |problem: &Problem| {
+            !matches!(
+                problem,
+                Problem::NotLoaded { .. } | Problem::PluginSkipped(_)
+            )
+        };
         selection.problems.sort_by_key(is_another);
         Err(selection.problems)
     }
 }
 
 /// Where claims are asked for that no pod has yet, and that a plugin has to give to the pods.
-fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<(About, FieldPath)> {
+fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, FieldPath)> {
     let field = ["spec", "trainer", "resourceClaimsPerNode"];
     if is_list(&job.spec, "/trainer/resourceClaimsPerNode") {
-        return Some((About::TrainJob, FieldPath::of(field)));
+        return Some((InputObject::TrainJob, FieldPath::of(field)));
     }
     let annotation = names::RESOURCE_CLAIMS_ANNOTATION;
     let metadata = [
-        (About::TrainJob, &job.metadata),
-        (About::Runtime, &runtime.metadata),
+        (InputObject::TrainJob, &job.metadata),
+        (InputObject::Runtime, &runtime.metadata),
     ];
     let mut wished = metadata.into_iter();
     let (about, _) = wished.find(|(_, of)| of.annotations.contains_key(annotation))?;
@@ -131,16 +135,16 @@ pub(crate) fn unhandled_claims(record: &Record, active: &[Active]) -> Option<War
     let is_handled =
         active.any(|one| one.plugin.manifest.active_when == ActiveWhen::ResourceClaims);
     (!is_handled && has_claims(record)).then(|| Warning {
-        about: About::Runtime,
+        about: InputObject::Runtime,
         field: None,
-        message: "the pods have resource claims, which no loaded plugin handles: they stay as they are, and no device is counted".to_owned(),
+        message: "the pods have resource claims, but no loaded plugin handles them; the claims are left unchanged, and their devices are not counted".to_owned(),
         plugin: None,
     })
 }
 
 struct Selection<'a> {
     generation: &'a Generation,
-    left_out: &'a [LeftOut],
+    skipped: &'a [SkippedPlugin],
     active: BTreeMap<Arc<str>, Active>,
     problems: Vec<Problem>,
 }
@@ -170,7 +174,7 @@ impl Selection<'_> {
                     None => {
                         let is_it = |declared: &Declared| declared.active_when == wanted;
                         let message = "no loaded plugin handles this policy";
-                        self.not_loaded(About::Runtime, path, message, is_it, |_| true);
+                        self.not_loaded(InputObject::Runtime, path, message, is_it, |_| true);
                     }
                 }
             }
@@ -199,7 +203,7 @@ impl Selection<'_> {
             let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
             self.not_loaded(about, path, message, when, fits);
         }
-        for one in self.left_out {
+        for one in self.skipped {
             // One of its name does its work: it is another version, or the same file. What the operator disabled is not missed
             // unless it is named.
             let missing = one.declared.as_ref().filter(|declared| {
@@ -209,8 +213,8 @@ impl Selection<'_> {
             });
             if let Some(Declared { name, active_when }) = missing {
                 let message =
-                    format!("the plugin `{name}`, which `{active_when}` switches on, is left out");
-                let problem = Problem::LeftOut(format!("{message}: {}", one.why));
+                    format!("the plugin `{name}`, which `{active_when}` activates, was skipped");
+                let problem = Problem::PluginSkipped(format!("{message}: {}", one.why));
                 self.problems.push(problem);
             }
         }
@@ -231,7 +235,7 @@ impl Selection<'_> {
             }
             Some(plugin) => {
                 let message = format!(
-                    "the plugin `{name}` is switched on by `{}`, not here",
+                    "the plugin `{name}` is activated by `{}`, not here",
                     plugin.manifest.active_when
                 );
                 self.problems.push(Problem::runtime(path.clone(), message));
@@ -248,31 +252,37 @@ impl Selection<'_> {
                     None => format!("no loaded plugin has the name `{name}`"),
                 };
                 let is_it = |declared: &Declared| declared.name == name;
-                self.not_loaded(About::Runtime, path.clone(), &message, is_it, |plugin| {
-                    plugin.manifest.active_when == *when
-                });
+                self.not_loaded(
+                    InputObject::Runtime,
+                    path.clone(),
+                    &message,
+                    is_it,
+                    |plugin| plugin.manifest.active_when == *when,
+                );
             }
         }
     }
 
     fn not_loaded(
         &mut self,
-        about: About,
+        about: InputObject,
         path: FieldPath,
         message: &str,
         is_it: impl Fn(&Declared) -> bool,
         fits: impl Fn(&Plugin) -> bool,
     ) {
-        let why = why(self.left_out, is_it);
-        let is_unknown = matches!(why, Why::Unknown);
-        // Why it is left out comes first: an Event has no room for more than that.
-        let message = match why {
-            Why::These(reasons) => format!("{message}: {reasons}"),
-            Why::MayBe(reasons) => {
+        let reason = skip_reason(self.skipped, is_it);
+        let is_unknown = matches!(reason, SkipReason::Unknown);
+        // The reason comes first, because an Event may have no room for more.
+        let message = match reason {
+            SkipReason::Known(reasons) => format!("{message}: {reasons}"),
+            SkipReason::Possible(reasons) => {
                 let loaded = self.loaded(fits);
-                format!("{message}; loaded: {loaded}; left out, and may be it: {reasons}")
+                format!(
+                    "{message}; loaded: {loaded}; a plugin that failed to load may be the one requested: {reasons}"
+                )
             }
-            Why::Unknown => format!("{message}; loaded: {}", self.loaded(fits)),
+            SkipReason::Unknown => format!("{message}; loaded: {}", self.loaded(fits)),
         };
         self.problems.push(Problem::NotLoaded {
             about,

@@ -255,8 +255,9 @@ fn contradicting_placements_refuse_the_train_job() {
         let problems = render(&plugins).unwrap_err();
         let message = problems[0].to_string();
         assert!(
-            message
-                .starts_with("pod-sets[node].init-containers: the places asked for can't be met"),
+            message.starts_with(
+                "pod-sets[node].init-containers: the requested positions contradict each other"
+            ),
             "{message}"
         );
         assert!(message.contains('x'), "{message}");

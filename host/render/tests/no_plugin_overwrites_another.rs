@@ -183,7 +183,7 @@ fn volumes_of_own_objects_refer_only_to_emitted_objects() {
         let wanted = |missing: &[(&str, &str)]| -> Vec<String> {
             let problem = |(place, object): &(&str, &str)| {
                 format!(
-                    "{place}: the plugin a 1.0.0 (native) put it over its own {kind} `{object}`, and emits none of that name: emit it in build under the same suffix, without content, or leave it out"
+                    "{place}: refers to the {kind} `{object}` of the plugin a 1.0.0 (native), which does not emit it; emit it in build with the same suffix and without content, or remove the reference"
                 )
             };
             missing.iter().map(problem).collect()
@@ -311,7 +311,7 @@ fn two_mounts_of_one_path_in_one_container_refuse_the_train_job() {
         assert!(
             problems[0].starts_with("spec.runtimePatches[0].")
                 && problems[0].contains(&format!(
-                    "two mounts of one container are at `/data` (`/data` and `{path}`): one is of the runtime, one of a runtime patch"
+                    "two mounts of one container are at `/data` (`/data` and `{path}`): one is from the runtime, the other from a runtime patch"
                 )),
             "{problems:?}"
         );
@@ -328,7 +328,8 @@ fn two_mounts_of_one_path_in_one_container_refuse_the_train_job() {
     render_edited(&[], own).unwrap();
     let problems = render_edited(&[mounter("a", "/data", "/data")], own).unwrap_err();
     assert!(
-        texts(&problems)[0].contains("one is of the plugin a 1.0.0 (native), one of the runtime"),
+        texts(&problems)[0]
+            .contains("one is from the plugin a 1.0.0 (native), the other from the runtime"),
         "{problems:?}"
     );
 }
@@ -370,7 +371,7 @@ fn one_plugin_sets_num_nodes_and_explain_names_it() {
     assert_eq!(name, "a");
     assert_eq!(
         reason.as_deref(),
-        Some("its `nodeSets` give this pod set the nodes of spec.trainer.numNodes")
+        Some("its `nodeSets` assign the nodes of spec.trainer.numNodes to this pod set")
     );
 }
 

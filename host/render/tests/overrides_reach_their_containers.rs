@@ -124,7 +124,7 @@ fn launcher_that_is_the_only_node_leaves_no_other_node() {
     let printed = serde_json::to_string(&origin).unwrap();
     assert!(
         printed.contains(
-            "its `nodeSets` leave this pod set none of the nodes of spec.trainer.numNodes"
+            "its `nodeSets` assign none of the nodes of spec.trainer.numNodes to this pod set"
         ),
         "{printed}"
     );
@@ -134,7 +134,9 @@ fn launcher_that_is_the_only_node_leaves_no_other_node() {
     let problems = render_edited(&[mpi()], two).unwrap_err();
     assert_eq!(
         texts(&problems),
-        ["spec.trainer.numNodes: is 1, and 2 of them are taken: 2 is the least"]
+        [
+            "spec.trainer.numNodes: is 1, but other pod sets already use 2 of the nodes; set at least 2"
+        ]
     );
 }
 
@@ -202,7 +204,7 @@ fn node_without_its_container_is_reported() {
     assert_eq!(
         texts(&problems),
         [
-            "spec.trainer: has nowhere to go: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
+            "spec.trainer: can't be applied: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
         ]
     );
 }

@@ -148,7 +148,7 @@ fn required_node_affinity_without_terms_refuses_additions() {
         assert_eq!(
             problems,
             [
-                "pod-sets[node].affinity-terms[first]: the plugin p 1.0.0 (native) requires something of nodes, and the runtime's required node affinity has no `nodeSelectorTerms`, which matches no node: give it a term, or leave it out of the runtime"
+                "pod-sets[node].affinity-terms[first]: the plugin p 1.0.0 (native) adds a required node affinity term, but the runtime's required node affinity has no `nodeSelectorTerms` and so matches no node; add a term to it, or remove it from the runtime"
             ],
             "{affinity}"
         );
@@ -188,7 +188,7 @@ fn additions_to_every_term_are_counted_before_copying() {
             10,
             100,
             100,
-            "that is 301000 entries, and an API server needs very long to write more than 50000",
+            "that is 301000 entries, but at most 50000 are allowed",
         ),
     ] {
         let problems = render(&[narrowing(terms, requirements)], &alternatives(count)).unwrap_err();
@@ -458,7 +458,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     assert_eq!(
         problems,
         [
-            "pod-sets[node].dns-searches: has 33 DNS search domains, and a pod may have 32; the last one, `a31.example`, is of the plugin p 1.0.0 (native): leave some out"
+            "pod-sets[node].dns-searches: has 33 DNS search domains, but a pod may have at most 32; the last one, `a31.example`, is from the plugin p 1.0.0 (native); remove some"
         ]
     );
     let problems = render(&[searches(30, 62)], &one).unwrap_err();
@@ -475,7 +475,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     assert_eq!(
         problems,
         [
-            "pod-sets[node]: the plugin p 1.0.0 (native) adds the scheduling gate `example.com/new`, and the pods have the node name `n1` of the runtime: leave out one of the two"
+            "pod-sets[node]: the plugin p 1.0.0 (native) adds the scheduling gate `example.com/new`, and the pods have the node name `n1` of the runtime; remove one of the two"
         ]
     );
     let name = plugin("q", |call, set| {

@@ -8,15 +8,15 @@
 
 use crate::common;
 use trainyard_model::manifest::ActiveWhen;
-use trainyard_render::{ClusterFacts, Declared, LeftOut, Renderer};
+use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
 /// A file that was left out, by a reason that names it.
-fn left_out(file: &str, declared: Option<(&str, &str)>) -> LeftOut {
+fn skipped(file: &str, declared: Option<(&str, &str)>) -> SkippedPlugin {
     let declared = declared.map(|(name, when)| Declared {
         name: name.to_owned(),
         active_when: when.parse::<ActiveWhen>().unwrap(),
     });
-    LeftOut {
+    SkippedPlugin {
         declared,
         why: format!("{file}: is broken"),
         is_disabled: false,
@@ -59,13 +59,13 @@ const CLAIMS: &str = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gp
 /// The problems of the TrainJob in a process without those plugins, and with the others.
 fn problems(
     input: &str,
-    left_out: &[LeftOut],
+    skipped: &[SkippedPlugin],
     loaded: Vec<std::sync::Arc<dyn trainyard_model::policy::Policy>>,
 ) -> Vec<String> {
     let catalog = common::catalog(input);
     let renderer = Renderer::new(loaded, ClusterFacts::default())
         .unwrap_or_else(|errors| panic!("{errors:?}"));
-    let renderer = renderer.without(left_out.to_vec());
+    let renderer = renderer.with_skipped(skipped.to_vec());
     let job = &catalog.jobs[0];
     match renderer.render(
         &job.job,
@@ -80,14 +80,14 @@ fn problems(
 
 #[test]
 fn plugin_activated_by_other_fields_is_missing_where_it_would_be_active() {
-    let always = [left_out("guard.wasm", Some(("guard", "always")))];
+    let always = [skipped("guard.wasm", Some(("guard", "always")))];
     let refused =
-        ["the plugin `guard`, which `always` switches on, is left out: guard.wasm: is broken"];
+        ["the plugin `guard`, which `always` activates, was skipped: guard.wasm: is broken"];
     assert_eq!(problems(&input("", "", ""), &always, Vec::new()), refused);
 
-    let claims = [left_out("dra.wasm", Some(("dra", "resourceClaims")))];
+    let claims = [skipped("dra.wasm", Some(("dra", "resourceClaims")))];
     let refused =
-        ["the plugin `dra`, which `resourceClaims` switches on, is left out: dra.wasm: is broken"];
+        ["the plugin `dra`, which `resourceClaims` activates, was skipped: dra.wasm: is broken"];
     assert_eq!(
         problems(&input("", "", CLAIMS), &claims, Vec::new()),
         refused
@@ -99,10 +99,10 @@ fn plugin_activated_by_other_fields_is_missing_where_it_would_be_active() {
 #[test]
 fn other_train_jobs_render() {
     let others = [
-        left_out("a.wasm", Some(("a", "plugins"))),
-        left_out("b.wasm", Some(("b", "mlPolicy.plugin"))),
-        left_out("c.wasm", Some(("c", "mlPolicy.mpi"))),
-        left_out("d.wasm", None),
+        skipped("a.wasm", Some(("a", "plugins"))),
+        skipped("b.wasm", Some(("b", "mlPolicy.plugin"))),
+        skipped("c.wasm", Some(("c", "mlPolicy.mpi"))),
+        skipped("d.wasm", None),
     ];
     let none: [&str; 0] = [];
     assert_eq!(problems(&input("", "", CLAIMS), &others, Vec::new()), none);
@@ -112,7 +112,7 @@ fn other_train_jobs_render() {
 #[test]
 fn skipped_plugin_with_a_loaded_name_is_not_missing() {
     let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
-    let again = [left_out("guard-2.wasm", Some(("guard", "always")))];
+    let again = [skipped("guard-2.wasm", Some(("guard", "always")))];
     let none: [&str; 0] = [];
     let found = problems(&input("", "", ""), &again, vec![same.policy()]);
     assert_eq!(found, none);
@@ -121,9 +121,9 @@ fn skipped_plugin_with_a_loaded_name_is_not_missing() {
 #[test]
 fn error_has_only_the_reason_of_the_named_file() {
     let all = [
-        left_out("other.wasm", Some(("other", "plugins"))),
-        left_out("unread.wasm", None),
-        left_out("wanted.wasm", Some(("wanted", "plugins"))),
+        skipped("other.wasm", Some(("other", "plugins"))),
+        skipped("unread.wasm", None),
+        skipped("wanted.wasm", Some(("wanted", "plugins"))),
     ];
     let one = input("", "{name: wanted}", "");
     let refused =
@@ -131,8 +131,8 @@ fn error_has_only_the_reason_of_the_named_file() {
     assert_eq!(problems(&one, &all, Vec::new()), refused);
 
     let policy = [
-        left_out("mpi.wasm", Some(("mpi", "mlPolicy.mpi"))),
-        left_out("flux.wasm", Some(("flux", "mlPolicy.flux"))),
+        skipped("mpi.wasm", Some(("mpi", "mlPolicy.mpi"))),
+        skipped("flux.wasm", Some(("flux", "mlPolicy.flux"))),
     ];
     let refused = ["spec.mlPolicy.mpi: no loaded plugin handles this policy: mpi.wasm: is broken"];
     assert_eq!(
@@ -145,12 +145,12 @@ fn error_has_only_the_reason_of_the_named_file() {
 #[test]
 fn unreadable_plugin_may_be_the_missing_one() {
     let all = [
-        left_out("other.wasm", Some(("other", "plugins"))),
-        left_out("unread.wasm", None),
+        skipped("other.wasm", Some(("other", "plugins"))),
+        skipped("unread.wasm", None),
     ];
     let one = input("", "{name: wanted}", "");
     let refused = [
-        "spec.plugins[0].name: no loaded plugin has the name `wanted`; loaded: none; left out, and may be it: unread.wasm: is broken",
+        "spec.plugins[0].name: no loaded plugin has the name `wanted`; loaded: none; a plugin that failed to load may be the one requested: unread.wasm: is broken",
     ];
     assert_eq!(problems(&one, &all, Vec::new()), refused);
     assert_eq!(
@@ -167,7 +167,7 @@ fn missing_plugins_are_reported_before_misconfigured_ones() {
         "{name: here, config: {no: such key}}, {name: wanted}",
         "",
     );
-    let all = [left_out("wanted.wasm", Some(("wanted", "plugins")))];
+    let all = [skipped("wanted.wasm", Some(("wanted", "plugins")))];
     let found = problems(&one, &all, vec![loaded.policy()]);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("wanted.wasm: is broken"), "{found:?}");
@@ -187,7 +187,7 @@ fn resource_claims_without_a_plugin_are_reported() {
     assert_eq!(
         warnings(CLAIMS),
         [
-            "the pods have resource claims, which no loaded plugin handles: they stay as they are, and no device is counted"
+            "the pods have resource claims, but no loaded plugin handles them; the claims are left unchanged, and their devices are not counted"
         ]
     );
     assert!(warnings("").is_empty());

@@ -15,7 +15,7 @@ use super::{FileEntry, INDEX, Index, MAX_BYTES, MAX_TRAIN_JOBS, most_bytes};
 #[derive(Debug, Error)]
 pub(crate) enum PackError {
     /// There is too much of it.
-    #[error("{path}: {what} has {bytes} bytes, but at most {most} fit a bundle; record fewer TrainJobs at once", path = .path.display())]
+    #[error("{path}: {what} has {bytes} bytes, but at most {most} fit in a bundle; record fewer TrainJobs at once", path = .path.display())]
     TooLarge {
         /// The bundle.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) enum PackError {
         most: u64,
     },
     /// There are too many TrainJobs.
-    #[error("{path}: there are {count} TrainJobs, but at most {MAX_TRAIN_JOBS} fit a bundle; record fewer at once", path = .path.display())]
+    #[error("{path}: there are {count} TrainJobs, but at most {MAX_TRAIN_JOBS} fit in a bundle; record fewer at once", path = .path.display())]
     TooMany {
         /// The bundle.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) enum PackError {
         count: usize,
     },
     /// Something else is there.
-    #[error("{path}: is there and is not a bundle; give a name that is free, or that of a bundle to replace", path = .path.display())]
+    #[error("{path}: already exists and is not a bundle; give the name of a new file, or of a bundle to replace", path = .path.display())]
     InTheWay {
         /// What is there.
         path: PathBuf,

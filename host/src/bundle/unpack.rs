@@ -47,21 +47,19 @@ pub(crate) enum BundleProblem {
     Kind { name: String, what: &'static str },
     #[error("`{name}`: has {bytes} bytes, but at most {most} are read")]
     Size { name: String, bytes: u64, most: u64 },
-    #[error("`{0}`: is there twice")]
+    #[error("`{0}`: appears twice")]
     Twice(String),
-    #[error("`{0}`: ends before its end; the bundle is cut off: record or copy it again")]
+    #[error("`{0}`: is incomplete; the bundle is truncated: record or copy it again")]
     Cut(String),
     #[error("`{0}`: is not listed in `{INDEX}`")]
     NotListed(String),
-    #[error("`{0}`: is listed in `{INDEX}` and missing; the bundle is cut off, or was changed")]
+    #[error("`{0}`: is listed in `{INDEX}` but missing; the bundle is truncated or was changed")]
     Missing(String),
     #[error("`{0}`: belongs to no plugin or TrainJob of `{INDEX}`")]
     Unused(String),
     #[error("`{0}`: belongs to two plugins or TrainJobs of `{INDEX}`, or twice to one")]
     Shared(String),
-    #[error(
-        "`{name}`: says the same as when it was written, but is spelled otherwise; it was changed"
-    )]
+    #[error("`{name}`: has the recorded values but not the recorded bytes; it was changed")]
     Respelled { name: String },
     #[error(
         "`{name}`: has the digest {found}, but `{INDEX}` lists {listed}; it was changed or damaged"

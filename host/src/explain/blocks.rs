@@ -9,7 +9,7 @@ use trainyard_api::{FieldPath, path::Segment};
 use trainyard_model::text::{clean_to, is_hidden};
 use trainyard_render::Provenance;
 
-use super::{Explained, setter, without_name};
+use super::{Explanation, setter, without_name};
 
 /// What a field belongs to, in the order in which it is printed.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ fn depth(path: &FieldPath) -> usize {
     }
 }
 
-pub(super) fn text(explained: &Explained<'_>) -> String {
+pub(super) fn text(explained: &Explanation<'_>) -> String {
     let mut groups: BTreeMap<Group, Vec<(String, &Provenance)>> = BTreeMap::new();
     for field in &explained.fields {
         let (group, path) = Group::of(field);

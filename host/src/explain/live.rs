@@ -12,17 +12,17 @@ use trainyard_api::{
 };
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{manifest::ActiveWhen, plan::Generation};
-use trainyard_render::{NotThere, Provenance};
+use trainyard_render::{NoSuchField, Provenance};
 
-use super::{ExplainArgs, Explained, fields};
+use super::{ExplainArgs, Explanation, fields};
 use crate::{
     bundle::InputKind,
     cli::RunArgs,
     cluster,
     load::LoadedPlugins,
-    output::Held,
-    record::{self, Recording, Written},
-    report::{self, Failure},
+    output::BufferedList,
+    record::{self, RecordedInput, Recording},
+    report::{self, ErrorList},
 };
 
 /// Renders a live TrainJob once more from its snapshot, and explains that.
@@ -30,10 +30,10 @@ pub(super) fn explain(
     args: &ExplainArgs,
     name: &str,
     wanted: &[&FieldPath],
-) -> Result<(), Failure> {
+) -> Result<(), ErrorList> {
     let RunArgs { input, load, .. } = &args.run;
     if !input.filename.is_empty() {
-        return Err(["trainjob/NAME is a live TrainJob: leave out -f, or pick one of the files' TrainJobs with --train-job NAME"]
+        return Err(["trainjob/NAME is a live TrainJob; remove -f, or select a TrainJob of the files with --train-job NAME"]
             .into_iter()
             .collect());
     }
@@ -48,7 +48,7 @@ pub(super) fn explain(
         let client = cluster::client(config).map_err(|error| failed(&error))?;
         let live = live(client.clone(), &namespace, name).await;
         let live = live.map_err(|error| failed(&error))?;
-        Ok::<_, Failure>((namespace, client, live))
+        Ok::<_, ErrorList>((namespace, client, live))
     })?;
     let (namespace, snapshot) = (&*namespace, &live.snapshot);
     let title = format!("TrainJob {namespace}/{name}");
@@ -72,22 +72,20 @@ pub(super) fn explain(
         keep_loaded(&mut from, renderer.generation());
     }
     let rendered = renderer.render(&live.job, &from, namespace, &snapshot.lookups);
-    let rendered = rendered.map_err(|stopped| Failure::from_iter(stopped.lines()))?;
+    let rendered = rendered.map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
     let now = rendered.whole_plan();
     let pinned = snapshot.plan.as_ref();
     if missing.is_empty() && !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
         let message = format!(
-            "{title} was rendered by another plan than that of the plugins and settings loaded here; load its plugins with --plugin and their settings with --policy"
+            "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
         );
         if args.record.is_some() {
-            return Err(failed(&format!(
-                "{message}: a bundle would hold what never happened"
-            )));
+            return Err(failed(&format!("{message}; no bundle was written")));
         }
         report::warn(message);
     }
     if let Some(bundle) = &args.record {
-        let written = Written {
+        let written = RecordedInput {
             namespace,
             name,
             from: InputKind::Cluster,
@@ -97,25 +95,25 @@ pub(super) fn explain(
         let recording = Recording::of(&written, &rendered);
         record::write(bundle, &loaded, vec![recording])?;
     }
-    let (fields, mut not_there) = fields(&rendered, wanted);
+    let (fields, mut missing) = fields(&rendered, wanted);
     if !missing.is_empty() {
         let job_set = runtime.block_on(job_set(client, namespace, name));
-        let differences = differences(&fields, &mut not_there, &job_set);
+        let differences = differences(&fields, &mut missing, &job_set);
         differences.iter().for_each(report::warn);
     }
-    Failure::from_iter(not_there.into_iter().flatten()).or_ok(())?;
-    let explained = Explained {
+    ErrorList::from_iter(missing.into_iter().flatten()).or_ok(())?;
+    let explained = Explanation {
         train_job: name,
         namespace,
         fields,
     };
-    let mut held = Held::new(args.output.list());
-    held.add(explained.title(), &explained.text(args.output)?)?;
-    held.print()
+    let mut buffered = BufferedList::new(args.output.list());
+    buffered.add(explained.title(), &explained.text(args.output)?)?;
+    buffered.print()
 }
 
-fn failed(error: &dyn fmt::Display) -> Failure {
-    Failure::from_iter([error.to_string()])
+fn failed(error: &dyn fmt::Display) -> ErrorList {
+    ErrorList::from_iter([error.to_string()])
 }
 
 /// The plugins of the TrainJob's plan that are not loaded, a sentence each.
@@ -164,7 +162,7 @@ async fn job_set(client: Client, namespace: &str, name: &str) -> Value {
 /// Where the JobSet in the cluster differs from what was explained. A wanted field that only the cluster has is not missing.
 fn differences(
     fields: &[Provenance],
-    not_there: &mut [Option<NotThere>],
+    missing: &mut [Option<NoSuchField>],
     job_set: &Value,
 ) -> Vec<String> {
     if job_set.is_null() {
@@ -181,7 +179,7 @@ fn differences(
             lines.push(format!("{path}: is {found} in the cluster, {by_whom}"));
         }
     }
-    for wanted in not_there {
+    for wanted in missing {
         let found = wanted
             .as_ref()
             .and_then(|wanted| Some((&wanted.path, of(&wanted.path)?)));

@@ -10,43 +10,43 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
-use trainyard_render::{Job, NotThere, Provenance, Rendered, Setter};
+use trainyard_render::{Job, NoSuchField, Provenance, Rendered, Setter};
 
 use crate::{
     cli::RunArgs,
     cluster::ClusterArgs,
-    output::{self, Held, List},
-    report::Failure,
+    output::{self, BufferedList, List},
+    report::ErrorList,
     run,
 };
 
-/// What `explain` takes.
+/// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     run: RunArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// `trainjob/NAME`: a live TrainJob, explained from its snapshot instead of files; its namespace is the one given with -n, or else
-    /// that of the kubeconfig file. `FIELD`: only this field and what is below it, by the path that it has in the JobSet
-    /// (`spec.replicatedJobs[node].template`, or `[0]` for `[node]`), or by the path that plugins claim
-    /// (`pod-sets[node].containers[node].env`). `ENV`: only the env var of that name, in all containers.
+    /// `trainjob/NAME`: explain a live TrainJob from its snapshot instead of files. Its namespace is given with -n, and defaults to that of
+    /// the kubeconfig file. `FIELD`: explain only this field and the fields below it. It is a path of the JobSet, such as
+    /// `spec.replicatedJobs[node].template` (or `[0]` for `[node]`), or a path that plugins claim, such as
+    /// `pod-sets[node].containers[node].env`. `ENV`: explain only the env var of that name, in all containers.
     #[arg(value_name = "trainjob/NAME|FIELD|ENV", value_parser = subject)]
     subjects: Vec<Subject>,
-    /// The form of the output.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = ExplainFormat::Text)]
     output: ExplainFormat,
-    /// Also write all that a live TrainJob was rendered from to a file that `trainyard replay` renders once more.
+    /// Also write a bundle of a live TrainJob for `trainyard replay`.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
 }
 
-/// The form of an explanation.
+/// The output format of explanations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExplainFormat {
-    /// Some lines for each field, by container. Nothing is cut.
+    /// Text, grouped by container. Nothing is truncated.
     Text,
-    /// A table with one line for each change. Values of more than 60 characters are cut.
+    /// A table with a line for each change. Values longer than 60 characters are truncated.
     Wide,
     /// JSON.
     Json,
@@ -61,7 +61,7 @@ impl ExplainFormat {
     }
 }
 
-/// What a positional argument names.
+/// A positional argument.
 #[derive(Clone, Debug)]
 enum Subject {
     Live(String),
@@ -78,7 +78,7 @@ fn subject(text: &str) -> Result<Subject, PathError> {
 
 impl ExplainArgs {
     /// The live TrainJob, and the fields.
-    fn subjects(&self) -> Result<(Option<&str>, Vec<&FieldPath>), Failure> {
+    fn subjects(&self) -> Result<(Option<&str>, Vec<&FieldPath>), ErrorList> {
         let (mut live, mut fields) = (None, Vec::new());
         for subject in &self.subjects {
             match subject {
@@ -93,7 +93,7 @@ impl ExplainArgs {
     }
 }
 
-/// A path as a person types it: also with a dot before it, as jq has it.
+/// Parses a path, also with a leading dot as in jq.
 fn path(text: &str) -> Result<FieldPath, PathError> {
     let path: FieldPath = text.strip_prefix('.').unwrap_or(text).parse()?;
     if path.is_root() {
@@ -103,21 +103,21 @@ fn path(text: &str) -> Result<FieldPath, PathError> {
     Ok(path)
 }
 
-/// What is known of one TrainJob's fields.
+/// The explanation of a TrainJob's fields.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Explained<'a> {
+struct Explanation<'a> {
     train_job: &'a str,
     namespace: &'a str,
     fields: Vec<Provenance>,
 }
 
-impl Explained<'_> {
+impl Explanation<'_> {
     fn title(&self) -> String {
         format!("TrainJob {}/{}", self.namespace, self.train_job)
     }
 
-    fn text(&self, format: ExplainFormat) -> Result<String, Failure> {
+    fn text(&self, format: ExplainFormat) -> Result<String, ErrorList> {
         match format {
             ExplainFormat::Text => Ok(blocks::text(self)),
             ExplainFormat::Wide => Ok(table::text(self)),
@@ -126,39 +126,36 @@ impl Explained<'_> {
     }
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
     let (live, wanted) = args.subjects()?;
     if let Some(name) = live {
         return live::explain(args, name, &wanted);
     }
     if args.record.is_some() {
-        return Err(["--record is of a live TrainJob here: give trainjob/NAME, or record files with `trainyard render --record`"]
+        return Err(["--record needs a live TrainJob; give trainjob/NAME, or record files with `trainyard render --record`"]
             .into_iter()
             .collect());
     }
-    let mut held = Held::new(args.output.list());
+    let mut buffered = BufferedList::new(args.output.list());
     let make = |job: &Job, rendered: &Rendered| {
-        let (fields, not_there) = fields(rendered, &wanted);
-        let explained = Explained {
+        let (fields, missing) = fields(rendered, &wanted);
+        let explained = Explanation {
             train_job: &job.job.metadata.name,
             namespace: &job.namespace,
             fields,
         };
         let has_none = explained.fields.is_empty() && !wanted.is_empty();
         let text = (!has_none).then(|| explained.text(args.output));
-        let line = |not_there: NotThere| format!("{}: {not_there}", job.location());
-        (
-            text,
-            not_there.into_iter().map(|one| one.map(line)).collect(),
-        )
+        let line = |missing: NoSuchField| format!("{}: {missing}", job.location());
+        (text, missing.into_iter().map(|one| one.map(line)).collect())
     };
-    let mut absences: Vec<_> = wanted.iter().map(|_| Absence::default()).collect();
-    let mut failure = run::render_all(&args.run, make, |job, (text, not_there): (_, Vec<_>)| {
-        for (absence, line) in absences.iter_mut().zip(not_there) {
+    let mut absences: Vec<_> = wanted.iter().map(|_| MissingField::default()).collect();
+    let mut failure = run::render_all(&args.run, make, |job, (text, missing): (_, Vec<_>)| {
+        for (absence, line) in absences.iter_mut().zip(missing) {
             absence.add(line);
         }
         match text {
-            Some(text) => held.add(job.location(), &text?),
+            Some(text) => buffered.add(job.location(), &text?),
             None => Ok(()),
         }
     })?
@@ -166,18 +163,18 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     for absence in absences {
         absence.warn_or_fail(&mut failure);
     }
-    run::print(held, failure, args.run.keep_going)
+    run::print(buffered, failure, args.run.keep_going)
 }
 
 /// The TrainJobs that do not have a field, a line each.
 #[derive(Default)]
-struct Absence {
-    lines: Failure,
+struct MissingField {
+    lines: ErrorList,
     /// Whether another TrainJob has it.
     is_there: bool,
 }
 
-impl Absence {
+impl MissingField {
     fn add(&mut self, line: Option<String>) {
         match line {
             Some(line) => self.lines.add(line),
@@ -186,7 +183,7 @@ impl Absence {
     }
 
     /// A field that some TrainJobs have is a warning for the others. One that none has is mistyped.
-    fn warn_or_fail(self, failure: &mut Failure) {
+    fn warn_or_fail(self, failure: &mut ErrorList) {
         if self.is_there {
             self.lines.warn();
         } else {
@@ -197,21 +194,24 @@ impl Absence {
 
 /// What is known of those fields and what is below them, or of all fields if none is given; and for each of those, that it is not
 /// there, if so.
-fn fields(rendered: &Rendered, wanted: &[&FieldPath]) -> (Vec<Provenance>, Vec<Option<NotThere>>) {
+fn fields(
+    rendered: &Rendered,
+    wanted: &[&FieldPath],
+) -> (Vec<Provenance>, Vec<Option<NoSuchField>>) {
     if wanted.is_empty() {
         return (rendered.provenance(), Vec::new());
     }
-    let (mut all, mut not_there) = (Vec::new(), Vec::new());
+    let (mut all, mut missing) = (Vec::new(), Vec::new());
     for path in wanted {
         let found = rendered.explain(path);
-        not_there.push(found.map(|found| all.extend(found)).err());
+        missing.push(found.map(|found| all.extend(found)).err());
     }
     if wanted.len() > 1 {
         all.sort_by(|a, b| a.path.cmp(&b.path));
         // What two of them have in common.
         all.dedup();
     }
-    (all, not_there)
+    (all, missing)
 }
 
 /// A field by the path that it has in the JobSet; if it is not part of the JobSet, by the record's.

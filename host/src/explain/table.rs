@@ -3,13 +3,13 @@
 use serde_json::Value;
 use trainyard_model::text::clean_to;
 
-use super::{Explained, path_of, setter, without_name};
+use super::{Explanation, path_of, setter, without_name};
 use crate::output::{self, Table};
 
 /// The most rows of one table, all of which have to be there before the first is printed: what has more is several tables.
 const MAX_ROWS: usize = 4096;
 
-pub(super) fn text(explained: &Explained<'_>) -> String {
+pub(super) fn text(explained: &Explanation<'_>) -> String {
     let mut text = output::cleaned([explained.title()]);
     let steps = explained.fields.iter();
     let steps = steps.flat_map(|field| field.steps.iter().map(move |step| (field, step)));

@@ -6,8 +6,8 @@ use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{Code, Origin, Refused, declared, left_out_by_operator, load, loader};
-use crate::{cli::CacheArgs, policy_file::PolicyFile, report::Failure};
+use super::{Code, Origin, Refused, declared, disabled_by_operator, load, loader};
+use crate::{cli::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 
 /// The plugins that fit together.
 pub(crate) struct LenientLoad {
@@ -28,10 +28,10 @@ impl LenientLoad {
         cache: &CacheArgs,
         calls: NonZeroUsize,
         wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ErrorList> {
         let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy, Code::AtOnce);
-        Failure::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
+        ErrorList::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
         let renderer = loop {
             let policies = plugins.policies.iter();
             let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));
@@ -40,13 +40,13 @@ impl LenientLoad {
                 Err(errors) => errors,
             };
             let Some(refused) = leave_out(&mut plugins.policies, &errors) else {
-                return Err(Failure::from_iter(errors));
+                return Err(ErrorList::from_iter(errors));
             };
             plugins.refused.push(refused);
         };
-        let left_out = plugins.refused.iter().filter_map(Refused::left_out);
-        let disabled = plugins.disabled.iter().map(left_out_by_operator);
-        let renderer = renderer.without(left_out.chain(disabled).collect());
+        let skipped = plugins.refused.iter().filter_map(Refused::skipped);
+        let disabled = plugins.disabled.iter().map(disabled_by_operator);
+        let renderer = renderer.with_skipped(skipped.chain(disabled).collect());
         let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));

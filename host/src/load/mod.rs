@@ -19,7 +19,7 @@ use trainyard_model::{
     policy::Policy,
     text::nearest,
 };
-use trainyard_render::{Declared, LeftOut, Renderer};
+use trainyard_render::{Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
     CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked, screen,
 };
@@ -29,7 +29,7 @@ use crate::{
     cli::{CacheArgs, LoadArgs},
     plugin::compiler,
     policy_file::PolicyFile,
-    report::{self, Failure},
+    report::{self, ErrorList},
 };
 pub(crate) use beside::Beside;
 pub(crate) use lenient::LenientLoad;
@@ -48,7 +48,7 @@ pub(crate) struct LoadedPlugins {
 impl LoadedPlugins {
     /// Loads the built-in plugins and those that were given, and checks them against each other. A command works with all of
     /// them or not at all.
-    pub(crate) fn load(args: &LoadArgs) -> Result<Self, Failure> {
+    pub(crate) fn load(args: &LoadArgs) -> Result<Self, ErrorList> {
         let (policy, loader) = prepared(args)?;
         let plugins = load(
             &loader,
@@ -56,12 +56,12 @@ impl LoadedPlugins {
             &policy,
             Code::WhenCalled,
         );
-        let failure = Failure::from_iter(plugins.unknown_plugins(&policy, None));
+        let failure = ErrorList::from_iter(plugins.unknown_plugins(&policy, None));
         Self::of(plugins, loader, &policy, failure)
     }
 
     /// The same, and one more file that is seen beside them.
-    pub(crate) fn load_beside(args: &LoadArgs, file: &Path) -> Result<(Self, Beside), Failure> {
+    pub(crate) fn load_beside(args: &LoadArgs, file: &Path) -> Result<(Self, Beside), ErrorList> {
         let (policy, loader) = prepared(args)?;
         let plugins = load(
             &loader,
@@ -73,13 +73,13 @@ impl LoadedPlugins {
         let mut failure = match &beside {
             Ok(beside) => {
                 let name = &*beside.plugin.id.name;
-                Failure::from_iter(plugins.unknown_plugins(&policy, Some(name)))
+                ErrorList::from_iter(plugins.unknown_plugins(&policy, Some(name)))
             }
             // It may be the plugin that the policy file names.
-            Err(error) => Failure::from_iter([error]),
+            Err(error) => ErrorList::from_iter([error]),
         };
         match (
-            Self::of(plugins, loader, &policy, Failure::default()),
+            Self::of(plugins, loader, &policy, ErrorList::default()),
             beside,
         ) {
             (Ok(loaded), Ok(beside)) => failure.or_ok((loaded, beside)),
@@ -96,22 +96,22 @@ impl LoadedPlugins {
         plugins: Read,
         loader: Loader,
         policy: &PolicyFile,
-        mut failure: Failure,
-    ) -> Result<Self, Failure> {
+        mut failure: ErrorList,
+    ) -> Result<Self, ErrorList> {
         let refused = plugins.refused.iter();
         refused.for_each(|refused| failure.add(refused));
         failure.or_ok(())?;
         let disabled = plugins.disabled_names();
-        let left_out = plugins.disabled.iter().map(left_out_by_operator).collect();
+        let skipped = plugins.disabled.iter().map(disabled_by_operator).collect();
         let named = |(policy, origin): &(Arc<dyn Policy>, Origin)| {
             (policy.plugin().id.name.clone(), origin.clone())
         };
         let origins = plugins.policies.iter().map(named).collect();
         plugins.misspelled_orders().iter().for_each(report::warn);
         let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
-        let renderer = Renderer::new(policies, policy.facts()).map_err(Failure::from_iter)?;
+        let renderer = Renderer::new(policies, policy.facts()).map_err(ErrorList::from_iter)?;
         Ok(Self {
-            renderer: renderer.without(left_out),
+            renderer: renderer.with_skipped(skipped),
             loader,
             disabled,
             origins,
@@ -122,8 +122,8 @@ impl LoadedPlugins {
     ///
     /// # Errors
     /// Its file can't be read, or is not the one that was loaded.
-    pub(crate) fn component(&self, id: &PluginId) -> Result<Vec<u8>, Failure> {
-        let failed = |what: String| Failure::from_iter([what]);
+    pub(crate) fn component(&self, id: &PluginId) -> Result<Vec<u8>, ErrorList> {
+        let failed = |what: String| ErrorList::from_iter([what]);
         let (origin, bytes) = match self.origins.get(&id.name) {
             Some(Origin::File(path)) => {
                 let file = shown(path);
@@ -152,16 +152,16 @@ impl LoadedPlugins {
         &self,
         items: &[T],
         run: impl Fn(&T) -> R + Sync,
-        take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), ErrorList>,
+    ) -> Result<(), ErrorList> {
         self.loader.pool().run_in_order(items, run, take)
     }
 }
 
 /// The policy file, and what loads plugins.
-fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), Failure> {
+fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
     let policy = match &args.policy {
-        Some(path) => PolicyFile::read(path).map_err(Failure::from_iter)?,
+        Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
         None => PolicyFile::default(),
     };
     Ok((policy, loader(&args.cache, cores())?))
@@ -336,8 +336,8 @@ fn is_disabled(error: &LoadError) -> bool {
 }
 
 /// What TrainJobs have to know of a plugin that the policy file disables.
-fn left_out_by_operator(declared: &Declared) -> LeftOut {
-    LeftOut {
+fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
+    SkippedPlugin {
         declared: Some(declared.clone()),
         why: PluginError::Disabled(declared.name.clone()).to_string(),
         is_disabled: true,
@@ -353,7 +353,7 @@ fn declared(manifest: &Manifest) -> Declared {
 }
 
 /// The plugin files that are given, and those of the folder.
-pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<PathBuf>, ErrorList> {
     let mut files = given.to_owned();
     if let Some(folder) = folder {
         files.extend(files_in(folder)?);
@@ -362,9 +362,9 @@ pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<Path
 }
 
 /// The plugin files of a folder, by name.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ErrorList> {
     let unreadable =
-        |error: std::io::Error| Failure::from_iter([format!("{}: {error}", shown(folder))]);
+        |error: std::io::Error| ErrorList::from_iter([format!("{}: {error}", shown(folder))]);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -377,7 +377,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What loads plugins, with the compiled cache in the user's folders or in the one that is given; so many calls run at once.
-pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, Failure> {
+pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, ErrorList> {
     let options = LoaderOptions {
         compiler: compiler()?,
         cache: CachePaths::of_user(cache.cache_dir.as_deref()),
@@ -387,7 +387,7 @@ pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, F
         },
         threads: calls.get(),
     };
-    Loader::new(options).map_err(|error| Failure::from_iter([error]))
+    Loader::new(options).map_err(|error| ErrorList::from_iter([error]))
 }
 
 /// How many processors this process may use.

@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 use trainyard_model::{plan::PlanError, text::clean};
-use trainyard_render::{Declared, LeftOut};
+use trainyard_render::{Declared, SkippedPlugin};
 use trainyard_sandbox::LoadError;
 
 /// A plugin that is not loaded.
@@ -70,13 +70,13 @@ impl Refused {
     }
 
     /// What TrainJobs have to know of it; nothing where the one that is loaded does its work.
-    pub(super) fn left_out(&self) -> Option<LeftOut> {
+    pub(super) fn skipped(&self) -> Option<SkippedPlugin> {
         let declared = match self {
             Self::Load { declared, .. } => declared.clone(),
             Self::Conflict { declared, .. } => Some(declared.clone()),
             Self::Twice { .. } | Self::GivenTwice(_) => return None,
         };
-        Some(LeftOut {
+        Some(SkippedPlugin {
             declared,
             why: self.to_string(),
             is_disabled: false,

@@ -18,7 +18,7 @@ use crate::{
     cli::LoadArgs,
     load::{Beside, LoadedPlugins},
     output,
-    report::Failure,
+    report::ErrorList,
 };
 
 /// What would come of a plugin.
@@ -32,13 +32,13 @@ struct Change {
     accepted: bool,
     /// Why it would be refused.
     problems: Vec<Refusal>,
-    orders: NowAndThen<Vec<Vec<Vec<String>>>>,
+    orders: BeforeAfter<Vec<Vec<Vec<String>>>>,
     because: Difference<Reason>,
     possible_clashes: Difference<Clash>,
     /// What the manifest declares: claims, and the other things that decide when and how the plugin runs.
     declares: Difference<String>,
     /// None where there would be no plan.
-    digest: NowAndThen<Option<String>>,
+    digest: BeforeAfter<Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -165,7 +165,7 @@ impl From<&PlanError> for Refusal {
 }
 
 #[derive(Serialize)]
-struct NowAndThen<T> {
+struct BeforeAfter<T> {
     now: T,
     then: T,
 }
@@ -188,10 +188,10 @@ impl<T: Ord + Clone> Difference<T> {
     }
 }
 
-pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<(), Failure> {
+pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<(), ErrorList> {
     if matches!(format, PlanFormat::Mermaid | PlanFormat::Html) {
-        return Err(Failure::from_iter([
-            "--against is told as a table or as JSON: leave -o out, or give -o json",
+        return Err(ErrorList::from_iter([
+            "--against prints a table or JSON; remove -o, or use -o json",
         ]));
     }
     let (loaded, beside) = LoadedPlugins::load_beside(load, file)?;
@@ -204,8 +204,8 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
         return Ok(());
     }
     let file = file.display();
-    Err(Failure::from_iter([format!(
-        "{file}: plugin {} would be refused; see the reasons in what is printed",
+    Err(ErrorList::from_iter([format!(
+        "{file}: plugin {} would be refused; standard output has the reasons",
         beside.plugin.id
     )]))
 }
@@ -235,7 +235,7 @@ impl Change {
             replaces: replaced.map(|replaced| Named::of(replaced)),
             accepted,
             problems,
-            orders: NowAndThen {
+            orders: BeforeAfter {
                 now: in_words(&generation.overview()),
                 then: in_words(&then),
             },
@@ -248,7 +248,7 @@ impl Change {
                 candidate.possible_clashes().iter().map(Clash::from),
             ),
             declares: Difference::between(replaced.into_iter().flat_map(declared), declared(new)),
-            digest: NowAndThen {
+            digest: BeforeAfter {
                 now: Some(generation.digest(facts)),
                 then: accepted.then(|| candidate.digest(facts)),
             },
@@ -274,7 +274,7 @@ impl Change {
         };
         out.extend(orders("now", &self.orders.now));
         if self.orders.then.is_empty() {
-            out.push("order then: none, because of the cycle".to_owned());
+            out.push("order: none, because of the cycle".to_owned());
         } else if self.orders.now == self.orders.then {
             out.push("order then: the same".to_owned());
         } else {
@@ -321,7 +321,7 @@ fn declared(plugin: &Arc<Plugin>) -> Vec<String> {
         let when = some.when().map(|when| format!(" {when}"));
         let when = when.unwrap_or_default();
         let names = some.names().iter();
-        names.map(move |name| format!("keeps the env var `{name}` for itself{when}"))
+        names.map(move |name| format!("reserves the env var `{name}`{when}"))
     });
     let schema = |what: &str, schema: &Option<trainyard_model::schema::Schema>| {
         let schema = schema.as_ref()?;

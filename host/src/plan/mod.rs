@@ -18,38 +18,38 @@ use self::report::{PlanReport, Relations};
 use crate::{
     cli::RunArgs,
     load::LoadedPlugins,
-    output::{self, Held, List},
-    report::Failure,
+    output::{self, BufferedList, List},
+    report::ErrorList,
     run::{self, Run},
 };
 
-/// What `plan` takes.
+/// Arguments of `plan`.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     run: RunArgs,
-    /// Also list what each plugin reads, creates and writes, and what it is granted. A page always has it.
+    /// Also list what each plugin reads, creates and writes, and its grants. HTML always includes them.
     #[arg(long)]
     claims: bool,
-    /// Say what a further plugin, or another version of a loaded one, would change or break: its place, claims beyond its grants,
-    /// conflicts, cycles, possible clashes. The exit code is 1 if it would be refused.
+    /// Show what would change if this plugin were added, or replaced the loaded plugin of its name: its position, missing grants,
+    /// conflicts, cycles and possible clashes. The exit code is 1 if it would be refused.
     #[arg(long, value_name = "NEW.wasm", conflicts_with = "filename", value_hint = clap::ValueHint::FilePath)]
     against: Option<PathBuf>,
-    /// The form of the output.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
     output: PlanFormat,
 }
 
-/// The form of a plan.
+/// The output format of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PlanFormat {
-    /// A table for people.
+    /// A table.
     Table,
     /// JSON.
     Json,
-    /// The graph of the order, as a Mermaid flowchart.
+    /// The order as a Mermaid flowchart.
     Mermaid,
-    /// A page to look at: the graph, who claims what, grants and possible clashes. It needs no network and no script.
+    /// A self-contained HTML page with the graph, claims, grants and possible clashes.
     Html,
 }
 
@@ -64,11 +64,11 @@ impl PlanFormat {
     }
 }
 
-pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
     if let Some(file) = &args.against {
         return against::run(&args.run.load, file, args.output);
     }
-    let mut held = Held::new(args.output.list());
+    let mut buffered = BufferedList::new(args.output.list());
     let mut number = 0;
     let mut hold = |report: &PlanReport<'_>| {
         let text = match args.output {
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             PlanFormat::Html => page::section(report, number),
         };
         number += 1;
-        held.add(report.title(), &text)
+        buffered.add(report.title(), &text)
     };
     let keep_going = args.run.keep_going;
     let claims = args.claims || args.output == PlanFormat::Html;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
             claims,
         );
         hold(&relations.of_all(&loaded.disabled))?;
-        return held.print();
+        return buffered.print();
     }
     let Run {
         catalog,
@@ -114,5 +114,5 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), Failure> {
                 .for_each(|problem| failure.add(run::locate(job, problem))),
         }
     }
-    run::print(held, failure, keep_going)
+    run::print(buffered, failure, keep_going)
 }

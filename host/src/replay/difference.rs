@@ -5,15 +5,19 @@ use trainyard_api::FieldPath;
 
 /// A place in which two values differ.
 #[derive(Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FieldDifference {
     pub(super) path: FieldPath,
     pub(super) recorded: Option<Value>,
     pub(super) now: Option<Value>,
 }
 
 /// The first place in which two values differ, in the order of the recorded one. The order of keys counts, since the bytes do.
-pub(super) fn first_difference(path: &FieldPath, recorded: &Value, now: &Value) -> Option<Found> {
-    let differ = |path: FieldPath, recorded: Option<&Value>, now: Option<&Value>| Found {
+pub(super) fn first_difference(
+    path: &FieldPath,
+    recorded: &Value,
+    now: &Value,
+) -> Option<FieldDifference> {
+    let differ = |path: FieldPath, recorded: Option<&Value>, now: Option<&Value>| FieldDifference {
         path,
         recorded: recorded.cloned(),
         now: now.cloned(),

@@ -11,7 +11,7 @@ use trainyard_schema::Admission;
 use super::shown;
 use crate::{
     bundle::{Bundle, BundleProblem, InputKind, JobEntry},
-    report::Failure,
+    report::ErrorList,
 };
 
 /// Reads a TrainJob and its runtime as they were read when they were recorded, and renders them.
@@ -19,8 +19,8 @@ pub(super) fn rendered(
     bundle: &mut Bundle,
     entry: &JobEntry,
     renderer: &Renderer,
-) -> Result<Rendered, Failure> {
-    let refused = |error: &dyn std::fmt::Display| Failure::from_iter([error.to_string()]);
+) -> Result<Rendered, ErrorList> {
+    let refused = |error: &dyn std::fmt::Display| ErrorList::from_iter([error.to_string()]);
     let job = read_job(bundle, entry)?;
     let runtime = read_runtime(bundle, entry)?;
     let lookups = bundle
@@ -38,12 +38,12 @@ pub(super) fn rendered(
     })
 }
 
-fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, Failure> {
+fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, ErrorList> {
     let job = admitted(bundle, &entry.train_job, entry, Admitted::train_job)?;
     if job.metadata.name == entry.name {
         return Ok(job);
     }
-    Err(Failure::from_iter([format!(
+    Err(ErrorList::from_iter([format!(
         "{}: `{}`: holds TrainJob `{}`, but the bundle names it `{}`",
         bundle.file,
         clean(&entry.train_job),
@@ -52,15 +52,15 @@ fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, Failure> 
     )]))
 }
 
-fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, Failure> {
+fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, ErrorList> {
     if entry.from == InputKind::Cluster {
         let value = bundle.take_json(&entry.runtime);
-        let value = value.map_err(|error| Failure::from_iter([error]))?;
+        let value = value.map_err(|error| ErrorList::from_iter([error]))?;
         let place = format!("{}: `{}`", bundle.file, clean(&entry.runtime));
         let snapshot = Snapshot::new(value);
         return match snapshot {
             Ok(snapshot) => Ok(snapshot.runtime),
-            Err(problem) => Err(Failure::from_iter([format!("{place}: {problem}")])),
+            Err(problem) => Err(ErrorList::from_iter([format!("{place}: {problem}")])),
         };
     }
     admitted(bundle, &entry.runtime, entry, Admitted::runtime).map(Arc::new)
@@ -72,18 +72,18 @@ fn admitted<T>(
     name: &str,
     entry: &JobEntry,
     read: impl FnOnce(&mut Admitted) -> Option<T>,
-) -> Result<T, Failure> {
+) -> Result<T, ErrorList> {
     let object = object(bundle, name)?;
     let mut admitted = Admission::default()
         .admit(object, None, &entry.namespace)
-        .map_err(|error| Failure::from_iter([error]))?;
-    read(&mut admitted).ok_or_else(|| Failure::from_iter(admitted.errors))
+        .map_err(|error| ErrorList::from_iter([error]))?;
+    read(&mut admitted).ok_or_else(|| ErrorList::from_iter(admitted.errors))
 }
 
 /// An object of a file of the bundle.
-fn object(bundle: &mut Bundle, name: &str) -> Result<Object, Failure> {
+fn object(bundle: &mut Bundle, name: &str) -> Result<Object, ErrorList> {
     let value = bundle.take_json(name);
-    let value = value.map_err(|error| Failure::from_iter([error]))?;
+    let value = value.map_err(|error| ErrorList::from_iter([error]))?;
     let source = Source::new(format!("{}:{}", bundle.file, clean(name)), 1);
-    Object::read(source, value).map_err(|errors| Failure::from_iter(errors.0))
+    Object::read(source, value).map_err(|errors| ErrorList::from_iter(errors.0))
 }

@@ -10,7 +10,7 @@ use trainyard_sandbox::Loader;
 use crate::{
     built_ins::BUILT_INS,
     bundle::{Bundle, PluginEntry},
-    report::Failure,
+    report::ErrorList,
 };
 
 /// The largest limits of a plugin call that a bundle may ask for: whoever made it may have written any.
@@ -33,8 +33,8 @@ pub(super) fn renderer(
     bundle: &mut Bundle,
     loader: &Loader,
     any_version: bool,
-) -> Result<(Renderer, Vec<String>), Failure> {
-    let mut failure = Failure::default();
+) -> Result<(Renderer, Vec<String>), ErrorList> {
+    let mut failure = ErrorList::default();
     let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
     for entry in std::mem::take(&mut bundle.index.plugins) {
         let place = format!("{}: `{}`", bundle.file, clean(&entry.file));
@@ -51,7 +51,7 @@ pub(super) fn renderer(
         };
         if entry.is_built_in() && !any_version && !is_ours(&entry.name, &bytes) {
             failure.add(format!(
-                "{place}: is not the plugin `{}` that this build has built in, and has no grants of its own: it was changed",
+                "{place}: is recorded as the built-in plugin `{}`, but differs from the one in this build; the bundle was changed",
                 clean(&entry.name)
             ));
             continue;
@@ -72,7 +72,7 @@ pub(super) fn renderer(
     let ids = ids.collect();
     match Renderer::new(policies, bundle.index.cluster.facts()) {
         Ok(renderer) => Ok((renderer, ids)),
-        Err(errors) => Err(Failure::from_iter(errors)),
+        Err(errors) => Err(ErrorList::from_iter(errors)),
     }
 }
 

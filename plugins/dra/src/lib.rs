@@ -40,7 +40,7 @@ impl Transform for Dra {
         exclude(ctx);
         if let (Some(wish), true) = (wishes.first(), ctx.info().nodes().is_empty()) {
             let message =
-                "has nowhere to go: no replicated job of the runtime is counted by `numNodes`";
+                "can't be applied: no replicated job of the runtime is counted by `numNodes`";
             return Err(Failure::from(message).at(&*wish.path));
         }
         for set in ctx.info().nodes() {

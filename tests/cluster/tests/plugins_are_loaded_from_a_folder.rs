@@ -290,7 +290,7 @@ async fn train_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> R
     let event = namespace
         .event(
             "claims",
-            "the plugin `for-claims`, which `resourceClaims` switches on, is left out: ",
+            "the plugin `for-claims`, which `resourceClaims` activates, was skipped: ",
         )
         .await?;
     let note = event["message"].as_str().context("no message")?;

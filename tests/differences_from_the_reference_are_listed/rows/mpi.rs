@@ -154,7 +154,7 @@ pub(super) fn roots_key(seen: &Seen<'_>) -> bool {
 
 /// What MPI can't run with.
 pub(super) fn runtime_not_whole(seen: &Seen<'_>) -> bool {
-    let reasons = ["mpi needs ", "of them are taken"];
+    let reasons = ["mpi needs ", "other pod sets already use"];
     is_mpi(seen)
         && seen
             .our_refusal()

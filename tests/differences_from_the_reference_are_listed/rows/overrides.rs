@@ -122,7 +122,7 @@ pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
-    let reasons = ["has nowhere to go", "counts nothing"];
+    let reasons = ["can't be applied", "has no effect: no replicated job"];
     seen.our_refusal().is_some_and(|refusal| {
         reasons
             .iter()
@@ -142,6 +142,9 @@ pub(super) fn name_too_long(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn too_many_entries(seen: &Seen<'_>) -> bool {
-    seen.our_refusal()
-        .is_some_and(|refusal| refusal.error.contains("needs very long to write more than"))
+    seen.our_refusal().is_some_and(|refusal| {
+        refusal
+            .error
+            .contains("API servers write larger objects slowly")
+    })
 }

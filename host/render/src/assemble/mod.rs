@@ -25,7 +25,7 @@ use crate::additions;
 use crate::shape::{ListKey, Shape, item_json, item_key, shape};
 
 /// The keys that were changed, by the list or value that they stand in.
-type Touched = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;
+type ChangedKeys = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;
 type Keys = BTreeSet<Arc<str>>;
 
 /// Writes the record into the template's spec.
@@ -34,7 +34,7 @@ pub(crate) fn assemble<'c>(
     record: &Record,
     changed: impl Iterator<Item = &'c EntryRef>,
 ) -> Value {
-    let mut touched = Touched::new();
+    let mut touched = ChangedKeys::new();
     for entry in changed {
         let fields = touched.entry(entry.scope).or_default();
         let keys = fields.entry(entry.field).or_default();
@@ -146,7 +146,7 @@ fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<Se
 /// Writes what was touched of a record into JSON.
 struct Writer<'a> {
     record: &'a Record,
-    touched: &'a Touched,
+    touched: &'a ChangedKeys,
 }
 
 impl Writer<'_> {

@@ -94,23 +94,23 @@ fn references(value: &str) -> impl Iterator<Item = &str> {
 
 /// Wishes for a place that can't be met together.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unsolvable {
+pub(crate) struct PlacementConflict {
     /// The init containers that can't be ordered.
     pub(crate) names: Vec<String>,
 }
 
 /// The order of a pod set's init containers: those of the runtime as they were, additions last or where they asked to
-/// be; where wishes leave a choice, as the record has them, by plugin name and then as each plugin wrote them. None where
+/// be; where rules leave a choice, as the record has them, by plugin name and then as each plugin wrote them. None where
 /// nobody asked.
 pub(crate) fn place_init_containers(
     record: &Record,
     pod_set: u32,
-) -> Result<Option<Vec<ContainerId>>, Unsolvable> {
-    let containers: Vec<Placed> = record
+) -> Result<Option<Vec<ContainerId>>, PlacementConflict> {
+    let containers: Vec<PlacedContainer> = record
         .containers(pod_set, Field::InitContainers)
         .filter_map(|id| placed(record, id))
         .collect();
-    if containers.iter().all(|c| c.wishes.is_empty()) {
+    if containers.iter().all(|c| c.rules.is_empty()) {
         return Ok(None);
     }
     let order = Precedence::of(&containers).sorted();
@@ -121,28 +121,28 @@ pub(crate) fn place_init_containers(
     let solved: BTreeSet<usize> = order.into_iter().collect();
     let waiting = containers.iter().enumerate();
     let waiting = waiting.filter(|(at, _)| !solved.contains(at));
-    Err(Unsolvable {
+    Err(PlacementConflict {
         names: waiting.map(|(_, c)| c.name.to_string()).collect(),
     })
 }
 
-/// An init container with its wishes.
-struct Placed {
+/// An init container with its rules.
+struct PlacedContainer {
     id: ContainerId,
     name: Arc<str>,
     is_runtimes: bool,
-    wishes: Vec<Wish>,
+    rules: Vec<PlacementRule>,
 }
 
 /// A place that an init container asked for.
 #[derive(Clone, Debug, PartialEq)]
-enum Wish {
+enum PlacementRule {
     First,
     Before(Arc<str>),
     After(Arc<str>),
 }
 
-impl Wish {
+impl PlacementRule {
     /// Reads the key of a [`Field::Placement`].
     fn read(key: &str) -> Option<Self> {
         match key.split_once('/') {
@@ -154,20 +154,23 @@ impl Wish {
     }
 }
 
-fn placed(record: &Record, id: ContainerId) -> Option<Placed> {
+fn placed(record: &Record, id: ContainerId) -> Option<PlacedContainer> {
     let container = record.container(id)?;
-    let wishes = record
+    let rules = record
         .fields(EntryScope::Container(id))?
         .all(Field::Placement);
-    Some(Placed {
+    Some(PlacedContainer {
         id,
         name: container.name.clone(),
         is_runtimes: container.home == Owner::Runtime,
-        wishes: wishes.iter().filter_map(|w| Wish::read(&w.key)).collect(),
+        rules: rules
+            .iter()
+            .filter_map(|w| PlacementRule::read(&w.key))
+            .collect(),
     })
 }
 
-/// Which init containers stand before which, by their positions in the record. One edge for each wish, and one for each
+/// Which init containers stand before which, by their positions in the record. One edge for each rule, and one for each
 /// container where a rule is about many of them: the number of edges follows what was written.
 struct Precedence {
     /// The positions that stand behind each position. The one behind all containers stands for the line between those
@@ -178,7 +181,7 @@ struct Precedence {
 }
 
 impl Precedence {
-    fn of(containers: &[Placed]) -> Self {
+    fn of(containers: &[PlacedContainer]) -> Self {
         let line = containers.len();
         let mut all = Self {
             behind: vec![Vec::new(); line + 1],
@@ -195,21 +198,21 @@ impl Precedence {
             {
                 all.add(last, at);
             }
-            match container.wishes.contains(&Wish::First) {
+            match container.rules.contains(&PlacementRule::First) {
                 true => all.add(at, line),
                 false => all.add(line, at),
             }
-            // A wish about what is not there, or about itself, is met by every order.
+            // A rule about what is not there, or about itself, is met by every order.
             let other = |anchor: &str| named.get(anchor).copied().filter(|other| *other != at);
-            for wish in &container.wishes {
-                match wish {
-                    Wish::First => {}
-                    Wish::Before(anchor) => {
+            for rule in &container.rules {
+                match rule {
+                    PlacementRule::First => {}
+                    PlacementRule::Before(anchor) => {
                         other(anchor)
                             .into_iter()
                             .for_each(|other| all.add(at, other));
                     }
-                    Wish::After(anchor) => {
+                    PlacementRule::After(anchor) => {
                         other(anchor)
                             .into_iter()
                             .for_each(|other| all.add(other, at));
@@ -268,29 +271,33 @@ mod tests {
     }
 
     /// Init containers `c0`, `c1` and so on, of which the first ones are the runtime's.
-    fn containers(runtimes: usize, wishes: Vec<Vec<Wish>>) -> Vec<Placed> {
-        let all = (0u32..).zip(wishes).enumerate();
-        let placed = all.map(|(at, (id, wishes))| Placed {
+    fn containers(runtimes: usize, rules: Vec<Vec<PlacementRule>>) -> Vec<PlacedContainer> {
+        let all = (0u32..).zip(rules).enumerate();
+        let placed = all.map(|(at, (id, rules))| PlacedContainer {
             id: ContainerId(id),
             name: format!("c{at}").into(),
             is_runtimes: at < runtimes,
-            wishes: if at < runtimes { Vec::new() } else { wishes },
+            rules: if at < runtimes { Vec::new() } else { rules },
         });
         placed.collect()
     }
 
     /// What the order is by its definition: every pair is looked at for every place.
-    fn by_definition(all: &[Placed]) -> Vec<usize> {
-        let precedes = |one: &Placed, other: &Placed| {
-            let is_first = |c: &Placed| c.wishes.contains(&Wish::First);
+    fn by_definition(all: &[PlacedContainer]) -> Vec<usize> {
+        let precedes = |one: &PlacedContainer, other: &PlacedContainer| {
+            let is_first = |c: &PlacedContainer| c.rules.contains(&PlacementRule::First);
             (one.is_runtimes && other.is_runtimes && one.id < other.id)
                 || (is_first(one) && !is_first(other))
-                || one.wishes.contains(&Wish::Before(other.name.clone()))
-                || other.wishes.contains(&Wish::After(one.name.clone()))
+                || one
+                    .rules
+                    .contains(&PlacementRule::Before(other.name.clone()))
+                || other
+                    .rules
+                    .contains(&PlacementRule::After(one.name.clone()))
         };
         let mut waiting: Vec<_> = all.iter().enumerate().collect();
         let mut order = Vec::new();
-        let is_ready = |waiting: &[(usize, &Placed)], one: &Placed| {
+        let is_ready = |waiting: &[(usize, &PlacedContainer)], one: &PlacedContainer| {
             let mut others = waiting.iter().filter(|(_, other)| other.id != one.id);
             others.all(|(_, other)| !precedes(other, one))
         };
@@ -300,7 +307,7 @@ mod tests {
         order
     }
 
-    fn wish() -> impl Strategy<Value = Wish> {
+    fn rule() -> impl Strategy<Value = PlacementRule> {
         let name = || {
             select(
                 (0..8)
@@ -309,9 +316,9 @@ mod tests {
             )
         };
         prop_oneof![
-            1 => Just(Wish::First),
-            2 => name().prop_map(Wish::Before),
-            2 => name().prop_map(Wish::After),
+            1 => Just(PlacementRule::First),
+            2 => name().prop_map(PlacementRule::Before),
+            2 => name().prop_map(PlacementRule::After),
         ]
     }
 
@@ -321,25 +328,25 @@ mod tests {
         #[test]
         fn the_order_is_the_one_of_its_definition(
             runtimes in 0usize..4,
-            wishes in prop::collection::vec(prop::collection::vec(wish(), 0..3), 0..7),
+            rules in prop::collection::vec(prop::collection::vec(rule(), 0..3), 0..7),
         ) {
-            let all = containers(runtimes, wishes);
+            let all = containers(runtimes, rules);
             prop_assert_eq!(Precedence::of(&all).sorted(), by_definition(&all));
         }
     }
 
-    /// The order looks at each edge once: there are as many as containers and wishes, and not as many as pairs.
+    /// The order looks at each edge once: there are as many as containers and rules, and not as many as pairs.
     #[test]
     fn edges_follow_what_was_written() {
-        let wishes = |at: usize| {
+        let rules = |at: usize| {
             let other = |at: usize| Arc::from(format!("c{at}"));
             vec![
-                Wish::First,
-                Wish::Before(other(at + 1)),
-                Wish::After(other(at / 2)),
+                PlacementRule::First,
+                PlacementRule::Before(other(at + 1)),
+                PlacementRule::After(other(at / 2)),
             ]
         };
-        let all = containers(1_000, (0..5_000).map(wishes).collect());
+        let all = containers(1_000, (0..5_000).map(rules).collect());
         let precedence = Precedence::of(&all);
         let edges: usize = precedence.behind.iter().map(Vec::len).sum();
         assert!(edges < 5_000 + 1_000 + 2 * 4_000, "{edges}");

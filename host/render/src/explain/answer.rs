@@ -13,7 +13,7 @@ use crate::place::{is_of_additions, job_set_path};
 /// A path that the JobSet does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{path}` is not in the JobSet, {}{}", near(nearest, has), no_env(env))]
-pub struct NotThere {
+pub struct NoSuchField {
     /// The path as it was asked for.
     pub path: FieldPath,
     /// The nearest parent that the JobSet has.
@@ -32,7 +32,7 @@ fn near(nearest: &FieldPath, has: &[String]) -> String {
         format!("whose `{}`", clean(&nearest.to_string()))
     };
     match has {
-        [] => format!("{what} has nothing below it"),
+        [] => format!("{what} has no fields"),
         names => format!("{what} has {}", in_words(names)),
     }
 }
@@ -56,7 +56,7 @@ fn in_words(names: &[String]) -> String {
 }
 
 /// A path, found in a JobSet as far as it goes.
-struct Asked<'a> {
+struct FieldQuery<'a> {
     path: &'a FieldPath,
     /// By positions, as far as the JobSet has it.
     placed: FieldPath,
@@ -67,7 +67,7 @@ struct Asked<'a> {
     is_of_additions: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> FieldQuery<'a> {
     fn new(path: &'a FieldPath, job_set: &Names<'_>) -> Self {
         let target = job_set_path(path).unwrap_or_else(|| path.clone());
         let placed = job_set.by_positions(&target);
@@ -105,8 +105,8 @@ impl<'a> Asked<'a> {
 }
 
 impl Explainer<'_> {
-    pub(super) fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NotThere> {
-        let asked = Asked::new(path, &self.paths);
+    pub(super) fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NoSuchField> {
+        let asked = FieldQuery::new(path, &self.paths);
         let (found, others): (Vec<_>, Vec<_>) = self
             .provenance()
             .into_iter()
@@ -126,7 +126,7 @@ impl Explainer<'_> {
             let all: BTreeSet<_> = self.env_vars().map(|(_, name)| name.to_owned()).collect();
             names = Some(all.into_iter().collect());
         }
-        Err(NotThere {
+        Err(NoSuchField {
             path: path.clone(),
             has: self.members(&asked.placed),
             nearest: self.paths.by_names(&asked.placed),
@@ -135,7 +135,7 @@ impl Explainer<'_> {
     }
 
     /// The origin of a field that was written with what it stands in, or that nobody changed. `None` if it is not there.
-    fn of_parent(&self, asked: &Asked<'_>, rows: &[Provenance]) -> Option<Vec<Provenance>> {
+    fn of_parent(&self, asked: &FieldQuery<'_>, rows: &[Provenance]) -> Option<Vec<Provenance>> {
         let length = |row: &&Provenance| row.named.as_ref().map_or(0, |path| path.segments().len());
         let around = rows.iter().filter(|row| asked.is_below(row));
         if let Some(nearest) = around.max_by_key(length) {
@@ -155,7 +155,7 @@ impl Explainer<'_> {
             .map(|(path, _)| path)
             .filter(|path| !told.contains(path));
         for path in untold.collect::<BTreeSet<_>>() {
-            let asked = Asked::new(&path, &self.paths);
+            let asked = FieldQuery::new(&path, &self.paths);
             found.extend(self.of_parent(&asked, &others).into_iter().flatten());
         }
         found

@@ -78,8 +78,9 @@ impl Explainer<'_> {
                 .cloned();
             let by = match self.counts.get(&place) {
                 Some(Source::NodeSets { plugin, field }) if place.field == Field::Replicas => {
-                    let reason =
-                        format!("its `nodeSets` leave this pod set none of the nodes of {field}");
+                    let reason = format!(
+                        "its `nodeSets` assign none of the nodes of {field} to this pod set"
+                    );
                     Setter::plugin(plugin, Some(reason))
                 }
                 Some(source) => Setter::from(*source),
@@ -129,7 +130,7 @@ impl Explainer<'_> {
                 Some(path) => Setter::Runtime {
                     field: path.to_string(),
                 },
-                None => host("the same in the JobSet of every TrainJob"),
+                None => host("the same for every TrainJob"),
             },
         };
         let to = value_at(self.job_set, placed).cloned();

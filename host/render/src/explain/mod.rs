@@ -23,7 +23,7 @@ use trainyard_model::{
     text::clean,
 };
 
-pub use self::answer::NotThere;
+pub use self::answer::NoSuchField;
 use crate::{
     journal::{Journal, JournalEntry, Source},
     place::paths_in,
@@ -187,7 +187,7 @@ impl Origins {
         &self,
         job_set: &Value,
         path: &FieldPath,
-    ) -> Result<Vec<Provenance>, NotThere> {
+    ) -> Result<Vec<Provenance>, NoSuchField> {
         Explainer::new(self, job_set).explain(path)
     }
 }
@@ -337,7 +337,7 @@ impl From<&Source> for Setter {
                 field: field.to_string(),
             },
             Source::NodeSets { plugin, field } => {
-                let reason = format!("its `nodeSets` give this pod set the nodes of {field}");
+                let reason = format!("its `nodeSets` assign the nodes of {field} to this pod set");
                 Self::plugin(plugin, Some(reason))
             }
             Source::Plugin { plugin, reason } => {

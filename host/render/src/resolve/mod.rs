@@ -23,7 +23,7 @@ pub(crate) use self::reserved::of_runtime as reserved_in_runtime;
 use self::{overrides::Overrides, patches::Patched, template::Template};
 use crate::{
     journal::Journal,
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
     select::Active,
 };
 
@@ -60,7 +60,7 @@ pub(crate) struct Resolved {
 }
 
 /// The template with the TrainJob's patches, and nobody's other wishes: enough to know which plugins are active.
-pub(crate) struct Loaded {
+pub(crate) struct PatchedTemplate {
     pub(crate) record: Record,
     patched: Patched,
     /// What is wrong with the steps of the runtime, which does not keep the rest from being checked.
@@ -68,12 +68,12 @@ pub(crate) struct Loaded {
 }
 
 /// Loads the template and merges the TrainJob's patches into it.
-pub(crate) fn load(
+pub(crate) fn patch_template(
     job: &TrainJob,
     runtime: &Runtime,
     facts: &ClusterFacts,
     deadline: &Deadline,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<PatchedTemplate, Vec<Problem>> {
     let name = &job.metadata.name;
     let (mut record, problems) = read(name, &runtime.template.spec, facts);
     if !problems.is_empty() {
@@ -99,7 +99,7 @@ pub(crate) fn load(
         }
     };
     record.template = Some(patched.spec.as_ref().unwrap_or(&template.spec).clone());
-    Ok(Loaded {
+    Ok(PatchedTemplate {
         record,
         patched,
         problems,
@@ -138,7 +138,7 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
         }
         if !seen.insert(ancestor) {
             let message = format!(
-                "an earlier replicated job has the label {}: {ancestor} too",
+                "another replicated job also has the label {}: {ancestor}",
                 well_known::ANCESTOR_LABEL
             );
             problems.push(Problem::runtime(path.index(at), message));
@@ -170,16 +170,16 @@ fn container_of_step(ancestor: &str) -> Option<&str> {
 pub(crate) fn resolve(
     job: &TrainJob,
     runtime: &Runtime,
-    loaded: Loaded,
+    patched: PatchedTemplate,
     active: &[Active],
     namespace: &str,
     facts: &ClusterFacts,
 ) -> (Resolved, Vec<Problem>) {
-    let Loaded {
+    let PatchedTemplate {
         mut record,
         patched,
         mut problems,
-    } = loaded;
+    } = patched;
     let mut journal = patched.journal;
     let mut overrides = Overrides {
         record: &mut record,
@@ -215,7 +215,7 @@ pub(crate) fn resolve(
 fn deprecated(runtime: &Runtime) -> Option<Warning> {
     let label = runtime.metadata.labels.get(well_known::SUPPORT_LABEL)?;
     (label == well_known::SUPPORT_DEPRECATED).then(|| Warning {
-        about: About::TrainJob,
+        about: InputObject::TrainJob,
         field: Some(FieldPath::of(["spec", "runtimeRef"]).to_string()),
         message: format!(
             "the {} `{}` is deprecated, as its label {} says: choose another one before it is removed",

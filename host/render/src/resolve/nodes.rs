@@ -10,7 +10,7 @@ use trainyard_model::{
 use super::overrides::Overrides;
 use crate::{
     journal::Source,
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
     select::Active,
 };
 
@@ -111,7 +111,7 @@ impl Overrides<'_> {
         let taken = self.count(others);
         let Some(rest) = nodes.checked_sub(taken).filter(|_| nodes > 0) else {
             let message = format!(
-                "is {nodes}, and {taken} of them are taken: {} is the least",
+                "is {nodes}, but other pod sets already use {taken} of the nodes; set at least {}",
                 taken.max(1)
             );
             self.problems.push(asked.problem(message));
@@ -173,7 +173,7 @@ impl Overrides<'_> {
             return (1, None);
         };
         let message = format!(
-            "counts nothing: no replicated job has the label {}: {}",
+            "has no effect: no replicated job has the label {}: {}",
             names::ANCESTOR_LABEL,
             names::ANCESTOR_TRAINER
         );
@@ -183,7 +183,7 @@ impl Overrides<'_> {
             None
         } else {
             Some(Warning {
-                about: About::Runtime,
+                about: InputObject::Runtime,
                 field: Some(asked.path.to_string()),
                 message,
                 plugin: None,

@@ -103,7 +103,7 @@ impl Overrides<'_> {
                     let set = self.record.pod_set(*position);
                     let name = set.map_or("", |set| &*set.name);
                     let message = format!(
-                        "has nowhere to go: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
+                        "can't be applied: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
                     );
                     self.problems.push(Problem::job(path.clone(), message));
                 }
@@ -127,7 +127,7 @@ impl Overrides<'_> {
         let found = set.and_then(|set| self.record.main_container(set, container));
         if found.is_none() {
             let message = format!(
-                "has nowhere to go: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",
+                "can't be applied: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",
                 names::ANCESTOR_LABEL
             );
             self.problems.push(Problem::job(path.clone(), message));
@@ -202,12 +202,17 @@ impl Overrides<'_> {
         let amount = |datum: &Datum| datum.as_text().and_then(Quantity::parse);
         let above = fields.all(Field::Requests).iter().filter_map(|request| {
             let limit = fields.get(Field::Limits, &request.key)?;
-            let is_above = amount(&request.datum)?.compare(amount(&limit.datum)?).is_gt();
+            let is_above = amount(&request.datum)?
+                .compare(amount(&limit.datum)?)
+                .is_gt();
             let both = (request.datum.as_text()?, limit.datum.as_text()?);
             is_above.then(|| {
                 Problem::job(
                     path.field("requests").key(&*request.key),
-                    format!("{} is above the limit {} that the container then has; set `limits` as well", both.0, both.1),
+                    format!(
+                        "{} is above the container's limit {}; set `limits` as well",
+                        both.0, both.1
+                    ),
                 )
             })
         });

@@ -17,7 +17,7 @@ use trainyard_model::{
 use crate::{
     journal::Journal,
     place::path_of,
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
     select::Active,
 };
 
@@ -76,7 +76,7 @@ pub(crate) fn of_patches(record: &Record, journal: &Journal, active: &[Active]) 
 }
 
 fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
-    let message = format!("{name} is set by the plugin {plugin} and can't be given here");
+    let message = format!("{name} is set by the plugin {plugin} and can't be set here; remove it");
     Problem::job(path, message)
 }
 
@@ -92,10 +92,10 @@ pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
             change.entry.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
         let path = path_of(session.record(), &change.entry).filter(|_| is_lost)?;
         Some(Warning {
-            about: About::Runtime,
+            about: InputObject::Runtime,
             field: Some(FieldPath::of(["spec", "template"]).join(&path).to_string()),
             message:
-                "has no effect, since a plugin sets it to another value; take it out of the runtime"
+                "has no effect, because a plugin sets another value; remove it from the runtime"
                     .to_owned(),
             plugin: Some(plugin.clone()),
         })

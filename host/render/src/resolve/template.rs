@@ -67,14 +67,14 @@ impl<'a> Template<'a> {
         let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
             self.problems.push(Problem::runtime(
                 at,
-                "is required: a runtime has at least one replicated job",
+                "is required: a runtime must have at least one replicated job",
             ));
             return;
         };
         if jobs.is_empty() {
             self.problems.push(Problem::runtime(
                 at.clone(),
-                "is empty: a runtime has at least one replicated job",
+                "is empty: a runtime must have at least one replicated job",
             ));
         }
         for (index, job) in jobs.iter().enumerate() {
@@ -89,7 +89,7 @@ impl<'a> Template<'a> {
         if record.pod_set_named(name).is_some() {
             self.problems.push(Problem::runtime(
                 at.field("name"),
-                format!("`{name}` is the name of an earlier one"),
+                format!("`{name}` is already the name of another replicated job"),
             ));
             return;
         }
@@ -146,7 +146,8 @@ impl<'a> Template<'a> {
                 continue;
             };
             if record.container_named(set, name).is_some() {
-                let message = format!("`{name}` is the name of another container of the pod");
+                let message =
+                    format!("`{name}` is already the name of another container of the pod");
                 self.problems
                     .push(Problem::runtime(at.field("name"), message));
                 continue;

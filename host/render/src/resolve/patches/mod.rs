@@ -19,7 +19,7 @@ use trainyard_model::record::{EntryRef, EntryScope, Field, Owner, Record};
 use crate::{
     entries,
     journal::{Journal, Source},
-    problem::{About, Problem, Warning},
+    problem::{InputObject, Problem, Warning},
 };
 
 /// What the patches of a TrainJob make of its runtime's template.
@@ -52,7 +52,7 @@ pub(super) fn apply(
         if !is_domain_path(&patch.manager) {
             let path = FieldPath::of(["spec", "runtimePatches"]);
             let message = format!(
-                "must be a domain and a path, as example.com/queue, is `{}`",
+                "must be a domain and a path, such as example.com/queue, but is `{}`",
                 patch.manager
             );
             problems.push(Problem::job(path.index(at).field("manager"), message));
@@ -121,7 +121,7 @@ fn merge_one(
     if patch.manager == names::KUEUE_MANAGER {
         // Kueue computes from the live runtime: what was taken out since must not end a TrainJob.
         warnings.extend(found.missing.into_iter().map(|(path, message)| Warning {
-            about: About::TrainJob,
+            about: InputObject::TrainJob,
             field: Some(path.to_string()),
             message: format!("is ignored: {message}"),
             plugin: None,
@@ -207,7 +207,7 @@ fn template_spec() -> FieldPath {
 }
 
 fn unmergeable(error: &MergeError, at: &FieldPath) -> Problem {
-    let message = format!("needs `{}`, by which a patch finds it", error.key);
+    let message = format!("needs `{}`, which identifies the item to patch", error.key);
     match error.side {
         Side::Patch => Problem::job(at.join(&error.path), message),
         Side::Base => Problem::runtime(template_spec().join(&error.path), message),

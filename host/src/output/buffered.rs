@@ -6,7 +6,7 @@ use tempfile::SpooledTempFile;
 use thiserror::Error;
 
 use super::print_from;
-use crate::{cli::ObjectFormat, report::Failure};
+use crate::{cli::ObjectFormat, report::ErrorList};
 
 /// The most bytes that one run prints.
 const MAX_OUTPUT: u64 = 1 << 30;
@@ -77,33 +77,31 @@ impl List {
     }
 }
 
-/// Why a text can't be held.
+/// Why a text can't be buffered.
 #[derive(Debug, Error)]
-pub(crate) enum HeldError {
+pub(crate) enum BufferError {
     /// There is too much of it.
-    #[error(
-        "the output of this run, up to here, has more than {limit} bytes; give fewer TrainJobs at once"
-    )]
+    #[error("the output of this run exceeds {limit} bytes; give fewer TrainJobs at once")]
     TooMuch {
         /// The most bytes.
         limit: u64,
     },
     /// The file that holds it can't be written or read.
     #[error(
-        "the output can't be kept in the folder for temporary files: {0}; set TMPDIR to a folder with room for it"
+        "can't buffer the output in the folder for temporary files: {0}; set TMPDIR to a folder with enough space"
     )]
     File(#[from] std::io::Error),
 }
 
 /// The texts of a list, on their way to standard output.
-pub(crate) struct Held {
+pub(crate) struct BufferedList {
     list: List,
     file: BufWriter<SpooledTempFile>,
     bytes: u64,
     most: u64,
 }
 
-impl Held {
+impl BufferedList {
     pub(crate) fn new(list: List) -> Self {
         Self::of_at_most(list, MAX_OUTPUT, IN_MEMORY)
     }
@@ -123,7 +121,7 @@ impl Held {
     }
 
     /// Adds a text; `of` names what it was made of.
-    pub(crate) fn add(&mut self, of: impl std::fmt::Display, text: &str) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, of: impl std::fmt::Display, text: &str) -> Result<(), ErrorList> {
         let before = if self.is_empty() {
             self.list.open
         } else {
@@ -137,16 +135,19 @@ impl Held {
         let (file, bytes, most) = (&mut self.file, &mut self.bytes, self.most);
         parts
             .try_for_each(|part| write(file, bytes, most, part))
-            .map_err(|error| Failure::from_iter([format!("{of}: {error}")]))
+            .map_err(|error| ErrorList::from_iter([format!("{of}: {error}")]))
     }
 
     /// Prints all of it.
-    pub(crate) fn print(self) -> Result<(), Failure> {
-        print_from(self.finish().map_err(|error| Failure::from_iter([error]))?)
+    pub(crate) fn print(self) -> Result<(), ErrorList> {
+        print_from(
+            self.finish()
+                .map_err(|error| ErrorList::from_iter([error]))?,
+        )
     }
 
     /// Ends the list, and begins to read it.
-    fn finish(mut self) -> Result<SpooledTempFile, HeldError> {
+    fn finish(mut self) -> Result<SpooledTempFile, BufferError> {
         let end = if self.is_empty() {
             self.list.empty
         } else {
@@ -159,10 +160,10 @@ impl Held {
     }
 }
 
-fn write(file: &mut impl Write, bytes: &mut u64, most: u64, text: &str) -> Result<(), HeldError> {
+fn write(file: &mut impl Write, bytes: &mut u64, most: u64, text: &str) -> Result<(), BufferError> {
     *bytes += text.len() as u64;
     if *bytes > most {
-        return Err(HeldError::TooMuch { limit: most });
+        return Err(BufferError::TooMuch { limit: most });
     }
     Ok(file.write_all(text.as_bytes())?)
 }
@@ -178,12 +179,12 @@ mod tests {
     use super::*;
 
     fn text(list: List, texts: &[String]) -> String {
-        let mut held = Held::of_at_most(list, MAX_OUTPUT, 8);
+        let mut buffered = BufferedList::of_at_most(list, MAX_OUTPUT, 8);
         for text in texts {
-            held.add("a", text).unwrap();
+            buffered.add("a", text).unwrap();
         }
         let mut all = String::new();
-        held.finish().unwrap().read_to_string(&mut all).unwrap();
+        buffered.finish().unwrap().read_to_string(&mut all).unwrap();
         all
     }
 
@@ -205,11 +206,11 @@ mod tests {
 
     #[test]
     fn the_output_of_a_run_is_bounded() {
-        let mut held = Held::of_at_most(List::DOCUMENTS, 20, 8);
-        held.add("a", "0123456789").unwrap();
-        let refused = held.add("TrainJob ml/b", "0123456789").unwrap_err();
-        let wanted = Failure::from_iter([
-            "TrainJob ml/b: the output of this run, up to here, has more than 20 bytes; give fewer TrainJobs at once",
+        let mut buffered = BufferedList::of_at_most(List::DOCUMENTS, 20, 8);
+        buffered.add("a", "0123456789").unwrap();
+        let refused = buffered.add("TrainJob ml/b", "0123456789").unwrap_err();
+        let wanted = ErrorList::from_iter([
+            "TrainJob ml/b: the output of this run exceeds 20 bytes; give fewer TrainJobs at once",
         ]);
         assert_eq!(format!("{refused:?}"), format!("{wanted:?}"));
     }
