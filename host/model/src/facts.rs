@@ -67,7 +67,7 @@ impl Facts {
     /// The digest of all of them.
     pub(crate) fn digest(&self) -> String {
         let facts: Value = json!(*self.0);
-        crate::plugin::canonical_digest(&facts)
+        crate::digest::canonical_digest(&facts)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{facts::Facts, record::Accelerators};
+use crate::{facts::Facts, lookup::Requester, record::Accelerators};
 
 /// What resolve worked out of a TrainJob and its runtime. No plugin changes it.
 #[derive(Clone, Debug, Default)]
@@ -46,4 +46,13 @@ pub struct RuntimeRef {
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
+}
+
+impl<'a> From<&'a Job> for Requester<'a> {
+    fn from(job: &'a Job) -> Self {
+        Self {
+            name: &job.name,
+            uid: Some(&job.uid),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What one call may use. Each limit has a default, a setting per plugin in the policy file, and an error of its own.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,71 @@ impl Default for Limits {
             objects: 16,
             key_material: 16,
             kept_bytes: 64 << 10,
+        }
+    }
+}
+
+/// A limit of a call, with its amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of all memories and tables.
+    Memory(u64),
+    /// Instructions.
+    Fuel(u64),
+    /// Bytes of the stack.
+    Stack(u64),
+    /// Bytes over all imports.
+    ImportBytes(u64),
+    /// Handles.
+    Handles(u64),
+    /// Writes.
+    Writes(u64),
+    /// Log lines, warnings and errors.
+    LogLines(u64),
+    /// Containers and init containers added to a TrainJob.
+    Containers(u64),
+    /// Objects emitted for a TrainJob.
+    Objects(u64),
+    /// Key pairs and random texts made for a TrainJob.
+    KeyMaterial(u64),
+    /// Bytes of kept texts.
+    KeptBytes(u64),
+}
+
+impl Limit {
+    /// That it ran out, and what to do about it.
+    pub(crate) fn used_up(self) -> String {
+        let setting = match self {
+            Self::Memory(_) => "memoryBytes",
+            Self::Fuel(_) => "fuel",
+            Self::ImportBytes(_) => "importBytes",
+            Self::Handles(_) => "handles",
+            Self::Writes(_) => "writes",
+            Self::LogLines(_) => "logLines",
+            Self::Containers(_) => "containers",
+            Self::Objects(_) => "objects",
+            Self::KeyMaterial(_) => "keyMaterial",
+            Self::KeptBytes(_) => "keptBytes",
+            Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
+        };
+        format!("used up its {self}; `limits.{setting}` in the policy file raises it")
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(n) => write!(f, "{n} bytes of memory"),
+            Self::Fuel(n) => write!(f, "{n} units of fuel"),
+            Self::Stack(n) => write!(f, "{n} bytes of stack"),
+            Self::ImportBytes(n) => write!(f, "{n} bytes over imports"),
+            Self::Handles(n) => write!(f, "{n} handles"),
+            Self::Writes(n) => write!(f, "{n} writes"),
+            Self::LogLines(n) => write!(f, "{n} log lines"),
+            Self::Containers(n) => write!(f, "{n} added containers"),
+            Self::Objects(n) => write!(f, "{n} emitted objects"),
+            Self::KeyMaterial(n) => write!(f, "{n} key pairs and random texts"),
+            Self::KeptBytes(n) => write!(f, "{n} bytes of kept texts"),
         }
     }
 }

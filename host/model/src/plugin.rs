@@ -8,7 +8,6 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::pinned::PinnedSettings;
-pub(crate) use self::pinned::digest as canonical_digest;
 
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},

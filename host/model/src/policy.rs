@@ -1,9 +1,7 @@
 //! The one trait through which policies run, and how a call of one ends.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
@@ -12,41 +10,7 @@ use crate::{
     plugin::Plugin,
     value::Failure,
 };
-
-/// What a plugin is called for. Each is an interface of the contract.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum Phase {
-    /// Changes the record.
-    Transform,
-    /// Emits objects.
-    Build,
-    /// Warns or refuses.
-    Check,
-}
-
-impl Phase {
-    /// All phases, in the order in which a TrainJob meets them.
-    pub const ALL: [Self; 3] = [Self::Transform, Self::Build, Self::Check];
-
-    /// The name of its interface and function in the contract.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Transform => "transform",
-            Self::Build => "build",
-            Self::Check => "check",
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use crate::{limits::Limit, phase::Phase};
 
 /// A plugin that can be called.
 pub trait Policy: Send + Sync {
@@ -174,71 +138,6 @@ impl From<Faulted> for CallFailure {
 impl From<Fault> for CallFailure {
     fn from(fault: Fault) -> Self {
         Faulted::from(fault).into()
-    }
-}
-
-/// A limit of a call, with its amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Bytes of all memories and tables.
-    Memory(u64),
-    /// Instructions.
-    Fuel(u64),
-    /// Bytes of the stack.
-    Stack(u64),
-    /// Bytes over all imports.
-    ImportBytes(u64),
-    /// Handles.
-    Handles(u64),
-    /// Writes.
-    Writes(u64),
-    /// Log lines, warnings and errors.
-    LogLines(u64),
-    /// Containers and init containers added to a TrainJob.
-    Containers(u64),
-    /// Objects emitted for a TrainJob.
-    Objects(u64),
-    /// Key pairs and random texts made for a TrainJob.
-    KeyMaterial(u64),
-    /// Bytes of kept texts.
-    KeptBytes(u64),
-}
-
-impl Limit {
-    /// That it ran out, and what to do about it.
-    pub(crate) fn used_up(self) -> String {
-        let setting = match self {
-            Self::Memory(_) => "memoryBytes",
-            Self::Fuel(_) => "fuel",
-            Self::ImportBytes(_) => "importBytes",
-            Self::Handles(_) => "handles",
-            Self::Writes(_) => "writes",
-            Self::LogLines(_) => "logLines",
-            Self::Containers(_) => "containers",
-            Self::Objects(_) => "objects",
-            Self::KeyMaterial(_) => "keyMaterial",
-            Self::KeptBytes(_) => "keptBytes",
-            Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
-        };
-        format!("used up its {self}; `limits.{setting}` in the policy file raises it")
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory(n) => write!(f, "{n} bytes of memory"),
-            Self::Fuel(n) => write!(f, "{n} units of fuel"),
-            Self::Stack(n) => write!(f, "{n} bytes of stack"),
-            Self::ImportBytes(n) => write!(f, "{n} bytes over imports"),
-            Self::Handles(n) => write!(f, "{n} handles"),
-            Self::Writes(n) => write!(f, "{n} writes"),
-            Self::LogLines(n) => write!(f, "{n} log lines"),
-            Self::Containers(n) => write!(f, "{n} added containers"),
-            Self::Objects(n) => write!(f, "{n} emitted objects"),
-            Self::KeyMaterial(n) => write!(f, "{n} key pairs and random texts"),
-            Self::KeptBytes(n) => write!(f, "{n} bytes of kept texts"),
-        }
     }
 }
 

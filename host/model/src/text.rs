@@ -1,11 +1,13 @@
 //! Text that comes from guests, on its way to terminals, Events and paths.
 
+use std::fmt;
+
 pub use trainyard_text::{
     MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped, listed, nearest,
 };
 
 /// Texts with another between each two.
-pub(crate) fn join<T: std::fmt::Display>(items: &[T], separator: &str) -> String {
+pub(crate) fn join<T: fmt::Display>(items: &[T], separator: &str) -> String {
     let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
     texts.join(separator)
 }
@@ -13,4 +15,24 @@ pub(crate) fn join<T: std::fmt::Display>(items: &[T], separator: &str) -> String
 /// A text in double quotes, as JSON and YAML read it.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+/// Writes the literal key of a path, quoted if it would be parsed as something else otherwise.
+pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
+    let plain = !key.is_empty()
+        && !key.starts_with(['$', '@', '#'])
+        && !key.contains(|c: char| {
+            matches!(c, '[' | ']' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control()
+        });
+    if plain {
+        return f.write_str(key);
+    }
+    f.write_str("\"")?;
+    for c in key.chars() {
+        if matches!(c, '"' | '\\') {
+            f.write_str("\\")?;
+        }
+        write!(f, "{c}")?;
+    }
+    f.write_str("\"")
 }

@@ -4,7 +4,7 @@ use super::{Call, Fault, Numbered, Target};
 use crate::{
     claims::{ClaimPath, Grant, KeyPattern, ObjectPattern, Verb},
     contract::handle,
-    policy::Phase,
+    phase::Phase,
     record::{Container, ContainerId, EntryPath, EntryRef, EntryScope, Field, Owner, PodSet},
     text::clean,
 };

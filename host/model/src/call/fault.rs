@@ -1,12 +1,8 @@
 use thiserror::Error;
 
 use crate::{
-    claims::Verb,
-    lookup::LookupKey,
-    object::EmittedObject,
-    policy::{Limit, Phase},
-    reserved::Reserved,
-    text::quoted,
+    claims::Verb, limits::Limit, lookup::LookupKey, object::EmittedObject, phase::Phase,
+    reserved::Reserved, text::quoted,
 };
 
 /// Why the host ended a call. The guest never sees it: in the sandbox it is a trap. "It" is the plugin.

@@ -5,7 +5,7 @@ use crate::{
     contract::handle,
     material::{Algorithm, Form, Half, KeyText, Material, RandomText, SecretText},
     names::is_dns_label,
-    policy::Phase,
+    phase::Phase,
 };
 
 /// What is wrong with an id.

@@ -1,5 +1,5 @@
 use super::Fault;
-use crate::{limits::Limits, policy::Limit};
+use crate::{limits::Limit, limits::Limits};
 
 /// What a call has used of everything that the host counts.
 #[derive(Clone, Copy, Debug)]

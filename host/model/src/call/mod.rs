@@ -37,8 +37,8 @@ use crate::{
     job::Job,
     lookup::{Lookups, Reads},
     object::{DataKind, EmittedObject},
+    phase::Phase,
     plugin::Plugin,
-    policy::Phase,
     record::{Change, EntryRef, EntryScope, Owner, Record},
     value::Failure,
 };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Call, Fault};
-use crate::{contract::handle, facts::HOST_VERSION, policy::Phase};
+use crate::{contract::handle, facts::HOST_VERSION, phase::Phase};
 
 /// What a kept text costs beside its bytes and those of its key: without it, empty texts would cost nothing.
 const PER_TEXT: usize = 32;

@@ -11,7 +11,7 @@ use crate::{
         ApplyMode, Content, Data, DataError, DataKind, EmittedObject, ObjectKind, ObjectKindError,
         ObjectName, ObjectNameError, SecretType, SecretValue, object_name,
     },
-    policy::Phase,
+    phase::Phase,
     record::{EntryRef, Field},
     text::clean,
 };

@@ -12,7 +12,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::path::write_literal;
 pub use self::{
     access::{Access, Variables},
     compiled::{ClaimError, CompiledClaims, Grant, Grants, MAX_CLAIMS, permission},

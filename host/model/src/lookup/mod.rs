@@ -15,7 +15,6 @@ pub use self::kept::Reads;
 use self::kept::StoredAnswer;
 pub(crate) use self::kept::is_known;
 use crate::{
-    job::Job,
     names::{NO_KIND, is_api_version, is_kind},
     object::DataKind,
     reserved::is_runtime_snapshot,
@@ -113,15 +112,6 @@ pub struct Requester<'a> {
     pub name: &'a str,
     /// `metadata.uid`. `None` offline, if the file does not have one.
     pub uid: Option<&'a str>,
-}
-
-impl<'a> From<&'a Job> for Requester<'a> {
-    fn from(job: &'a Job) -> Self {
-        Self {
-            name: &job.name,
-            uid: Some(&job.uid),
-        }
-    }
 }
 
 impl Requester<'_> {

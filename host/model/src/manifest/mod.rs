@@ -23,7 +23,7 @@ pub use self::{
 use crate::{
     claims::{ClaimPath, ClaimScope, Claims, KeyPattern, PodSetPattern, permission},
     contract::{self, Age, VERSION},
-    policy::Phase,
+    phase::Phase,
     record::{Field, Permission},
     schema::Schema,
     text::{clean, join},

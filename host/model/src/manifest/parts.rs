@@ -125,7 +125,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::policy::Phase;
+    use crate::phase::Phase;
 
     fn merge(file: &[u8], from_macro: &[u8]) -> Result<Manifest, PartsError> {
         Manifest::from_parts(file, from_macro)

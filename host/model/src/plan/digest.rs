@@ -30,9 +30,10 @@ use serde_json::Value;
 
 use super::{Generation, Planned, Slot};
 use crate::{
+    digest::canonical_digest,
     facts::Facts,
     names::sha256_digest,
-    plugin::{PinnedSettings, Plugin, canonical_digest},
+    plugin::{PinnedSettings, Plugin},
 };
 
 /// The first line: which form of the text follows.

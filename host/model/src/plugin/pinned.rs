@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Settings;
-use crate::{claims::Grants, names::sha256_digest};
+use crate::{claims::Grants, digest::canonical_digest};
 
 /// The operator's settings for a plugin, to be compared with later ones.
 ///
@@ -32,10 +32,10 @@ impl PinnedSettings {
     pub(super) fn of(settings: &Settings) -> Self {
         let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
         Self {
-            grants: digest(&grants(&settings.grants)),
+            grants: canonical_digest(&grants(&settings.grants)),
             limits: limits(settings),
-            operator_config: digest(&settings.operator_config),
-            order: digest(&json!([sorted(&settings.after), sorted(&settings.before)])),
+            operator_config: canonical_digest(&settings.operator_config),
+            order: canonical_digest(&json!([sorted(&settings.after), sorted(&settings.before)])),
         }
     }
 
@@ -75,29 +75,6 @@ fn limits(settings: &Settings) -> BTreeMap<String, u64> {
     let limits = limits.as_object().into_iter().flatten();
     let number = |(name, limit): (&String, &Value)| Some((name.clone(), limit.as_u64()?));
     limits.filter_map(number).collect()
-}
-
-/// The digest of a value: the same for two writings of one object.
-pub(crate) fn digest(value: &Value) -> String {
-    sha256_digest(canonical(value))
-}
-
-/// The value as text, with sorted keys: the same for two writings of one object.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(object) => {
-            let sorted: BTreeMap<_, _> = object.iter().collect();
-            let members = sorted
-                .iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-        }
-        Value::Array(items) => {
-            let items = items.iter().map(canonical);
-            format!("[{}]", items.collect::<Vec<_>>().join(","))
-        }
-        scalar => scalar.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::text::{clean, write_literal};
+
 use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
 
 /// What an entry belongs to.
@@ -131,6 +133,6 @@ impl fmt::Display for EntryPath {
 /// A name with a literal key behind it.
 fn keyed(f: &mut fmt::Formatter<'_>, name: impl fmt::Display, key: &str) -> fmt::Result {
     write!(f, "{name}[")?;
-    crate::claims::write_literal(f, &crate::text::clean(key))?;
+    write_literal(f, &clean(key))?;
     f.write_str("]")
 }

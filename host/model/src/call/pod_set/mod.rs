@@ -16,7 +16,7 @@ use crate::{
     contract::handle,
     names::is_dns_label,
     object::DataKind,
-    policy::Phase,
+    phase::Phase,
     record::{Container, ContainerId, Datum, EntryRef, EntryScope, Field, Fields, Owner},
     value::{Dependency, KeyFile},
 };

@@ -13,7 +13,10 @@ use std::fmt;
 use thiserror::Error;
 
 pub use self::objects::{NamePattern, ObjectPattern};
-use crate::{record::Field, text::nearest};
+use crate::{
+    record::Field,
+    text::{nearest, write_literal},
+};
 
 /// The longest path, in bytes.
 pub const MAX_PATH: usize = 512;
@@ -137,26 +140,6 @@ fn meant(name: &str, known: &[&'static str]) -> String {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("there are {}", known.join(", ")),
     }
-}
-
-/// Writes a literal key so that it reads back as one.
-pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
-    let plain = !key.is_empty()
-        && !key.starts_with(['$', '@', '#'])
-        && !key.contains(|c: char| {
-            matches!(c, '[' | ']' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control()
-        });
-    if plain {
-        return f.write_str(key);
-    }
-    f.write_str("\"")?;
-    for c in key.chars() {
-        if matches!(c, '"' | '\\') {
-            f.write_str("\\")?;
-        }
-        write!(f, "{c}")?;
-    }
-    f.write_str("\"")
 }
 
 impl KeyPattern {

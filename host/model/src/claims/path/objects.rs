@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::write_literal;
 use crate::{
     lookup::LookupKey,
     names::{is_api_version, is_kind},
     object::{DataKind, ObjectKind},
+    text::write_literal,
 };
 
 /// The objects of one kind that a claim on `lookups` or `objects` means.
