@@ -269,7 +269,7 @@ fn changes_are_listed_newest_first() {
     let printed = stdout(&explain_in("examples/flux-lammps", &[]));
     let command = r#"
   command: ["/bin/bash","/etc/flux-config/entrypoint.sh"]
-    set by flux 0.1.0: Flux runs the command on 2 nodes, with 4 tasks on each: the number that the TrainJob or the runtime gives
+    set by flux 0.1.0: Flux runs the command on 2 nodes, with 4 tasks on each: the number in the TrainJob or the runtime
     was: ["lmp","-v","x","4","-v","y","4","-v","z","4","-in","in.reaxc.hns","-nocite"]
     set by TrainJob: spec.trainer.command
 "#;

@@ -91,8 +91,8 @@ fn errors_in_the_policy_file_name_their_field() {
         (
             with("plugins: [{name: a}, {name: b}, {name: a}, {name: b}]"),
             vec![
-                "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
-                "plugins[3].name: `b` is there twice, in plugins[1] first: make one entry of the two",
+                "plugins[2].name: `a` is already listed in plugins[0]; merge the two entries",
+                "plugins[3].name: `b` is already listed in plugins[1]; merge the two entries",
             ],
         ),
     ] {
@@ -124,7 +124,7 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
             named("[{name: torch, after: [torhc], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
-                "plugins[0].before[0]: no loaded plugin has the name `tracer`; loaded are dra, flux, mpi, torch; load the plugin, or take it out of the policy file",
+                "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are dra, flux, mpi, torch; load the plugin, or remove it from the policy file",
                 "plugins[0].excludes[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
             ],
         ),
@@ -172,7 +172,7 @@ fn two_plugins_with_one_name_are_reported_with_their_files() {
     let granted = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch, grants: ['pod-sets[@trainer].containers[node].command']}]";
     let printed = refused_with(&["plan", "--plugin", torch], granted, NO_JOB);
     let wanted = format!(
-        "error: the plugin file {torch} has the name `torch`, as the built-in plugin has: a run has one plugin of a name"
+        "error: the plugin file {torch} has the same name `torch` as the built-in plugin; plugin names must be unique"
     );
     assert!(printed.lines().any(|line| line == wanted), "{printed}");
 }
@@ -222,10 +222,10 @@ plugins:
     let mut found = errors(file);
     found.sort();
     let wanted = [
-        "accelerators[3]: `gpu` is no name of a device's resource: write one as `example.com/gpu`, ",
-        "accelerators[4]: `nvidia.com/g pu` is no name ",
-        "accelerators[5]: `*` is no name ",
-        "accelerators[6]: `Example.com/gpu` is no name ",
+        "accelerators[3]: `gpu` is not a valid name of a device's resource: write one as `example.com/gpu`, ",
+        "accelerators[4]: `nvidia.com/g pu` is not the name ",
+        "accelerators[5]: `*` is not the name ",
+        "accelerators[6]: `Example.com/gpu` is not the name ",
         "accelerators[7]: is 5; it must be a string",
         "clusterDomain: `cluster.aaaa",
         "clusterDomian: unknown field; did you mean `clusterDomain`?",
@@ -242,8 +242,8 @@ plugins:
         "plugins[1].limits.handles: ",
         "plugins[2].before[0]: `a` can't run before itself",
         "plugins[2].disabled: is 1; it must be ",
-        "plugins[2].excludes[1]: `a` excludes itself: to leave it out, set `disabled: true`",
-        "plugins[2].name: `a` is there twice, in plugins[0] first: make one entry of the two",
+        "plugins[2].excludes[1]: `a` excludes itself; to disable the plugin, set `disabled: true`",
+        "plugins[2].name: `a` is already listed in plugins[0]; merge the two entries",
     ];
     assert_eq!(found.len(), wanted.len(), "{found:#?}");
     for (found, wanted) in found.iter().zip(wanted) {
@@ -262,7 +262,7 @@ fn facts_are_limited_to_32_kib() {
     assert_eq!(
         found,
         [
-            "facts: the facts have 32769 bytes, names and texts together, and 32768 at most may be set; leave some out"
+            "facts: the facts have 32769 bytes of names and values, but at most 32768 are allowed; remove some"
         ]
     );
 }

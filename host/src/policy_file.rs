@@ -187,7 +187,7 @@ fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
         None => {
             let loaded: Vec<_> = known.iter().copied().collect();
             format!(
-                "loaded are {}; load the plugin, or take it out of the policy file",
+                "the loaded plugins are {}; load the plugin, or remove it from the policy file",
                 loaded.join(", ")
             )
         }

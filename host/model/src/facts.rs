@@ -85,12 +85,12 @@ pub fn name_problem(name: &str) -> Option<String> {
     };
     if name.starts_with(HOST_PREFIX) {
         return Some(format!(
-            "names that begin with `{HOST_PREFIX}` are the host's own; choose another name"
+            "names that begin with `{HOST_PREFIX}` are reserved for the host; choose another name"
         ));
     }
     let is_name = name.len() <= MAX_NAME && name.split('/').all(is_word);
     (!is_name).then(|| {
-        format!("is not a name of a fact; write one as `status/url`: words of a-z, 0-9, `-`, `_` and `.` with `/` between them, {MAX_NAME} bytes at most")
+        format!("is not the name of a fact; a name is words of a-z, 0-9, `-`, `_` and `.` separated by `/`, such as `status/url`, with at most {MAX_NAME} bytes")
     })
 }
 

@@ -108,7 +108,7 @@ pub fn is_env_name(text: &str) -> bool {
 
 /// What is wrong where [`is_api_version`] or [`is_kind`] says no.
 pub(crate) const NO_KIND: &str =
-    "the API version is none, as `v1` or `apps/v1`, or the kind is none, as `ConfigMap`";
+    "the API version must be one such as `v1` or `apps/v1`, and the kind one such as `ConfigMap`";
 
 /// As `v1` or `resource.k8s.io/v1`. What is checked here can't pass for another key of a claim, or for another path of
 /// the API server.

@@ -79,35 +79,35 @@ fn mounts_are_validated_as_by_kubernetes() {
                 sub_path_expr: text("b"),
                 ..plain.clone()
             },
-            "there is both a `sub-path` and a `sub-path-expr`; leave out one",
+            "`sub-path` and `sub-path-expr` are both set; leave one out",
         ),
         (
             Mount {
                 sub_path: text("/a"),
                 ..plain.clone()
             },
-            "`sub-path` is `/a`, and no relative path without `..`",
+            "`sub-path` is `/a`, which is not a relative path without `..`",
         ),
         (
             Mount {
                 sub_path_expr: text("a/../b"),
                 ..plain.clone()
             },
-            "`sub-path-expr` is `a/../b`, and no relative path without `..`",
+            "`sub-path-expr` is `a/../b`, which is not a relative path without `..`",
         ),
         (
             Mount {
                 mount_propagation: text("Both"),
                 ..plain.clone()
             },
-            "`mount-propagation` is `Both`, which is none of None, HostToContainer, Bidirectional",
+            "`mount-propagation` is `Both`, which is not one of None, HostToContainer, Bidirectional",
         ),
         (
             Mount {
                 recursive_read_only: text("Always"),
                 ..plain.clone()
             },
-            "`recursive-read-only` is `Always`, which is none of Disabled, IfPossible, Enabled",
+            "`recursive-read-only` is `Always`, which is not one of Disabled, IfPossible, Enabled",
         ),
         (
             Mount {
@@ -115,7 +115,7 @@ fn mounts_are_validated_as_by_kubernetes() {
                 recursive_read_only: text("Enabled"),
                 ..plain.clone()
             },
-            "a recursive read-only mount is not read-only, or has a mount propagation",
+            "a recursive read-only mount must be read-only and must not have a mount propagation",
         ),
     ] {
         let fault = call.container_put_mount(node, &wrong).unwrap_err();
@@ -421,7 +421,10 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
             r#"{"key": "a", "effect": "Never"}"#,
             "the effect of a toleration",
         ),
-        (r#"{"operator": "Exists", "value": "a"}"#, "has no value"),
+        (
+            r#"{"operator": "Exists", "value": "a"}"#,
+            "must not have a value",
+        ),
         (
             r#"{"key": "a", "tolerationSeconds": 3, "effect": "NoSchedule"}"#,
             "needs the effect",
@@ -432,10 +435,10 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         ),
         (
             r#"{"key": "a b!!", "operator": "Exists"}"#,
-            "key of a label",
+            "a valid label key",
         ),
         (r#"{"key": "k", "operator": 5}"#, "operator: is not a text"),
-        (r#"{"key": "k", "value": "x y z"}"#, "that of a label"),
+        (r#"{"key": "k", "value": "x y z"}"#, "a valid label value"),
         (
             r#"{"operator": "Exists", "effect": 7}"#,
             "effect: is not a text",
@@ -460,8 +463,8 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         argument_problem(call.pod_set_add_toleration(set, "An Id", r#"{"operator": "Exists"}"#));
     assert!(problem.contains("the id"), "{problem}");
     for (at, json, reported) in [
-        ("nodeAffinity", "{}", "the list is"),
-        ("podAffinity/maybe", "{}", "the list is"),
+        ("nodeAffinity", "{}", "the list must be"),
+        ("podAffinity/maybe", "{}", "the list must be"),
         (
             "nodeAffinity/required",
             r#"{"matchExpressions": []}"#,
@@ -481,7 +484,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         (
             "nodeAffinity/required",
             r#"{"matchExpressions": [{"key": "a", "operator": "Banana"}]}"#,
-            "matchExpressions[0]: the operator is one of In, ",
+            "matchExpressions[0]: the operator must be one of In, ",
         ),
         (
             "nodeAffinity/required",
@@ -501,7 +504,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         (
             "nodeAffinity/required",
             r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#,
-            "have no values",
+            "take no values",
         ),
         (
             "nodeAffinity/required",
@@ -531,12 +534,12 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         (
             "podAffinity/required",
             r#"{"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"a": 1}}}"#,
-            "namespaceSelector.matchLabels: `a` is no label",
+            "namespaceSelector.matchLabels: `a` is not a valid label key",
         ),
         (
             "podAffinity/required",
             r#"{"topologyKey": "zone", "namespaces": ["a.b"]}"#,
-            "name of a namespace",
+            "an invalid namespace name",
         ),
         (
             "podAffinity/required",
@@ -546,7 +549,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         (
             "podAffinity/required",
             r#"{"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]}"#,
-            "stands in",
+            "is also in",
         ),
         (
             "podAffinity/required",

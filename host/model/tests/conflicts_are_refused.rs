@@ -182,7 +182,7 @@ fn members_of_one_union_do_not_conflict_and_activation_is_exclusive() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which means one plugin: leave one out, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
+        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which can switch on only one plugin: leave one out, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -235,7 +235,7 @@ fn variables_clash_only_for_train_jobs_that_make_them_equal() {
     };
     assert_eq!(
         possible.to_string(),
-        "a writes `pod-sets[*].containers[node].mounts[$config./path]`, b writes `pod-sets[*].containers[*].mounts[/data]`: a TrainJob for which they are one place is refused"
+        "a writes `pod-sets[*].containers[node].mounts[$config./path]` and b writes `pod-sets[*].containers[*].mounts[/data]`; a TrainJob in which both are the same field is refused"
     );
 }
 
@@ -294,7 +294,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
         assert_eq!(
             printed,
             [
-                "plugins `a` and `b` are both active, and the policy file excludes one where the other is: switch one off in the runtime, or take it out of `excludes`"
+                "plugins `a` and `b` are both active for this TrainJob, but the policy file does not let them run together; switch one off in the runtime, or remove it from `excludes`"
             ]
         );
     }

@@ -63,7 +63,7 @@ fn contradicting_declarations_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; take a declared order back, or set `excludes` or `disabled` for one in the policy file"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove a declared order, or set `excludes` or `disabled` for one in the policy file"
     );
 }
 
@@ -79,7 +79,7 @@ fn cycle_is_refused_and_shown_once() {
     assert_eq!(
         errors(three),
         [
-            "these plugins depend on each other in a cycle: a writes what b touches at `labels[a]`; b writes what c touches at `labels[b]`; c writes what a touches at `labels[c]`; read from the base record (`context.base`), which needs no claim, declare `after` between two that both write, or both add containers, there, or set `excludes` or `disabled` for one in the policy file"
+            "these plugins depend on each other in a cycle: a writes `labels[a]`, which b depends on; b writes `labels[b]`, which c depends on; c writes `labels[c]`, which a depends on; read from the base record (`context.base`), which needs no claim, declare `after` for two plugins that both write or both add containers there, or set `excludes` or `disabled` for one in the policy file"
         ]
     );
 }

@@ -104,38 +104,46 @@ fn forbidden_claims_are_refused_despite_grants() {
         ("writes", "pod-sets[*].containers[a]", "`creates`"),
         ("writes", "labels[#]", "can't be written"),
         ("creates", "pod-sets[*].containers[#]", "can't be written"),
-        ("writes", "job[/trainer]", "the host's"),
-        ("writes", "objects[*]", "name version, kind"),
-        ("writes", "objects[v1/ConfigMap/a]", "begins with `-`"),
-        ("writes", "objects[v1/Pod/-a]", "no plugin emits a Pod"),
+        ("writes", "job[/trainer]", "only the host writes it"),
+        ("writes", "objects[*]", "name an API version, a kind"),
+        ("writes", "objects[v1/ConfigMap/a]", "must begin with `-`"),
+        ("writes", "objects[v1/Pod/-a]", "no plugin may emit a Pod"),
         (
             "writes",
             "objects[rbac.authorization.k8s.io/v1/RoleBinding/-a]",
-            "no plugin emits a RoleBinding",
+            "no plugin may emit a RoleBinding",
         ),
-        ("writes", "objects[v1/ServiceAccount/-a]", "no plugin emits"),
+        (
+            "writes",
+            "objects[v1/ServiceAccount/-a]",
+            "no plugin may emit",
+        ),
         // A role allows a resource, whatever the spelling of its kind.
-        ("writes", "objects[v1/POD/-a]", "no plugin emits a POD"),
+        ("writes", "objects[v1/POD/-a]", "no plugin may emit a POD"),
         (
             "writes",
             "objects[v1/PodMetrics/-a]",
-            "no plugin emits a PodMetrics",
+            "no plugin may emit a PodMetrics",
         ),
-        ("writes", "objects[v1/SECRET/-a]", "name version, kind"),
+        (
+            "writes",
+            "objects[v1/SECRET/-a]",
+            "name an API version, a kind",
+        ),
         (
             "writes",
             "objects[v1/Binding/-a]",
-            "no plugin emits a Binding",
+            "no plugin may emit a Binding",
         ),
         (
             "writes",
             "objects[v1/Namespace/-a]",
-            "a Namespace lives in no namespace",
+            "a Namespace is cluster-scoped",
         ),
         (
             "writes",
             "objects[certificates.k8s.io/v1/CertificateSigningRequest/-a]",
-            "lives in no namespace",
+            "is cluster-scoped",
         ),
     ];
     for (list, path, problem) in impossible {
@@ -239,7 +247,7 @@ fn node_sets_need_a_grant_for_the_counts_they_set() {
     let error = load(&[node]).unwrap_err().to_string();
     assert!(
         error.ends_with(&format!(
-            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; the operator allows it by `grants: [\"{launcher}\"]` in the policy file"
+            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; the operator can grant it with `grants: [\"{launcher}\"]` in the policy file"
         )),
         "{error}"
     );
@@ -321,7 +329,7 @@ fn host_ports_need_a_grant() {
     };
     assert_eq!(
         free.container_put_port(node, &zero),
-        Err(Fault::Argument("the host port is 0".to_owned()))
+        Err(Fault::Argument("the host port must not be 0".to_owned()))
     );
     let at = |address: &str| Port {
         host_ip: Some(address.to_owned()),
@@ -329,7 +337,7 @@ fn host_ports_need_a_grant() {
     };
     assert_eq!(
         free.container_put_port(node, &at("node-1")),
-        Err(Fault::Argument("`node-1` is no IP address".to_owned()))
+        Err(Fault::Argument("`node-1` is not an IP address".to_owned()))
     );
     free.container_put_port(node, &at("192.0.2.1")).unwrap();
     assert_eq!(

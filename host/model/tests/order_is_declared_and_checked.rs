@@ -51,7 +51,7 @@ fn readers_run_after_writers() {
     let generation = Generation::new([of("a", &[read]), of("z", &[write])]).unwrap();
     assert_eq!(
         generation.edges()[0].to_string(),
-        "z writes what a touches at `labels[x]`"
+        "z writes `labels[x]`, which a depends on"
     );
 }
 
@@ -196,7 +196,7 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a writes what z touches at `labels[y]`; z is declared to run before a; read from the base record (`context.base`), which needs no claim, take a declared order back, or set `excludes` or `disabled` for one in the policy file"
+        "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove a declared order, or set `excludes` or `disabled` for one in the policy file"
     );
 }
 

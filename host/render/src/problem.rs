@@ -99,7 +99,7 @@ pub enum Problem {
     Call(#[from] Box<CallError>),
     /// Plugins looked up too many objects.
     #[error(
-        "plugin {plugin} in {phase} can't look up {key}: {most} objects, the most allowed, were already looked up for this TrainJob"
+        "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
     )]
     TooManyLookups {
         /// The plugin that asked last.

@@ -22,7 +22,7 @@ pub(super) enum Refused {
         error: LoadError,
     },
     /// Another one has its name.
-    #[error("{second} has the name `{name}`, as {first} has: a run has one plugin of a name")]
+    #[error("{second} has the same name `{name}` as {first}; plugin names must be unique")]
     Twice {
         /// The name.
         name: String,

@@ -31,7 +31,7 @@ fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
         faults.push(Fault {
             field: FieldPath::of(["clusterDomain"]),
             problem: format!(
-                "`{}` is no DNS domain: write labels with dots between them, each of 1 to 63 of a-z, 0-9 and -, with no - at either end",
+                "`{}` is not a DNS domain; write labels of 1 to 63 of a-z, 0-9 and `-`, separated by dots, with no `-` at either end",
                 clean(domain)
             ),
         });
@@ -49,7 +49,7 @@ fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
             faults.push(Fault {
                 field: FieldPath::of(["accelerators"]).index(at),
                 problem: format!(
-                    "`{}` is no name of a device's resource: write one as `example.com/gpu`, or `example.com/mig-*` for all that begin so",
+                    "`{}` is not the name of an extended resource, such as `example.com/gpu`, or the beginning of several, such as `example.com/mig-*`",
                     clean(name)
                 ),
             });
@@ -76,7 +76,7 @@ fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
         faults.push(Fault {
             field: FieldPath::of(["facts"]),
             problem: format!(
-                "the facts have {bytes} bytes, names and texts together, and {} at most may be set; leave some out",
+                "the facts have {bytes} bytes of names and values, but at most {} are allowed; remove some",
                 facts::MAX_BYTES
             ),
         });
@@ -108,7 +108,7 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
                 Entry::Occupied(first) => faults.push(Fault {
                     field: plugin_path(at).field("name"),
                     problem: format!(
-                        "`{}` is there twice, in plugins[{}] first: make one entry of the two",
+                        "`{}` is already listed in plugins[{}]; merge the two entries",
                         clean(name),
                         first.get()
                     ),
@@ -140,7 +140,7 @@ fn check_itself(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
         ("before", "can't run before itself"),
         (
             "excludes",
-            "excludes itself: to leave it out, set `disabled: true`",
+            "excludes itself; to disable the plugin, set `disabled: true`",
         ),
     ] {
         let itself = texts(plugin, key).filter(|(_, other)| Some(*other) == name);

@@ -50,7 +50,7 @@ fn not_used(ctx: &Context, set: &PodSet) {
                 ctx,
                 set,
                 &claim.name,
-                "is used by no container: its devices are allocated for nothing",
+                "is not used by any container; its devices are allocated for nothing",
             );
         }
     }
@@ -126,7 +126,7 @@ fn amount(ctx: &Context, set: &PodSet, used: &Used) {
         format!("the resource claim `{name}` requests no device")
     } else if devices > MAX_DEVICES {
         format!(
-            "the resource claim `{name}` requests {devices} devices; the scheduler allocates at most {MAX_DEVICES} for a claim, so that the pods would wait for ever"
+            "the resource claim `{name}` requests {devices} devices; the scheduler allocates at most {MAX_DEVICES} for a claim, so the pods would never be scheduled"
         )
     } else {
         return;
@@ -142,7 +142,7 @@ fn allocated_twice(ctx: &Context, set: &PodSet) {
     let claim = accelerators().find(|device| device.source.starts_with("resource-claim/"));
     if let (Some(resource), Some(claim)) = (resource, claim) {
         let message = format!(
-            "replicated job `{}` gets accelerators twice, by {} and by {}; the resource alone counts for the number of processes",
+            "replicated job `{}` gets accelerators twice, by {} and by {}; only the resource counts toward the number of processes",
             set.name(),
             resource.source,
             claim.source

@@ -72,7 +72,7 @@ fn request(object: &Document, at: &str, config: &DraConfig) -> Result<Counted, S
         && object.kind(&format!("{at}/{}", places.concat())).as_deref() != Some("object")
     {
         return Err(format!(
-            ": has neither `exactly` nor `firstAvailable`, so that nothing says how many devices it is; {API} has the class and the count under `exactly`"
+            ": has neither `exactly` nor `firstAvailable`, so the number of devices is not known; {API} has the class and the count under `exactly`"
         ));
     }
     let text = |member: &str| object.text(&format!("{at}/{member}"));

@@ -130,7 +130,7 @@ fn requests(
         Failure::from(message).at(place)
     };
     if !is_dns_subdomain(name) {
-        return Err(problem(format!("`{name}` is no name of a {kind}")));
+        return Err(problem(format!("`{name}` is not a valid name of a {kind}")));
     }
     if ctx.job().processes_per_node().is_some() {
         return Ok(None);

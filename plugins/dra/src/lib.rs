@@ -93,7 +93,9 @@ fn not_served(ctx: &Context, wishes: &[Wish]) -> Result<(), Failure> {
         Some(wish) => Err(Failure::from(message).at(&*wish.path)),
         None => {
             ctx.warn(
-                &format!("{message}: those of the pods stay as they are, and no device is counted"),
+                &format!(
+                    "{message}: the pods' own claims are left unchanged, and no device is counted"
+                ),
                 None,
             );
             Ok(())
@@ -113,7 +115,7 @@ fn exclude(ctx: &Context) {
         for set in ctx.info().pod_sets() {
             if set.resource_claims().iter().any(|claim| claim.name == name) {
                 found = true;
-                ctx.because("the TrainJob does without this claim");
+                ctx.because("the TrainJob excludes this claim");
                 set.remove_resource_claim(&name);
                 for container in containers(ctx, &set) {
                     container.remove_resource_claim_use(&name);
@@ -185,7 +187,7 @@ fn wire(ctx: &Context, set: &PodSet) {
     let claims = set.resource_claims();
     for claim in &claims {
         if !is_dns_label(&claim.name) {
-            let message = "is no DNS label, as the name of a resource claim of pods has to be: at most 63 of a-z, 0-9 and `-`";
+            let message = "is not a DNS label, which the name of a pod's resource claim must be: at most 63 of a-z, 0-9 and `-`";
             ctx.error(message, Some(&devices::claim_path(set, &claim.name)));
             continue;
         }
@@ -197,7 +199,7 @@ fn wire(ctx: &Context, set: &PodSet) {
         let mut uses = containers.iter().flat_map(|(uses, _)| uses);
         let is_used = uses.any(|one| one.name == claim.name);
         if let (false, Some(node)) = (is_used, set.container(NODE)) {
-            ctx.because("no container says that it uses this claim of the pods");
+            ctx.because("no container of the pods uses this claim");
             node.put_resource_claim_use(&whole(&claim.name));
         }
     }

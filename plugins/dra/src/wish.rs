@@ -104,7 +104,7 @@ impl Wishes {
             Some(list) if list.kind("").as_deref() == Some("array") => self.add(&list, "", &place),
             _ => self.problems.push(
                 Failure::from(
-                    "is no list of claims in JSON; write it as `[{\"name\": \"gpu\", \"resourceClaimTemplateName\": \"four-gpus\"}]`",
+                    "is not a JSON list of claims; write it as `[{\"name\": \"gpu\", \"resourceClaimTemplateName\": \"four-gpus\"}]`",
                 )
                 .at(place),
             ),
@@ -123,7 +123,7 @@ impl Wishes {
                 Ok(wish) if self.list.iter().any(|other| other.name == wish.name) => {
                     let name = wish.name;
                     let message =
-                        format!("the claim `{name}` is asked for already; a claim has one source");
+                        format!("the claim `{name}` is already asked for; a claim has one source");
                     self.problems.push(Failure::from(message).at(wish.path));
                 }
                 Ok(wish) => self.list.push(wish),
@@ -165,12 +165,12 @@ impl Entry<'_> {
             let known = MEMBERS.join(", ");
             return Err(self.problem(
                 unknown,
-                &format!("is no member of a claim; these are: {known}"),
+                &format!("is not a field of a claim; the fields are: {known}"),
             ));
         }
         let name = self.text("name")?;
         if let Some(name) = name.as_deref().filter(|name| !is_dns_label(name)) {
-            let message = format!("`{name}` is no DNS label: at most 63 of a-z, 0-9 and `-`");
+            let message = format!("`{name}` is not a DNS label: at most 63 of a-z, 0-9 and `-`");
             return Err(self.problem("name", &message));
         }
         let name = name.ok_or_else(|| {
@@ -208,7 +208,7 @@ impl Entry<'_> {
         match made.next() {
             Some(member) => Err(self.problem(
                 member,
-                "goes with `deviceClassName` alone: a claim that is there says it itself",
+                "is allowed only with `deviceClassName`; an existing claim defines it itself",
             )),
             None => Ok(source),
         }
@@ -262,7 +262,9 @@ impl Entry<'_> {
     fn object_name(&self, member: &str) -> Result<Option<String>, Failure> {
         let text = self.text(member)?;
         match text.as_deref().filter(|name| !is_dns_subdomain(name)) {
-            Some(name) => Err(self.problem(member, &format!("`{name}` is no name of an object"))),
+            Some(name) => {
+                Err(self.problem(member, &format!("`{name}` is not a valid object name")))
+            }
             None => Ok(text),
         }
     }

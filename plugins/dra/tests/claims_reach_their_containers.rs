@@ -28,7 +28,7 @@ fn unused_claim_goes_to_the_node_container() {
     assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
     assert_eq!(
         outcome.reason(USE).as_deref(),
-        Some("no container says that it uses this claim of the pods")
+        Some("no container of the pods uses this claim")
     );
     assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
 }

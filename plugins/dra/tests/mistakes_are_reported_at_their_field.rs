@@ -25,15 +25,15 @@ fn invalid_device_requests_are_refused() {
         (json!([{"resourceClaimName": "a"}]), "[0].name: is required"),
         (
             json!([{"name": "A_b", "resourceClaimName": "b"}]),
-            "[0].name: `A_b` is no DNS label",
+            "[0].name: `A_b` is not a DNS label",
         ),
         (
             json!([{"name": "a", "resourceClaimName": "../b"}]),
-            "[0].resourceClaimName: `../b` is no name of an object",
+            "[0].resourceClaimName: `../b` is not a valid object name",
         ),
         (
             json!([{"name": "a", "deviceClassName": "gpu/example"}]),
-            "[0].deviceClassName: `gpu/example` is no name of an object",
+            "[0].deviceClassName: `gpu/example` is not a valid object name",
         ),
         (json!([{"name": "a"}]), "[0]: has no source"),
         (
@@ -46,7 +46,7 @@ fn invalid_device_requests_are_refused() {
         ),
         (
             json!([{"name": "a", "resourceClaimName": "b", "count": 2}]),
-            "[0].count: goes with `deviceClassName` alone",
+            "[0].count: is allowed only with `deviceClassName`",
         ),
         (
             json!([{"name": "a", "deviceClassName": "b", "count": 0}]),
@@ -66,7 +66,7 @@ fn invalid_device_requests_are_refused() {
         ),
         (
             json!([{"name": "a", "resourceClaimName": "b", "container": "x"}]),
-            "[0].container: is no member of a claim",
+            "[0].container: is not a field of a claim",
         ),
         (
             json!([{"name": "a", "resourceClaimTemplateName": "four-gpus", "containerNames": "node"}]),
@@ -78,7 +78,7 @@ fn invalid_device_requests_are_refused() {
         ),
         (
             json!([{"name": "a", "resourceClaimTemplateName": "four-gpus"}, {"name": "a", "resourceClaimName": "b"}]),
-            "[1]: the claim `a` is asked for already; a claim has one source",
+            "[1]: the claim `a` is already asked for; a claim has one source",
         ),
     ] {
         let found = errors(&wishes);
@@ -105,7 +105,7 @@ fn claim_in_both_field_and_annotation_is_refused() {
         .all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
     let expected =
-        format!("metadata.annotations[{PER_NODE}][0]: the claim `gpu` is asked for already");
+        format!("metadata.annotations[{PER_NODE}][0]: the claim `gpu` is already asked for");
     assert!(errors.contains(&expected), "{errors}");
 }
 
@@ -117,7 +117,7 @@ fn annotation_that_is_not_a_list_is_refused() {
             .all_phases(&PLUGIN);
         let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
         assert!(
-            errors.contains("is no list of claims in JSON"),
+            errors.contains("is not a JSON list of claims"),
             "{text}: {errors}"
         );
     }
@@ -181,7 +181,9 @@ fn runtime_claim_without_a_template_name_is_refused() {
     let outcome = job(|set| set.resource_claim("gpu", claim)).all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
     assert!(
-        errors.contains("resourceClaims[gpu]: `four gpus` is no name of a ResourceClaimTemplate"),
+        errors.contains(
+            "resourceClaims[gpu]: `four gpus` is not a valid name of a ResourceClaimTemplate"
+        ),
         "{errors}"
     );
 }
@@ -216,7 +218,7 @@ fn mistakes_in_runtime_claims_are_refused() {
         (
             "gpu/a",
             json!({"resourceClaimName": "c"}),
-            "[gpu/a]: is no DNS label",
+            "[gpu/a]: is not a DNS label",
         ),
     ] {
         let outcome = job(|set| set.resource_claim(name, claim.clone()))

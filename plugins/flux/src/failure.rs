@@ -15,20 +15,20 @@ pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet) {
     };
     match runtimes.backoff_limit() {
         None => {
-            ctx.because("a pod that started again by itself would wait for the others without end");
+            ctx.because("a pod that restarts alone would wait for the others forever");
             pod_set.set_backoff_limit(0);
         }
         Some(0) => {}
         Some(limit) => {
             let message = format!(
-                "is {limit}: if the run fails, its first pod starts again alone and waits for the others without end; set it to 0, and let the JobSet start all pods again by `failurePolicy.maxRestarts`"
+                "is {limit}: if the run fails, its first pod restarts alone and waits for the others forever; set it to 0, and let the JobSet restart all pods with `failurePolicy.maxRestarts`"
             );
             ctx.warn(&message, Some(&pod_set.job_path("backoffLimit")));
         }
     }
     if runtimes.raw(RESTART_POLICY).is_none() {
         ctx.because(
-            "the status of the run is the pod's, and is not lost to a container that starts again",
+            "the exit status of the run becomes the pod's, and a restart of the container would lose it",
         );
         pod_set.set_raw(RESTART_POLICY, r#""Never""#);
     }

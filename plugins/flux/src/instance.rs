@@ -75,7 +75,7 @@ fn tasks(
             Some(accelerators) => Ok((accelerators, "the accelerators of a node")),
             None if pod_set.has_shares_alone() => Ok((1, "a node has a share of an accelerator")),
             None => Err(Failure::from(
-                "is required: a node's resource claims do not tell the number of its devices",
+                "is required: the number of devices in a node's resource claims is not known",
             )
             .at(PROCESSES)),
         };
@@ -86,8 +86,5 @@ fn tasks(
         );
         return Err(Failure::from(message).at(ctx.job().processes_path("flux")));
     }
-    Ok((
-        explicit,
-        "the number that the TrainJob or the runtime gives",
-    ))
+    Ok((explicit, "the number in the TrainJob or the runtime"))
 }

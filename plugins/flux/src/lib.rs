@@ -63,7 +63,7 @@ impl Transform for Flux {
         install(ctx, &pod_set, &instance.settings);
         let runtimes = ctx.base().pod_set(&pod_set.name());
         share_memory(ctx, &pod_set, &node, runtimes.as_ref());
-        ctx.because("brokers prove that they are of this TrainJob by the certificate");
+        ctx.because("brokers authenticate to each other with the certificate");
         pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);
         node.put_mount(&Mount::new(CURVE, CURVE_PATH).read_only());
         let_group_read(ctx, &pod_set, runtimes.as_ref());
@@ -216,7 +216,7 @@ fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     let term = format!(
         r#"{{"weight": 100, "podAffinityTerm": {{"topologyKey": "kubernetes.io/hostname", "labelSelector": {{"matchLabels": {labels}}}}}}}"#
     );
-    ctx.because("each broker has a machine of its own where there are enough");
+    ctx.because("each broker gets its own machine if there are enough");
     pod_set.add_affinity_term("flux", "podAntiAffinity/preferred", &term);
 }
 

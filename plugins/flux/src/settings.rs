@@ -42,12 +42,12 @@ impl Settings {
         let device = read(
             NETWORK_DEVICE,
             is_device,
-            "the name of a network device, as `eth0`",
+            "the name of a network device, such as `eth0`",
         );
         let policy = read(
             QUEUE_POLICY,
             is_policy,
-            "a queue policy of Fluxion, as `fcfs` or `easy`",
+            "a queue policy of Fluxion, such as `fcfs` or `easy`",
         );
         let timeout = read(
             EXIT_TIMEOUT,

@@ -22,7 +22,7 @@ fn command(node: &Container) -> Option<Failure> {
     let command = node.command().unwrap_or_default();
     let message = match command.first().map(String::as_str) {
         None => {
-            "is required: Flux runs a command on the nodes, and can't know the image's own; `sleep infinity` keeps an instance for interactive use".to_owned()
+            "is required: Flux runs a command on the nodes, and does not know the image's own; `sleep infinity` keeps an instance for interactive use".to_owned()
         }
         Some(program) if program.trim().is_empty() => {
             "begins with an empty word: Flux runs a command on the nodes; begin with the name of a program".to_owned()
@@ -88,7 +88,7 @@ fn names(runtimes: &PodSet) -> Vec<Failure> {
     for volume in VOLUMES {
         if runtimes.volume(volume).is_some() {
             let message = format!(
-                "the volume name `{volume}` is reserved for Flux: give the runtime's volume another one"
+                "the volume name `{volume}` is reserved for Flux: rename the runtime's volume"
             );
             let field = runtimes.path(&format!("volumes[{volume}].name"));
             problems.push(Failure::from(message).at(field));

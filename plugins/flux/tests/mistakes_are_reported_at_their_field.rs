@@ -69,7 +69,7 @@ fn missing_command_is_refused() {
     });
     assert_reported(
         none,
-        &[("spec.trainer.command", "can't know the image's own")],
+        &[("spec.trainer.command", "does not know the image's own")],
     );
 }
 

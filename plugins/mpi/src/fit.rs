@@ -58,7 +58,7 @@ fn label(ctx: &Context, members: &Members) {
     };
     if labelled.next().is_some() {
         let message = format!(
-            "is on the nodes, so that the TrainJob's `{word}` would take the place of their SSH server; move the label to the replicated job `{LAUNCHER}`"
+            "is on the nodes, so that the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `{LAUNCHER}`"
         );
         let path = format!("{REPLICATED_JOBS}[{NODE}].template.metadata.labels[{ANCESTOR_LABEL}]");
         ctx.error(&message, Some(&path));
@@ -75,7 +75,7 @@ fn volumes(ctx: &Context, members: &Members) {
             let is_own = volume == KEYS_VOLUME || set.name() == LAUNCHER;
             if is_own && base.volume(volume).is_some() {
                 let message = format!(
-                    "the volume name `{volume}` is reserved for MPI; give the runtime's volume another one"
+                    "the volume name `{volume}` is reserved for MPI; rename the runtime's volume"
                 );
                 ctx.error(
                     &message,
@@ -91,7 +91,8 @@ fn names(ctx: &Context, config: &MpiConfig, members: &Members) {
     let nodes = members.nodes.as_ref();
     let has_others = nodes.is_some_and(|nodes| nodes.set.address_count() > 0);
     if has_others && !ctx.info().has_host_names() {
-        let message = "is false, and no pod has a name then by which mpirun finds it; take it out, or set it to true";
+        let message =
+            "is false, so mpirun can't find the pods by name; remove it, or set it to true";
         ctx.error(message, Some(HOST_NAMES));
     }
     let is_called_back = has_others && config.mpi_implementation.calls_back_by_name();
@@ -101,7 +102,7 @@ fn names(ctx: &Context, config: &MpiConfig, members: &Members) {
             _ => has_others,
         };
         if is_named && !set.is_indexed() {
-            let message = "is `NonIndexed`, and its pods have no names of their own then by which mpirun finds them; take it out, or set it to `Indexed`";
+            let message = "is `NonIndexed`, so mpirun can't find its pods by name; remove it, or set it to `Indexed`";
             ctx.error(message, Some(&set.job_path("completionMode")));
         }
     }

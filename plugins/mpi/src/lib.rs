@@ -70,14 +70,14 @@ fn mount_keys(ctx: &Context, members: &Members, path: &MountPath) {
     // `fsGroup`, the kubelet lets that group read the file in any case.
     let mode = if path.is_of_root() { 0o600 } else { 0o640 };
     for Pods { set, container } in members.all() {
-        ctx.because("the keys by which mpirun starts processes on the nodes");
+        ctx.because("the keys with which mpirun starts processes on the nodes");
         let files = [
             KeyFile::new(PRIVATE_KEY, "id_rsa").mode(mode),
             KeyFile::new(PUBLIC_KEY, "id_rsa.pub").mode(0o644),
             KeyFile::new(PUBLIC_KEY, "authorized_keys").mode(0o644),
         ];
         set.put_own_secret(KEYS_VOLUME, KEYS_SUFFIX, Some(0o400), &files);
-        ctx.because("where ssh looks for keys, by `sshAuthMountPath`");
+        ctx.because("where ssh looks for keys, from `sshAuthMountPath`");
         container.put_mount(&Mount::new(KEYS_VOLUME, path.as_written()));
     }
 }

@@ -28,11 +28,11 @@ impl MountPath {
         let problem = if !written.starts_with('/') {
             "is not an absolute path"
         } else if written.contains(':') {
-            "holds a `:`, which no mount path may"
+            "contains a `:`, which is not allowed in a mount path"
         } else if path.folders.is_empty() {
             "is the root of the file system"
         } else if path.is_in(HOSTFILE_DIR) {
-            "is where the launcher has the hostfile"
+            "is where the launcher mounts the hostfile"
         } else {
             return Some(path);
         };

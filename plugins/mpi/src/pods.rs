@@ -129,7 +129,7 @@ impl Hosts {
         let Some(slots) = explicit.or_else(|| counted.map(|accelerators| accelerators.max(1)))
         else {
             let message = format!(
-                "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile has the number of its processes"
+                "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile needs the number of its processes"
             );
             ctx.error(&message, Some(PROCESSES));
             return None;

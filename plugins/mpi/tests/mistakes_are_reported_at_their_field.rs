@@ -130,13 +130,16 @@ fn empty_command_is_refused() {
 fn unusable_mount_path_is_refused() {
     for (path, problem) in [
         ("root/.ssh", "is not an absolute path"),
-        ("/root/a:b", "holds a `:`, which no mount path may"),
-        ("/etc/mpi/", "is where the launcher has the hostfile"),
-        ("/etc//mpi", "is where the launcher has the hostfile"),
-        ("/etc/mpi/.", "is where the launcher has the hostfile"),
+        (
+            "/root/a:b",
+            "contains a `:`, which is not allowed in a mount path",
+        ),
+        ("/etc/mpi/", "is where the launcher mounts the hostfile"),
+        ("/etc//mpi", "is where the launcher mounts the hostfile"),
+        ("/etc/mpi/.", "is where the launcher mounts the hostfile"),
         (
             "/a/../etc/mpi/.ssh",
-            "is where the launcher has the hostfile",
+            "is where the launcher mounts the hostfile",
         ),
         ("/home/../", "is the root of the file system"),
     ] {
@@ -164,7 +167,7 @@ fn trainer_label_on_the_nodes_is_refused() {
         assert_eq!(
             errors(labelled(json!({"trainer": {word: ["mpirun"]}}))),
             [format!(
-                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: is on the nodes, so that the TrainJob's `{word}` would take the place of their SSH server; move the label to the replicated job `launcher`"
+                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: is on the nodes, so that the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `launcher`"
             )]
         );
     }
@@ -199,7 +202,7 @@ fn runtime_volumes_with_the_policys_names_are_refused() {
     };
     let error = |set: &str, volume: &str| {
         format!(
-            "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.volumes[{volume}].name: the volume name `{volume}` is reserved for MPI; give the runtime's volume another one"
+            "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.volumes[{volume}].name: the volume name `{volume}` is reserved for MPI; rename the runtime's volume"
         )
     };
     for (set, volume) in [
@@ -227,14 +230,14 @@ fn pods_without_host_names_are_refused() {
             })
             .config(json!({"runLauncherAsNode": is_node, "mpiImplementation": implementation}))
     };
-    let no_host_names = "spec.template.spec.network.enableDNSHostnames: is false, and no pod has a name then by which mpirun finds it; take it out, or set it to true";
+    let no_host_names = "spec.template.spec.network.enableDNSHostnames: is false, so mpirun can't find the pods by name; remove it, or set it to true";
     assert_eq!(
         errors(of("OpenMPI", false, "").without_host_names()),
         [no_host_names]
     );
     let not_indexed = |set: &str| {
         format!(
-            "spec.template.spec.replicatedJobs[{set}].template.spec.completionMode: is `NonIndexed`, and its pods have no names of their own then by which mpirun finds them; take it out, or set it to `Indexed`"
+            "spec.template.spec.replicatedJobs[{set}].template.spec.completionMode: is `NonIndexed`, so mpirun can't find its pods by name; remove it, or set it to `Indexed`"
         )
     };
     assert_eq!(errors(of("OpenMPI", false, "node")), [not_indexed("node")]);

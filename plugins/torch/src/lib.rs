@@ -45,7 +45,7 @@ fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
         return Ok(());
     }
     let message =
-        "`tune run` (torchtune) is not supported yet; torchrun with a script of your own is";
+        "`tune run` (torchtune) is not supported yet; use torchrun with a script of your own";
     // Where the runtime's command is still there, the TrainJob's author has nothing to mend.
     let field = if node.runtime_command() == command {
         pod_set.path_in(node, "command")
@@ -98,15 +98,15 @@ fn processes(
     if let Some(explicit) = ctx.job().processes_per_node() {
         return (
             explicit.to_string(),
-            "the number that the TrainJob or the runtime gives",
+            "the number in the TrainJob or the runtime",
         );
     }
     match default {
-        Some(Processes::Gpu) => return ("gpu".to_owned(), "the runtime says gpu"),
+        Some(Processes::Gpu) => return ("gpu".to_owned(), "the runtime sets `gpu`"),
         Some(Processes::Cpu) => {
             return (
                 cpus(ctx, node).to_string(),
-                "the runtime says cpu: the CPUs of a node",
+                "the runtime sets `cpu`: the CPUs of a node",
             );
         }
         _ => {}
@@ -135,7 +135,7 @@ fn processes(
         ),
         None => (
             "auto".to_owned(),
-            "a node's resource claims do not tell the number of accelerators",
+            "the number of accelerators in a node's resource claims is not known",
         ),
     }
 }

@@ -94,7 +94,7 @@ fn reason_names_the_resources_of_the_node() {
         ),
         (
             claimed(None),
-            "a node's resource claims do not tell the number of accelerators",
+            "the number of accelerators in a node's resource claims is not known",
         ),
         (
             job(|c| c.request("nvidia.com/gpu", "8")),

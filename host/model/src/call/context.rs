@@ -93,7 +93,7 @@ impl Call {
         self.meter.text(line)?;
         self.meter.log_line()?;
         if !matches!(level, "error" | "warn" | "info" | "debug" | "trace") {
-            return wrong("the level is none of error, warn, info, debug, trace");
+            return wrong("the level must be one of error, warn, info, debug, trace");
         }
         self.log.push(LogLine {
             level: level.to_owned(),

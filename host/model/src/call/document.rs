@@ -77,7 +77,7 @@ impl Call {
         self.meter.text(at)?;
         if !is_pointer(at) {
             return wrong(format!(
-                "`{}` is no RFC 6901 pointer: it is empty or begins with `/`, and `~` stands as `~0` or `~1` only",
+                "`{}` is not a JSON pointer (RFC 6901): it must be empty or begin with `/`, with `~` only in `~0` and `~1`",
                 crate::text::clean(at)
             ));
         }

@@ -35,7 +35,7 @@ pub enum Fault {
     },
     /// The runtime, a patch or the TrainJob set the env var.
     #[error(
-        "it may not change `{path}`, which the {owner} set; `default-env` yields to it, and `reservedEnv` in the manifest reserves the name"
+        "it may not change `{path}`, which the {owner} set; use `default-env` to leave it unchanged, or reserve the name with `reservedEnv` in the manifest"
     )]
     NotReserved {
         /// The place.
@@ -62,7 +62,7 @@ pub enum Fault {
         phase: Phase,
     },
     /// The base record was written.
-    #[error("it may not write the base record; `context.info` gives the one to write")]
+    #[error("it may not write the base record; write the record that `context.info` returns")]
     BaseWritten,
     /// The handle means nothing any more, or never did.
     #[error("it used a handle to a {what} that does not exist")]
@@ -75,7 +75,7 @@ pub enum Fault {
     Argument(String),
     /// More was written into an object than a cluster takes.
     #[error(
-        "`{path}`: {written} bytes are more than an object of a plugin has, {most}; use fewer nodes, or emit less for each", most = EmittedObject::MOST_BYTES
+        "`{path}`: {written} bytes were written, but an object of a plugin may have at most {most}; use fewer nodes, or emit less for each of them", most = EmittedObject::MOST_BYTES
     )]
     TooLarge {
         /// The object.

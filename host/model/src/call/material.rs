@@ -55,7 +55,7 @@ impl Call {
             return match made.get(at) {
                 Some(known) if known.material == material => Ok(at),
                 _ => wrong(format!(
-                    "it has asked for other key material of the id `{id}` already: with another algorithm, length or encoding"
+                    "it has already asked for key material of the id `{id}` with another algorithm, length or encoding"
                 )),
             };
         }
@@ -99,7 +99,7 @@ impl Call {
         };
         match known.place {
             Some(place) if place != object => wrong(format!(
-                "the key material `{}` has its place in another object already",
+                "the key material `{}` is already in another object",
                 text.id()
             )),
             _ => {
@@ -119,7 +119,7 @@ impl Call {
         self.meter.add_bytes(id.len() + algorithm.len())?;
         let Some(algorithm) = Algorithm::named(algorithm) else {
             let known = Algorithm::ALL.map(Algorithm::name).join(", ");
-            return wrong(format!("the algorithm is none of {known}"));
+            return wrong(format!("the algorithm must be one of {known}"));
         };
         let at = self.material(id, Material::KeyPair(algorithm))?;
         self.give_handle(handle::KeyPair(u32::try_from(at).unwrap_or(u32::MAX)))
@@ -135,7 +135,7 @@ impl Call {
     ) -> Result<handle::SecretText, Fault> {
         self.meter.add_bytes(id.len() + encoding.len())?;
         let Some(text) = RandomText::new(bytes, encoding) else {
-            return wrong("random text has 16 to 1,024 bytes, as `hex` or `base64`");
+            return wrong("random text must have 16 to 1,024 bytes, as `hex` or `base64`");
         };
         self.material(id, Material::Random(text))?;
         self.new_text(id, Form::Random(text))

@@ -20,7 +20,7 @@ use crate::{
 const HOSTS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// What is wrong where a key is written of an object that has none.
-const NO_DATA: &str = "it is neither a ConfigMap nor a Secret: its content is set by `set-body`";
+const NO_DATA: &str = "it is neither a ConfigMap nor a Secret; set its content with `set-body`";
 
 /// What is wrong where something of Secrets is asked of another object.
 const NO_SECRET: &str = "it is not a Secret";
@@ -45,7 +45,7 @@ impl Call {
             }
         };
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
-        let malformed = "the suffix does not begin with `-`, or the name is no DNS subdomain of at most 253 characters";
+        let malformed = "the suffix must begin with `-`, and the name must be a DNS subdomain of at most 253 characters";
         if !suffix.starts_with('-') {
             return wrong(malformed);
         }
@@ -121,7 +121,7 @@ impl Call {
             .iter()
             .any(|object| object.kind == kind && object.name == name)
         {
-            return wrong(format!("it has emitted the {kind} `{name}` already"));
+            return wrong(format!("it has already emitted the {kind} `{name}`"));
         }
         self.meter.object()?;
         let content = Content::of(&kind);
@@ -208,15 +208,17 @@ impl Call {
         let object = self.object(handle, json.len())?;
         let Content::Body(body) = &mut object.content else {
             return wrong(
-                "a ConfigMap or Secret has no body: its content is set by `append` and `set-binary`",
+                "a ConfigMap or Secret has no body; set its content with `append` and `set-binary`",
             );
         };
         let members = match serde_json::from_str(json) {
             Ok(Value::Object(members)) => members,
-            _ => return wrong("the body is no JSON object, as `{\"spec\": {...}}`"),
+            _ => return wrong("the body is not a JSON object, such as `{\"spec\": {...}}`"),
         };
         if let Some(key) = HOSTS.iter().find(|key| members.contains_key(**key)) {
-            return wrong(format!("the body holds `{key}`, which is the host's"));
+            return wrong(format!(
+                "the body contains `{key}`, which only the host sets"
+            ));
         }
         *body = members;
         Ok(())
@@ -308,7 +310,7 @@ impl Call {
             }
             None => {
                 let known = ApplyMode::ALL.map(ApplyMode::name).join(", ");
-                return wrong(format!("the mode is none of {known}"));
+                return wrong(format!("the mode must be one of {known}"));
             }
         }
         Ok(())

@@ -55,7 +55,9 @@ pub enum Grant {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ClaimError {
     /// More than [`MAX_CLAIMS`].
-    #[error("it declares {0} claims; {MAX_CLAIMS} are allowed: join some by a prefix or `*`")]
+    #[error(
+        "it declares {0} claims, but at most {MAX_CLAIMS} are allowed; combine some with a prefix or `*`"
+    )]
     TooMany(usize),
     /// A claim that no plugin can have.
     #[error("the claim `{path}` in `claims.{list}`: {problem}")]
@@ -69,7 +71,7 @@ pub enum ClaimError {
     },
     /// A claim that is not granted.
     #[error(
-        "it claims to {touch} `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
+        "it claims to {touch} `{path}`, which is not granted; the operator can grant it with `grants: [{}]` in the policy file",
         quoted(path)
     )]
     NotGranted {
@@ -80,7 +82,7 @@ pub enum ClaimError {
     },
     /// A pod set of `nodeSets` that is not granted.
     #[error(
-        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; the operator allows it by `grants: [{}]` in the policy file",
+        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; the operator can grant it with `grants: [{}]` in the policy file",
         quoted(path)
     )]
     NodeSetNotGranted {

@@ -144,7 +144,7 @@ impl JsonSchema for ClaimPath {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "description": "A path in the info record, as `pod-sets[@trainer].containers[node].env[PET_*]`.",
+            "description": "A path in the info record, such as `pod-sets[@trainer].containers[node].env[PET_*]`.",
             "minLength": 1,
             "maxLength": MAX_PATH
         })

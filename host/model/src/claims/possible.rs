@@ -33,15 +33,13 @@ fn touch_problem(touch: Verb, path: &ClaimPath) -> Option<String> {
     let is_set = path.key == Some(KeyPattern::Set);
     let problem = match (touch, path.field) {
         (Verb::Read, Field::Objects) => "objects are emitted, not read",
-        (Verb::Read, Field::Placement) => "wishes for a place are not read",
+        (Verb::Read, Field::Placement) => "placements can't be read",
         (Verb::Create, field) if !field.holds_containers() => {
-            "only containers and init containers are created; volumes and the rest stand in `writes`"
+            "only containers and init containers are created; claim other fields in `writes`"
         }
-        (Verb::Write, field) if field.holds_containers() => "containers stand in `creates`",
+        (Verb::Write, field) if field.holds_containers() => "claim containers in `creates`",
         (Verb::Create | Verb::Write, _) if is_set => "the set of keys can't be written",
-        (Verb::Write, field) if field.permission() == Permission::Host => {
-            "it is the host's; no plugin writes it"
-        }
+        (Verb::Write, field) if field.permission() == Permission::Host => "only the host writes it",
         (Verb::Read, field) if is_set && field.is_raw() => "raw members are read one by one",
         (Verb::Read, Field::JobSpec) if is_set => "the TrainJob's spec is read by pointer",
         (Verb::Read, Field::Lookups) if is_set => {
@@ -67,12 +65,12 @@ fn pod_sets_problem(pod_sets: &PodSetPattern) -> Option<String> {
     match pod_sets {
         PodSetPattern::Named(key) => Names::POD_SET.problem(key),
         PodSetPattern::Ancestor(label) if !is_label_value(label) => Some(format!(
-            "no ancestor is `{label}`, which is not the value of a label"
+            "`{label}` is not an ancestor, because it is not a valid label value"
         )),
         PodSetPattern::Ancestor(label) => {
             let meant = nearest(label, STEPS).filter(|step| step != &&**label)?;
             Some(format!(
-                "no ancestor is `@{label}`; did you mean `@{meant}`?"
+                "unknown ancestor `@{label}`; did you mean `@{meant}`?"
             ))
         }
     }
@@ -82,7 +80,7 @@ fn pod_sets_problem(pod_sets: &PodSetPattern) -> Option<String> {
 fn key_problem(field: Field, key: &KeyPattern) -> Option<String> {
     match field {
         Field::Containers | Field::InitContainers if matches!(key, KeyPattern::Literal(name) if **name == *"@base") => {
-            Some("`@base` stands for containers before a field of theirs alone, as `containers[@base].image`".to_owned())
+            Some("`@base` must be followed by a field of the containers, such as `containers[@base].image`".to_owned())
         }
         Field::Objects => object_problem(key),
         Field::Lookups => lookup_problem(key),
@@ -137,7 +135,7 @@ impl Names {
             },
             Field::Env => Self {
                 of: "env var",
-                form: "at most 253 printable characters of ASCII without `=`",
+                form: "at most 253 printable ASCII characters without `=`",
                 is_name: is_env_name,
             },
             _ => return None,
@@ -147,13 +145,13 @@ impl Names {
     fn problem(&self, key: &KeyPattern) -> Option<String> {
         let Self { of, form, is_name } = self;
         match key {
-            KeyPattern::Literal(name) if !is_name(name) => {
-                Some(format!("no {of} has the name `{name}`; it must be {form}"))
-            }
+            KeyPattern::Literal(name) if !is_name(name) => Some(format!(
+                "`{name}` is not a valid {of} name; it must be {form}"
+            )),
             // What is a whole name, or lacks a character of one.
             KeyPattern::Prefix(prefix) if !is_name(prefix) && !is_name(&format!("{prefix}0")) => {
                 Some(format!(
-                    "no {of} has a name that begins with `{prefix}`; it must be {form}"
+                    "no {of} name begins with `{prefix}`; it must be {form}"
                 ))
             }
             _ => None,
@@ -202,13 +200,14 @@ fn port_problem(key: &KeyPattern) -> Option<String> {
         }
         _ => return None,
     };
-    (!is_port)
-        .then(|| format!("no port is `{text}`; name its number and protocol, such as `29500/TCP`"))
+    (!is_port).then(|| {
+        format!("`{text}` is not a port; give its number and protocol, such as `29500/TCP`")
+    })
 }
 
 /// What is wrong with a claim on objects of the cluster.
 fn lookup_problem(key: &KeyPattern) -> Option<String> {
-    const NO_LOOKUP: &str = "name version, kind and an object, as `lookups[v1/ConfigMap/tracing]`";
+    const NO_LOOKUP: &str = "it must name an API version, a kind and an object, such as `lookups[v1/ConfigMap/tracing]`";
     let problem = match key {
         KeyPattern::Objects(objects) => objects.example().problem(),
         KeyPattern::Literal(_) => Some(NO_LOOKUP),
@@ -221,7 +220,7 @@ fn lookup_problem(key: &KeyPattern) -> Option<String> {
 
 /// What is wrong with a claim on objects that the plugin emits.
 fn object_problem(key: &KeyPattern) -> Option<String> {
-    const NO_OBJECT: &str = "name version, kind and suffix, as `objects[v1/ConfigMap/-scripts]`";
+    const NO_OBJECT: &str = "it must name an API version, a kind and a suffix, such as `objects[v1/ConfigMap/-scripts]`";
     let KeyPattern::Objects(objects) = key else {
         return Some(NO_OBJECT.to_owned());
     };
@@ -229,10 +228,10 @@ fn object_problem(key: &KeyPattern) -> Option<String> {
     match ObjectKind::new(&objects.api_version, kind) {
         Ok(_) => suffix_problem(&objects.names),
         Err(ObjectKindError::Powerful) => {
-            Some(format!("no plugin emits a {kind}, whatever is granted"))
+            Some(format!("no plugin may emit a {kind}, even with a grant"))
         }
         Err(ObjectKindError::ClusterScoped) => Some(format!(
-            "a {kind} lives in no namespace, and a plugin emits objects in the TrainJob's"
+            "a {kind} is cluster-scoped, and a plugin emits objects in the TrainJob's namespace only"
         )),
         Err(ObjectKindError::Malformed) => Some(NO_OBJECT.to_owned()),
     }
@@ -247,7 +246,7 @@ fn suffix_problem(names: &NamePattern) -> Option<String> {
         NamePattern::Prefix(suffix) => (&**suffix, false),
     };
     if !suffix.starts_with('-') && (is_whole || !suffix.is_empty()) {
-        return Some("the suffix after the TrainJob's name begins with `-`".to_owned());
+        return Some("the suffix that follows the TrainJob's name must begin with `-`".to_owned());
     }
     // A name may go on: with a hash of what the plugin says of the content, or after a prefix.
     let is_part = [suffix, &format!("{suffix}0"), &format!("{suffix}-0")]
@@ -255,7 +254,7 @@ fn suffix_problem(names: &NamePattern) -> Option<String> {
         .any(|suffix| is_dns_subdomain(&format!("a{suffix}")));
     if !is_part {
         return Some(format!(
-            "no object's name has `{suffix}` after the TrainJob's name; a name is a DNS subdomain"
+            "with the suffix `{suffix}`, the object's name would not be a DNS subdomain"
         ));
     }
     // A prefix may end so and still mean names that do not: those that do are refused when they are emitted.

@@ -70,7 +70,7 @@ impl LookupKey {
             return None;
         };
         if !is_object_name(name) {
-            return Some("the name is no object's name");
+            return Some("the name is not a valid object name");
         }
         is_runtime_snapshot(api_version, kind, name)
             .then_some("runtime snapshots of TrainJobs are never given to a plugin")

@@ -27,7 +27,7 @@ impl fmt::Display for UnknownKey {
         let known = self.known.iter().map(String::as_str);
         match nearest(&self.key, known) {
             Some(nearest) => write!(f, "did you mean `{nearest}`?"),
-            None => write!(f, "there are {}", self.known.join(", ")),
+            None => write!(f, "the fields are {}", self.known.join(", ")),
         }
     }
 }

@@ -25,15 +25,13 @@ pub enum DataValue<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
     /// No ConfigMap or Secret has such a key.
-    #[error(
-        "the key is not one of a ConfigMap or Secret: letters, digits, `-`, `_` and `.`, 253 at most"
-    )]
+    #[error("the key of a ConfigMap or Secret must be 1 to 253 letters, digits, `-`, `_` and `.`")]
     NoKey,
     /// It holds text.
-    #[error("the key holds text already")]
+    #[error("the key already holds text")]
     HoldsText,
     /// It holds bytes.
-    #[error("the key holds bytes already")]
+    #[error("the key already holds bytes")]
     HoldsBytes,
 }
 

@@ -32,13 +32,15 @@ pub struct ObjectKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ObjectKindError {
     /// There is no such kind.
-    #[error("is not a kind, as `v1/ConfigMap`")]
+    #[error("is not a kind, such as `v1/ConfigMap`")]
     Malformed,
     /// It carries power of its own, or is the host's.
-    #[error("is a kind that no plugin emits")]
+    #[error("is a kind that no plugin may emit")]
     Powerful,
     /// Its objects live in no namespace, and a TrainJob's objects in its own.
-    #[error("is a kind whose objects live in no namespace")]
+    #[error(
+        "is a cluster-scoped kind, and a plugin emits objects in the TrainJob's namespace only"
+    )]
     ClusterScoped,
 }
 

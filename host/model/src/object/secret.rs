@@ -65,12 +65,12 @@ pub struct SecretType(String);
 pub enum SecretTypeError {
     /// It is not a type at all.
     #[error(
-        "the type is not one of a Secret, such as `kubernetes.io/ssh-auth`: letters, digits, `.`, `-`, `_` and `/`, 253 at most"
+        "the type of a Secret must be 1 to 253 letters, digits, `.`, `-`, `_` and `/`, such as `kubernetes.io/ssh-auth`"
     )]
     Malformed,
     /// Secrets of it carry power.
     #[error(
-        "the type is that of a token, by which one acts for a ServiceAccount or joins a cluster; no plugin emits it"
+        "a Secret of this type holds a token for a ServiceAccount or for joining a cluster; no plugin may emit it"
     )]
     Token,
 }

@@ -63,7 +63,7 @@ pub enum PhaseError {
     Reported(Diagnostic),
     /// Plugins look up one object after another without end.
     #[error(
-        "plugin {plugin} in {phase} can't look up {key}: {most} objects, the most allowed, were already looked up for this TrainJob"
+        "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
     )]
     TooManyLookups {
         /// The plugin that asked last.

@@ -49,7 +49,7 @@ pub enum PlanError {
     },
     /// Two plugins are switched on by one key.
     #[error(
-        "plugins `{first}` and `{second}` are both switched on by `{when}`, which means one plugin: leave one out, or add {} to `plugins` in the policy file",
+        "plugins `{first}` and `{second}` are both switched on by `{when}`, which can switch on only one plugin: leave one out, or add {} to `plugins` in the policy file",
         ways_out::one_of(first, second)
     )]
     SameSwitch {
@@ -62,7 +62,7 @@ pub enum PlanError {
     },
     /// Two plugins are active for one TrainJob, and the operator keeps them apart.
     #[error(
-        "plugins `{first}` and `{second}` are both active, and the policy file excludes one where the other is: switch one off in the runtime, or take it out of `excludes`"
+        "plugins `{first}` and `{second}` are both active for this TrainJob, but the policy file does not let them run together; switch one off in the runtime, or remove it from `excludes`"
     )]
     Excluded {
         /// One of them.
@@ -172,9 +172,9 @@ fn openings(cycle: &[Edge]) -> String {
         ways.push("read from the base record (`context.base`), which needs no claim");
     }
     if declared == 0 {
-        ways.push("declare `after` between two that both write, or both add containers, there");
+        ways.push("declare `after` for two plugins that both write or both add containers there");
     } else {
-        ways.push("take a declared order back");
+        ways.push("remove a declared order");
     }
     ways.join(", ")
 }

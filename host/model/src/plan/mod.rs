@@ -74,7 +74,7 @@ impl fmt::Display for Edge {
             Because::Path { first, path } => {
                 write!(
                     f,
-                    "{} {first}s what {} touches at `{path}`",
+                    "{} {first}s `{path}`, which {} depends on",
                     self.first, self.then
                 )
             }
@@ -103,7 +103,7 @@ impl fmt::Display for PossibleClash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} writes `{}`, {} writes `{}`: a TrainJob for which they are one place is refused",
+            "{} writes `{}` and {} writes `{}`; a TrainJob in which both are the same field is refused",
             self.first, self.first_path, self.second, self.second_path
         )
     }

@@ -55,27 +55,23 @@ const OPENED: [(Level, &str, &[&str]); 3] = [
 
 /// Members that are not raw, each with the way to it.
 const TAKEN: [(Level, &str, &str); 31] = [
-    (Level::PodSet, "containers", "it is `pod-set.container`'s"),
-    (
-        Level::PodSet,
-        "initContainers",
-        "it is `pod-set.container`'s",
-    ),
-    (Level::PodSet, "volumes", "it is `pod-set.put-raw-volume`'s"),
+    (Level::PodSet, "containers", "use `pod-set.container`"),
+    (Level::PodSet, "initContainers", "use `pod-set.container`"),
+    (Level::PodSet, "volumes", "use `pod-set.put-raw-volume`"),
     (
         Level::PodSet,
         "resourceClaims",
-        "it is `pod-set.put-resource-claim`'s",
+        "use `pod-set.put-resource-claim`",
     ),
     (
         Level::PodSet,
         "nodeSelector",
-        "it is `pod-set.put-node-selector`'s",
+        "use `pod-set.put-node-selector`",
     ),
     (
         Level::PodSet,
         "priorityClassName",
-        "it is `pod-set.set-priority-class`'s",
+        "use `pod-set.set-priority-class`",
     ),
     (
         Level::PodSet,
@@ -90,37 +86,29 @@ const TAKEN: [(Level, &str, &str); 31] = [
     (
         Level::PodSet,
         "serviceAccount",
-        "it is the older name of `serviceAccountName`, which is one",
+        "it is the older name of `serviceAccountName`; use that",
     ),
     (
         Level::PodSet,
         "schedulerName",
-        "it is `pod-set.set-scheduler-name`'s",
+        "use `pod-set.set-scheduler-name`",
     ),
     (
         Level::PodSet,
         "schedulingGates",
-        "it is `pod-set.add-scheduling-gate`'s",
+        "use `pod-set.add-scheduling-gate`",
     ),
-    (
-        Level::PodSet,
-        "tolerations",
-        "it is `pod-set.add-toleration`'s",
-    ),
-    (
-        Level::PodSet,
-        "affinity",
-        "it is `pod-set.add-affinity-term`'s",
-    ),
+    (Level::PodSet, "tolerations", "use `pod-set.add-toleration`"),
+    (Level::PodSet, "affinity", "use `pod-set.add-affinity-term`"),
     (
         Level::PodSet,
         "dnsConfig/searches",
-        "it is `pod-set.add-dns-search`'s",
+        "use `pod-set.add-dns-search`",
     ),
     (
         Level::PodSet,
         "securityContext/fsGroup",
-        "it is `pod-set.set-fs-group`'s",
+        "use `pod-set.set-fs-group`",
     ),
     (Level::PodSet, "hostname", "the Job controller sets it"),
     (
@@ -133,45 +121,41 @@ const TAKEN: [(Level, &str, &str); 31] = [
         "ephemeralContainers",
         "no pod template has it",
     ),
-    (Level::Container, "name", "it is `container.name`'s"),
-    (Level::Container, "image", "it is `container.set-image`'s"),
+    (Level::Container, "name", "use `container.name`"),
+    (Level::Container, "image", "use `container.set-image`"),
     (
         Level::Container,
         "imagePullPolicy",
-        "it is `container.set-image-pull-policy`'s",
+        "use `container.set-image-pull-policy`",
     ),
-    (
-        Level::Container,
-        "command",
-        "it is `container.set-command`'s",
-    ),
-    (Level::Container, "args", "it is `container.set-args`'s"),
+    (Level::Container, "command", "use `container.set-command`"),
+    (Level::Container, "args", "use `container.set-args`"),
     (
         Level::Container,
         "workingDir",
-        "it is `container.set-working-dir`'s",
+        "use `container.set-working-dir`",
     ),
     (
         Level::Container,
         "restartPolicy",
-        "it is `container.set-restart-policy`'s",
+        "use `container.set-restart-policy`",
     ),
-    (Level::Container, "env", "it is `container.put-env`'s"),
+    (Level::Container, "env", "use `container.put-env`"),
     (
         Level::Container,
         "envFrom",
-        "the host keeps it; `container.put-env-raw` sets one variable",
+        "only the host writes it; `container.put-env-raw` sets one variable",
     ),
-    (Level::Container, "ports", "it is `container.put-port`'s"),
+    (Level::Container, "ports", "use `container.put-port`"),
     (
         Level::Container,
         "volumeMounts",
-        "it is `container.put-mount`'s",
+        "use `container.put-mount`",
     ),
     (
         Level::Container,
         "resources",
-        "it is `container.set-request`'s and `container.set-limit`'s",
+        "use `container.set-request` and `container.set-limit`",
     ),
     (
         Level::Container,
@@ -205,7 +189,7 @@ impl Field {
         }
         if let Some((_, object, _)) = opened().find(|(.., names)| names.contains(&member)) {
             return Some(format!(
-                "`{member}` stands in `{object}`; name it `{object}/{member}`"
+                "`{member}` is a member of `{object}`; name it `{object}/{member}`"
             ));
         }
         let is_name =
@@ -216,7 +200,7 @@ impl Field {
         };
         (!is_member).then(|| {
             format!(
-                "`{}` is not the name of a member, as `hostNetwork` or `securityContext/runAsUser`",
+                "`{}` is not the name of a member, such as `hostNetwork` or `securityContext/runAsUser`",
                 crate::text::clean(member)
             )
         })

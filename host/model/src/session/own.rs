@@ -15,7 +15,7 @@ use crate::{
 /// A volume or env var that a plugin put over an object of its own, which it did not emit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error(
-    "refers to the {kind} `{name}` of the plugin {plugin}, which does not emit it; emit it in build with the same suffix and without content, or remove the reference"
+    "the plugin {plugin} refers here to its own {kind} `{name}`, but does not emit it; emit it in build under the same suffix, without content, or remove the reference"
 )]
 pub struct MissingObject {
     /// The volume or env var.

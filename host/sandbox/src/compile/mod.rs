@@ -85,7 +85,7 @@ pub enum CompileError {
     #[error("has more than {0} bytes of compiled code")]
     Code(u64),
     /// The child's answer is not one.
-    #[error("the compiling process gave no answer that can be read")]
+    #[error("the compiling process returned an invalid answer")]
     Answer,
     /// The compiler refuses it.
     #[error("does not compile: {0}")]

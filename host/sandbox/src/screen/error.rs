@@ -15,7 +15,7 @@ pub enum ScreenError {
     #[error("can't be read: {0}")]
     Read(#[from] io::Error),
     /// It is a folder, a device, a pipe.
-    #[error("is {0}, no file; a plugin is a `.wasm` file")]
+    #[error("is {0}, not a file; a plugin is a `.wasm` file")]
     NotAFile(&'static str),
     /// It has no bytes.
     #[error("is empty")]
@@ -25,7 +25,7 @@ pub enum ScreenError {
     TooLarge(u64),
     /// It is a core module.
     #[error(
-        "is a core module, no component; `trainyard plugin build` makes a component of a crate"
+        "is a core module, not a component; `trainyard plugin build` makes a component of a crate"
     )]
     CoreModule,
     /// It is compiled code.
@@ -34,7 +34,7 @@ pub enum ScreenError {
     )]
     NativeCode(&'static str),
     /// It is no WebAssembly, or damaged.
-    #[error("is no WebAssembly component, or a damaged one: {0}")]
+    #[error("is not a WebAssembly component, or is damaged: {0}")]
     Malformed(String),
     /// It has more of something than allowed.
     #[error("has more {what} than allowed: {allowed}")]
@@ -48,10 +48,10 @@ pub enum ScreenError {
     #[error("imports what contract {} does not have: {}", trainyard_model::contract::VERSION, .0.join(", "))]
     Imports(Vec<String>),
     /// It exports something else than phases.
-    #[error("exports what is no phase of the contract: {}", .0.join(", "))]
+    #[error("exports what is not a phase of the contract: {}", .0.join(", "))]
     Exports(Vec<String>),
     /// The manifest and the exports disagree.
-    #[error("exports the phases [{exported}], and its manifest names [{declared}]")]
+    #[error("exports the phases [{exported}], but its manifest names [{declared}]")]
     Phases {
         /// What it exports.
         exported: String,

@@ -29,7 +29,7 @@ impl Call {
     ) -> Result<(), Fault> {
         let target = self.container_target(handle)?;
         if !is_dns_label(&claim.name) {
-            return wrong("the name is no DNS label: at most 63 of a-z, 0-9 and `-`");
+            return wrong("the name must be a DNS label: at most 63 of a-z, 0-9 and `-`");
         }
         let mut object = Map::new();
         object.insert("name".to_owned(), claim.name.as_str().into());

@@ -65,7 +65,9 @@ impl Call {
         self.meter.text(name)?;
         let target = self.container_target(handle)?;
         if name.is_empty() || name.contains(['=', '\0']) {
-            return wrong("an env var's name is empty or holds `=` or a zero byte");
+            return wrong(
+                "the name of an env var must not be empty and must not contain `=` or a null byte",
+            );
         }
         self.may_write(target, Verb::Write, Field::Env, name)?;
         let owner = self

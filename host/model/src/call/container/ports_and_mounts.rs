@@ -63,15 +63,15 @@ impl Call {
         let target = self.container_target(handle)?;
         self.meter.text(port.name.as_deref().unwrap_or_default())?;
         if port.number == 0 || !matches!(port.protocol.as_str(), "TCP" | "UDP" | "SCTP") {
-            return wrong("the number is 0, or the protocol is none of TCP, UDP, SCTP");
+            return wrong("the number must not be 0, and the protocol must be TCP, UDP or SCTP");
         }
         if port.host_port == Some(0) {
-            return wrong("the host port is 0");
+            return wrong("the host port must not be 0");
         }
         if let Some(address) = &port.host_ip {
             self.meter.text(address)?;
             if address.parse::<std::net::IpAddr>().is_err() {
-                return wrong(format!("`{}` is no IP address", clean(address)));
+                return wrong(format!("`{}` is not an IP address", clean(address)));
             }
         }
         let key = format!("{}/{}", port.number, port.protocol);
@@ -137,7 +137,8 @@ impl Call {
         let (key, over) = self.mount_at(target, &mount.path);
         let own = volume == Some(self.owner()) && over.is_none_or(|owner| owner == self.owner());
         if grant == Grant::OwnOnly && !own {
-            let what = "a mount of another's volume, or over another's mount,";
+            let what =
+                "a mount of a volume that it did not add, or over a mount that it did not add,";
             return Err(self.not_granted(target, Field::Mounts, &mount.path, what, OWN_MOUNTS));
         }
         let json = mount_json(mount, &key);
@@ -156,7 +157,7 @@ impl Call {
         let grant = self.may_write(target, Verb::Write, Field::Mounts, path)?;
         let (key, owner) = self.mount_at(target, path);
         if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
-            let what = "the removal of another's mount";
+            let what = "the removal of a mount that it did not add";
             return Err(self.not_granted(target, Field::Mounts, path, what, OWN_MOUNTS));
         }
         self.put(target.scope, Field::Mounts, &key, None);
@@ -199,14 +200,14 @@ impl Call {
 /// What no API server accepts of a mount.
 fn mount_problem(mount: &Mount) -> Option<String> {
     if !mount.path.starts_with('/') || mount.path.contains(':') {
-        return Some("the path does not begin with `/`, or holds `:`".to_owned());
+        return Some("the path must begin with `/` and must not contain `:`".to_owned());
     }
     let parts = [
         ("sub-path", &mount.sub_path),
         ("sub-path-expr", &mount.sub_path_expr),
     ];
     if parts.iter().all(|(_, part)| part.is_some()) {
-        return Some("there is both a `sub-path` and a `sub-path-expr`; leave out one".to_owned());
+        return Some("`sub-path` and `sub-path-expr` are both set; leave one out".to_owned());
     }
     for (name, part) in parts {
         let leads_out =
@@ -214,7 +215,7 @@ fn mount_problem(mount: &Mount) -> Option<String> {
         if let Some(part) = part.as_ref().filter(leads_out) {
             let part = clean(part);
             return Some(format!(
-                "`{name}` is `{part}`, and no relative path without `..`"
+                "`{name}` is `{part}`, which is not a relative path without `..`"
             ));
         }
     }
@@ -230,7 +231,9 @@ fn mount_problem(mount: &Mount) -> Option<String> {
         let is_unknown = |chosen: &&str| !known.contains(chosen);
         if let Some(unknown) = chosen.as_deref().filter(is_unknown) {
             let (unknown, known) = (clean(unknown), known.join(", "));
-            return Some(format!("`{name}` is `{unknown}`, which is none of {known}"));
+            return Some(format!(
+                "`{name}` is `{unknown}`, which is not one of {known}"
+            ));
         }
     }
     let is_recursive = matches!(
@@ -239,7 +242,8 @@ fn mount_problem(mount: &Mount) -> Option<String> {
     );
     let spreads = !matches!(mount.mount_propagation.as_deref(), None | Some("None"));
     (is_recursive && (!mount.read_only || spreads)).then(|| {
-        "a recursive read-only mount is not read-only, or has a mount propagation".to_owned()
+        "a recursive read-only mount must be read-only and must not have a mount propagation"
+            .to_owned()
     })
 }
 

@@ -96,7 +96,10 @@ impl Call {
     ) -> Result<(), Fault> {
         let target = self.container_target(handle)?;
         if Amount::parse(amount).is_none() {
-            return wrong(format!("`{}` is no quantity", crate::text::clean(amount)));
+            return wrong(format!(
+                "`{}` is not a quantity",
+                crate::text::clean(amount)
+            ));
         }
         self.set_text(target, field, resource, amount)
     }

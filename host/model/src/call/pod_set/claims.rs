@@ -43,7 +43,7 @@ impl Call {
         let (member, object) = match (&claim.resource_claim, &claim.resource_claim_template) {
             (Some(name), None) => ("resourceClaimName", name),
             (None, Some(name)) => ("resourceClaimTemplateName", name),
-            _ => return wrong("it names a ResourceClaim and a ResourceClaimTemplate, or neither"),
+            _ => return wrong("it must name either a ResourceClaim or a ResourceClaimTemplate"),
         };
         self.meter.text(object)?;
         let value = json!({ "name": claim.name, member: object });

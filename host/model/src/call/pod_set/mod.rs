@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// What is wrong with the name of a container or volume.
-const NO_LABEL: &str = "the name is no DNS label: at most 63 of a-z, 0-9 and `-`";
+const NO_LABEL: &str = "the name must be a DNS label: at most 63 of a-z, 0-9 and `-`";
 
 impl Call {
     /// `pod-set.name`
@@ -77,7 +77,7 @@ impl Call {
     ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         if i32::try_from(limit).is_err() {
-            return wrong("the number of pods is not from 0 to 2147483647");
+            return wrong("the number of pods must be from 0 to 2147483647");
         }
         let limit = Datum::Integer(limit.into());
         self.set(target, Field::BackoffLimit, "", Some(limit))
@@ -185,7 +185,7 @@ impl Call {
         }
         self.may_write(target, Verb::Create, list, name)?;
         if self.is_taken(target, list, name) {
-            return wrong(format!("there is a container `{name}` already"));
+            return wrong(format!("a container `{name}` already exists"));
         }
         self.meter.add_handles(1)?;
         self.meter.container()?;

@@ -43,7 +43,9 @@ impl Call {
     ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         if !is_qualified_name(name) {
-            return wrong("the name is not the qualified name of a gate, as `example.com/quota`");
+            return wrong(
+                "the name is not the qualified name of a gate, such as `example.com/quota`",
+            );
         }
         self.add(
             target,
@@ -78,7 +80,7 @@ impl Call {
         self.meter.text(at)?;
         let Some(list) = AffinityList::named(at) else {
             return wrong(
-                "the list is `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`",
+                "the list must be `nodeAffinity`, `podAffinity` or `podAntiAffinity`, then `/required` or `/preferred`",
             );
         };
         let term = self.object_argument(json)?;
@@ -112,7 +114,7 @@ impl Call {
         let (target, _) = self.pod_set_target(handle)?;
         let name = domain.strip_suffix('.').unwrap_or(domain);
         if !is_dns_subdomain(name) {
-            return wrong("the domain is not a DNS name, as `team.svc.cluster.local`");
+            return wrong("the domain is not a DNS name, such as `team.svc.cluster.local`");
         }
         // A resolver takes it with a dot at its end and without as the same.
         let dotted = format!("{name}.");
@@ -133,7 +135,7 @@ impl Call {
     pub fn pod_set_set_fs_group(&mut self, handle: handle::PodSet, gid: i64) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         if !(0..=MAX_GROUP).contains(&gid) {
-            return wrong(format!("the group is not from 0 to {MAX_GROUP}"));
+            return wrong(format!("the group must be from 0 to {MAX_GROUP}"));
         }
         self.set(target, Field::FsGroup, "", Some(Datum::Integer(gid)))
     }
@@ -156,7 +158,7 @@ impl Call {
         value: Value,
     ) -> Result<(), Fault> {
         if !is_dns_label(id) {
-            return wrong("the id is no DNS label: at most 63 of a-z, 0-9 and `-`");
+            return wrong("the id must be a DNS label: at most 63 of a-z, 0-9 and `-`");
         }
         self.set(target, field, id, Some(value.into()))
     }

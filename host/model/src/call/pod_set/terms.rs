@@ -34,31 +34,35 @@ pub(super) fn toleration(json: &Value) -> Result<(), Problem> {
         text("effect")?,
     );
     if !key.is_empty() && !is_qualified_name(key) {
-        return toleration.wrong("the key of a toleration is the key of a label");
+        return toleration.wrong("the key of a toleration must be a valid label key");
     }
     if key.is_empty() && operator != "Exists" {
-        return toleration.wrong("a toleration without a key has the operator `Exists`");
+        return toleration.wrong("a toleration without a key must have the operator `Exists`");
     }
     match operator {
         "" | "Equal" if is_label_value(value) => {}
-        "" | "Equal" => return toleration.wrong("the value of a toleration is that of a label"),
+        "" | "Equal" => {
+            return toleration.wrong("the value of a toleration must be a valid label value");
+        }
         "Exists" if value.is_empty() => {}
         "Exists" => {
-            return toleration.wrong("a toleration with the operator `Exists` has no value");
+            return toleration
+                .wrong("a toleration with the operator `Exists` must not have a value");
         }
         "Lt" | "Gt" if is_integer(value) => {}
         "Lt" | "Gt" => {
-            return toleration
-                .wrong("a toleration with the operator `Lt` or `Gt` has an integer as its value");
+            return toleration.wrong(
+                "a toleration with the operator `Lt` or `Gt` must have an integer as its value",
+            );
         }
         _ => {
             return toleration
-                .wrong("the operator of a toleration is `Equal`, `Exists`, `Lt` or `Gt`");
+                .wrong("the operator of a toleration must be `Equal`, `Exists`, `Lt` or `Gt`");
         }
     }
     if !["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
         return toleration.wrong(
-            "the effect of a toleration is `NoSchedule`, `PreferNoSchedule` or `NoExecute`",
+            "the effect of a toleration must be `NoSchedule`, `PreferNoSchedule` or `NoExecute`",
         );
     }
     let has_seconds = toleration.integer("tolerationSeconds")?.is_some();
@@ -143,7 +147,7 @@ fn of_pods(term: &Item<'_>) -> Result<(), Problem> {
                 .wrong("a term of a pod affinity needs `topologyKey`, a text that is not empty");
         }
         key if !is_qualified_name(key) => {
-            return term.wrong("the `topologyKey` is the key of a label of nodes");
+            return term.wrong("the `topologyKey` must be a valid label key");
         }
         _ => {}
     }
@@ -155,7 +159,7 @@ fn of_pods(term: &Item<'_>) -> Result<(), Problem> {
         }
     }
     if !term.texts("namespaces")?.into_iter().all(is_dns_label) {
-        return term.wrong("`namespaces` holds what is not the name of a namespace");
+        return term.wrong("`namespaces` contains an invalid namespace name");
     }
     let (matched, mismatched) = (
         term.texts("matchLabelKeys")?,
@@ -166,14 +170,14 @@ fn of_pods(term: &Item<'_>) -> Result<(), Problem> {
         return term.wrong("`matchLabelKeys` and `mismatchLabelKeys` need `labelSelector`");
     }
     if !keys().all(|key| is_qualified_name(key)) {
-        return term.wrong("`matchLabelKeys` and `mismatchLabelKeys` hold keys of labels");
+        return term.wrong("`matchLabelKeys` and `mismatchLabelKeys` must contain label keys");
     }
     if let Some(key) = matched
         .iter()
         .find(|key| mismatched.contains(key) || selected.contains(**key))
     {
         return term.wrong(&format!(
-            "`{key}` of `matchLabelKeys` stands in `mismatchLabelKeys` or `labelSelector` too"
+            "`{key}` of `matchLabelKeys` is also in `mismatchLabelKeys` or `labelSelector`"
         ));
     }
     Ok(())
@@ -189,7 +193,9 @@ fn keys_of_selector<'v>(selector: &Item<'v>) -> Result<BTreeSet<&'v str>, Proble
         };
         for (key, value) in members {
             if !is_qualified_name(key) || !value.as_str().is_some_and(is_label_value) {
-                return labels.wrong(&format!("`{key}` is no label, or its value is none"));
+                return labels.wrong(&format!(
+                    "`{key}` is not a valid label key, or its value is not valid"
+                ));
             }
             keys.insert(&**key);
         }
@@ -211,24 +217,24 @@ fn requirement<'v>(item: &Item<'v>, on: On) -> Result<&'v str, Problem> {
         On::NodeFields => &["In", "NotIn"],
     };
     if !known.contains(&operator) {
-        return item.wrong(&format!("the operator is one of {}", known.join(", ")));
+        return item.wrong(&format!("the operator must be one of {}", known.join(", ")));
     }
     if on == On::NodeFields {
         return match (key, values.as_slice()) {
             ("metadata.name", [_]) => Ok(key),
-            _ => item.wrong("`matchFields` knows `metadata.name`, with one value"),
+            _ => item.wrong("`matchFields` supports only `metadata.name`, with one value"),
         };
     }
     if !is_qualified_name(key) {
-        return item.wrong("the key is not that of a label");
+        return item.wrong("the key is not a valid label key");
     }
     if !values.iter().all(|value| is_label_value(value)) {
-        return item.wrong("one of the values is not that of a label");
+        return item.wrong("one of the values is not a valid label value");
     }
     match (operator, values.len()) {
         ("In" | "NotIn", 0) => item.wrong("the operators In and NotIn need values"),
         ("Exists" | "DoesNotExist", 1..) => {
-            item.wrong("the operators Exists and DoesNotExist have no values")
+            item.wrong("the operators Exists and DoesNotExist take no values")
         }
         ("Gt" | "Lt", 0 | 2..) => item.wrong("the operators Gt and Lt need one value"),
         _ => Ok(key),

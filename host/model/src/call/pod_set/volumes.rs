@@ -154,7 +154,7 @@ impl Call {
         }
         let (kind, source) = self.source_argument(source)?;
         if kind == "name" {
-            return wrong("`name` is no source of a volume");
+            return wrong("`name` is not a source of a volume");
         }
         let volume = json!({ "name": name, kind: source });
         self.put(target.scope, Field::Volumes, name, Some(volume.into()));

@@ -91,7 +91,7 @@ pub struct ClaimPath {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PathError {
     /// No such field there.
-    #[error("`{path}`: `{name}` is no field here; {}", meant(name, known))]
+    #[error("`{path}`: unknown field `{name}`; {}", meant(name, known))]
     UnknownField {
         /// The whole text.
         path: String,
@@ -102,7 +102,7 @@ pub enum PathError {
     },
     /// The field needs a key.
     #[error(
-        "`{path}`: `{field}` needs a key, as `{field}[NAME]`, `{field}[PREFIX*]` or `{field}[*]`"
+        "`{path}`: `{field}` needs a key, such as `{field}[NAME]`, `{field}[PREFIX*]` or `{field}[*]`"
     )]
     KeyMissing {
         /// The whole text.
@@ -138,7 +138,7 @@ pub enum PathError {
 fn meant(name: &str, known: &[&'static str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("there are {}", known.join(", ")),
+        None => format!("the fields are {}", known.join(", ")),
     }
 }
 

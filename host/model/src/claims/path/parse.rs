@@ -19,12 +19,12 @@ impl FromStr for ClaimPath {
             return Err(PathError::TooLong { path: clean(path) });
         }
         if clean(path) != path {
-            return Err(syntax(&clean(path), "it holds control characters"));
+            return Err(syntax(&clean(path), "it contains control characters"));
         }
         let mut rest = segments(path)?.into_iter();
         let (scope, field, key) = place(&mut rest, path)?;
         if rest.next().is_some() {
-            return Err(syntax(path, "nothing stands below this field"));
+            return Err(syntax(path, "this field has no fields below it"));
         }
         let key = key_of(field, key, path)?;
         Ok(Self { scope, field, key })
@@ -54,7 +54,7 @@ fn place(rest: &mut Rest, path: &str) -> Result<(ClaimScope, Field, Option<RawKe
             };
             Ok((scope, named(Level::Container, &inner, path)?, inner_key))
         }
-        Some(_) => Err(syntax(path, "nothing stands below this field")),
+        Some(_) => Err(syntax(path, "this field has no fields below it")),
     }
 }
 
@@ -115,7 +115,7 @@ impl RawKey {
         match self.parse(path)? {
             KeyPattern::Set => Err(syntax(
                 path,
-                "`#` is the set of keys, which holds nothing; `*` means every one",
+                "`#` is the set of keys and has no fields; `*` matches every key",
             )),
             key => Ok(key),
         }
@@ -127,7 +127,7 @@ impl RawKey {
             Self::Plain(text) if text == "@base" => Ok(KeyPattern::Base),
             Self::Plain(text) if text.starts_with('@') => Err(syntax(
                 path,
-                "of containers, `@base` means those that no plugin added; there is no other name with `@`",
+                "the only container name that begins with `@` is `@base`, which matches the containers that no plugin added",
             )),
             _ => self.name(path),
         }
@@ -142,7 +142,7 @@ impl RawKey {
                 {
                     return Err(syntax(
                         path,
-                        "an ancestor is one whole label value, as `@trainer`",
+                        "an ancestor must be one whole label value, such as `@trainer`",
                     ));
                 }
                 Ok(PodSetPattern::Ancestor(ancestor.into()))
@@ -173,13 +173,13 @@ impl RawKey {
                 }
                 (None, Some(prefix)) if prefix.contains('*') => {
                     return Err(syntax(
-                        "`*` stands only at the end; quote a key that holds it",
+                        "`*` is allowed only at the end; quote a key that contains it",
                     ));
                 }
                 (None, Some(prefix)) => KeyPattern::Prefix(prefix.into()),
                 _ if text.contains('*') => {
                     return Err(syntax(
-                        "`*` stands only at the end; quote a key that holds it",
+                        "`*` is allowed only at the end; quote a key that contains it",
                     ));
                 }
                 _ => KeyPattern::Literal(text.into()),
@@ -205,7 +205,7 @@ fn segments(path: &str) -> Result<Vec<(String, Option<RawKey>)>, PathError> {
             None => (None, after),
             Some(inner) => {
                 let (key, after) =
-                    raw_key(inner).ok_or_else(|| syntax("a bracket or a quote is left open"))?;
+                    raw_key(inner).ok_or_else(|| syntax("a bracket or quote is not closed"))?;
                 (Some(key), after)
             }
         };
