@@ -3,7 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 
@@ -117,4 +122,49 @@ fn crate_docs_name_their_modules() {
         }
     }
     assert!(checked > 80, "{checked} rooms");
+}
+
+/// The source files of the program, of the SDK and of the built-in plugins.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("tests") && !path.ends_with("target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn modules_and_imports_have_one_style() {
+    let mut files = Vec::new();
+    for folder in ["host", "plugins"] {
+        sources(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 300, "{} files", files.len());
+    for file in files {
+        let shown = file.display();
+        // A module with modules of its own is its folder's `mod.rs`.
+        assert!(
+            !file.with_extension("").is_dir(),
+            "{shown}: is not a mod.rs"
+        );
+        // What comes from one crate is imported at once: rustfmt's `imports_granularity = "Crate"`.
+        let text = fs::read_to_string(&file).unwrap();
+        let mut imported = BTreeSet::new();
+        let mut is_conditional = false;
+        for line in text.lines() {
+            let from = line
+                .strip_prefix("use ")
+                .and_then(|rest| rest.split("::").next());
+            if let Some(from) = from.filter(|_| !is_conditional) {
+                assert!(
+                    imported.insert(from),
+                    "{shown}: imports twice from `{from}`"
+                );
+            }
+            is_conditional = line.starts_with("#[");
+        }
+    }
 }

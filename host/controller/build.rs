@@ -1,10 +1,12 @@
 //! The digest of all sources that a JobSet is made by: another one has JobSets that wait made anew (src/reconcile/inputs.rs), and a
 //! bundle says by which one it was recorded.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io,
+    path::{Path, PathBuf},
+};
 
 const SOURCES: [&str; 8] = [
     "../../wit",

@@ -3,8 +3,10 @@
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use clap::Args;
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,

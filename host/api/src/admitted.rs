@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::dialect::{self, Conversion, DialectWarning};
-use crate::fields::{FieldError, FieldErrors};
-use crate::location::{Located, Location, ObjectId};
-use crate::object::Object;
-use crate::path::FieldPath;
-use crate::runtime::{Runtime, RuntimeKind};
-use crate::size::check_size;
-use crate::trainjob::TrainJob;
+use crate::{
+    dialect::{self, Conversion, DialectWarning},
+    fields::{FieldError, FieldErrors},
+    location::{Located, Location, ObjectId},
+    object::Object,
+    path::FieldPath,
+    runtime::{Runtime, RuntimeKind},
+    size::check_size,
+    trainjob::TrainJob,
+};
 
 /// The maximum number of errors that are listed for one object.
 const MAX_ERRORS: usize = 100;

@@ -4,9 +4,11 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::fields::FieldProblem;
-use crate::location::{Located, Location};
-use crate::yaml;
+use crate::{
+    fields::FieldProblem,
+    location::{Located, Location},
+    yaml,
+};
 
 /// An error in the input.
 #[derive(Debug, Error)]

@@ -1,18 +1,22 @@
 //! The input of one run: objects from files, folders and standard input.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
-use crate::error::{InputError, InputErrors, InputProblem};
-use crate::kustomization::{fields_beyond_the_folder, is_kustomization};
-use crate::list;
-use crate::location::{Located, Location, STANDARD_INPUT, Source};
-use crate::object::Object;
-use crate::yaml::{self, DocumentText, MAX_ERRORS};
+use crate::{
+    error::{InputError, InputErrors, InputProblem},
+    kustomization::{fields_beyond_the_folder, is_kustomization},
+    list,
+    location::{Located, Location, STANDARD_INPUT, Source},
+    object::Object,
+    yaml::{self, DocumentText, MAX_ERRORS},
+};
 
 /// The maximum size of a file, or of standard input, in bytes.
 pub const MAX_FILE_BYTES: u64 = 32 << 20;

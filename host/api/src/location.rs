@@ -4,8 +4,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::path::{FieldPath, Segment};
-use crate::yaml::DocumentText;
+use crate::{
+    path::{FieldPath, Segment},
+    yaml::DocumentText,
+};
 
 /// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";

@@ -2,12 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{InputError, InputErrors, InputProblem};
-use crate::fields::{FieldError, FieldErrors, FieldProblem, Fields, describe};
-use crate::location::{Location, ObjectId, Source};
-use crate::nulls::drop_nulls;
-use crate::path::FieldPath;
-use crate::{StringMap, names};
+use crate::{
+    StringMap,
+    error::{InputError, InputErrors, InputProblem},
+    fields::{FieldError, FieldErrors, FieldProblem, Fields, describe},
+    location::{Location, ObjectId, Source},
+    names,
+    nulls::drop_nulls,
+    path::FieldPath,
+};
 
 /// An object's metadata.
 #[derive(Debug, Clone, PartialEq, Default)]

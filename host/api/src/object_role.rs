@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use crate::admitted::Admitted;
-use crate::location::{Located, Location, ObjectId};
-use crate::names;
-use crate::path::FieldPath;
-use crate::runtime::RuntimeKind;
-use crate::trainjob::TrainJob;
+use crate::{
+    admitted::Admitted,
+    location::{Located, Location, ObjectId},
+    names,
+    path::FieldPath,
+    runtime::RuntimeKind,
+    trainjob::TrainJob,
+};
 
 /// The role of an object in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

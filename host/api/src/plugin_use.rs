@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::fields::{FieldError, FieldProblem, Fields, cut};
-use crate::path::FieldPath;
+use crate::{
+    fields::{FieldError, FieldProblem, Fields, cut},
+    path::FieldPath,
+};
 
 /// A plugin that a runtime activates, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,12 +4,16 @@ use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::dialect::Conversion;
-use crate::fields::{FieldErrors, FieldProblem, Fields};
-use crate::object::{Metadata, Object};
-use crate::path::FieldPath;
-use crate::plugin_use::PluginUse;
-use crate::{Source, StringMap, names, yaml};
+use crate::{
+    Source, StringMap,
+    dialect::Conversion,
+    fields::{FieldErrors, FieldProblem, Fields},
+    names,
+    object::{Metadata, Object},
+    path::FieldPath,
+    plugin_use::PluginUse,
+    yaml,
+};
 
 /// The kind of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

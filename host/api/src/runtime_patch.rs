@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::StringMap;
-use crate::fields::Fields;
-use crate::path::FieldPath;
+use crate::{StringMap, fields::Fields, path::FieldPath};
 
 /// One patch of a manager.
 #[derive(Debug, Clone, PartialEq)]

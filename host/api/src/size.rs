@@ -1,7 +1,8 @@
 //! The maximum size of an object.
 
-use serde_json::Value;
 use std::io;
+
+use serde_json::Value;
 
 /// The maximum size of a request that an API server accepts, in bytes.
 pub const REQUEST_LIMIT: usize = 3 * 1024 * 1024;

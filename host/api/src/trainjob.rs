@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::dialect::Conversion;
-use crate::fields::{FieldErrors, FieldProblem, Fields, cut};
-use crate::object::{Metadata, Object};
-use crate::path::FieldPath;
-use crate::runtime::RuntimeKind;
-use crate::runtime_patch::RuntimePatch;
-use crate::{Source, names};
+use crate::{
+    Source,
+    dialect::Conversion,
+    fields::{FieldErrors, FieldProblem, Fields, cut},
+    names,
+    object::{Metadata, Object},
+    path::FieldPath,
+    runtime::RuntimeKind,
+    runtime_patch::RuntimePatch,
+};
 
 /// A TrainJob, with typed fields and fragments of Kubernetes' API as written.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,16 +6,19 @@
     clippy::panic
 )]
 
-use std::fs;
-use std::io::{self, Read};
-use std::os::unix::fs::symlink;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    io::{self, Read},
+    os::unix::{fs::symlink, net::UnixListener},
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use trainyard_api::Inputs;
-use trainyard_api::error::InputProblem;
-use trainyard_api::inputs::{MAX_FILE_BYTES, read_file};
+use trainyard_api::{
+    Inputs,
+    error::InputProblem,
+    inputs::{MAX_FILE_BYTES, read_file},
+};
 
 fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n")

@@ -7,9 +7,11 @@
 )]
 
 use serde_json::{Value, json};
-use trainyard_api::nulls::drop_nulls;
-use trainyard_api::runtime::{Member, RuntimeKind};
-use trainyard_api::{FieldPath, Inputs, JobSet, Object, Runtime, StringMap, TrainJob, list, names};
+use trainyard_api::{
+    FieldPath, Inputs, JobSet, Object, Runtime, StringMap, TrainJob, list, names,
+    nulls::drop_nulls,
+    runtime::{Member, RuntimeKind},
+};
 
 fn object(text: &str) -> Object {
     Inputs::read_text("f.yaml", text)

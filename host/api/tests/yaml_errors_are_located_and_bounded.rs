@@ -6,8 +6,7 @@
     clippy::panic
 )]
 
-use proptest::collection::vec;
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use trainyard_api::yaml::{self, ErrorKind, MAX_ALIAS_BYTES, MAX_DEPTH, MAX_VALUE_BYTES};
 
 fn places(text: &str) -> Vec<(usize, usize, usize)> {

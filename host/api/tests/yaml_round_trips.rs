@@ -6,8 +6,7 @@
     clippy::panic
 )]
 
-use proptest::collection::vec;
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
 use trainyard_api::yaml;
 use trainyard_text::is_hidden;

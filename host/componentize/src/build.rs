@@ -1,16 +1,20 @@
 //! A plugin's crate becomes a component.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+};
 
 use cargo_metadata::Message;
 use trainyard_model::manifest::{Manifest, PartsError};
 
-use crate::cargo::Cargo;
-use crate::component::{Component, ComponentError, componentize};
-use crate::sources::Sources;
-use crate::toolchain::{self, TARGET, Toolchain};
+use crate::{
+    cargo::Cargo,
+    component::{Component, ComponentError, componentize},
+    sources::Sources,
+    toolchain::{self, TARGET, Toolchain},
+};
 
 /// The profile that every plugin is built with, whatever its workspace says.
 const PROFILE: &[&str] = &[

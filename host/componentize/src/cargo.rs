@@ -1,11 +1,15 @@
 //! Cargo, run on a plugin's crate.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
-use crate::build::{BuildError, Messages, Options};
-use crate::toolchain::{Std, TARGET, Toolchain};
+use crate::{
+    build::{BuildError, Messages, Options},
+    toolchain::{Std, TARGET, Toolchain},
+};
 
 /// One toolchain's cargo on one crate.
 #[derive(Debug)]

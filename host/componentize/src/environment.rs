@@ -1,8 +1,10 @@
 //! The environment that cargo runs in: that of the user, without what an outer cargo put there.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// What an outer cargo sets for a build script or a test, or a user for builds of the host: none of it is meant for the
 /// guest, and some of it would change the guest's bytes.

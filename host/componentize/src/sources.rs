@@ -1,15 +1,19 @@
 //! What a plugin is built from: its package, and the packages of this machine that it depends on.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use cargo_metadata::{CrateType, DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-use crate::build::BuildError;
-use crate::cargo::Cargo;
-use crate::environment::cargo_home;
-use crate::toolchain::{Std, Toolchain};
+use crate::{
+    build::BuildError,
+    cargo::Cargo,
+    environment::cargo_home,
+    toolchain::{Std, Toolchain},
+};
 
 /// A plugin's package among those of its workspace.
 #[derive(Debug)]

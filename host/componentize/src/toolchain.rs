@@ -4,9 +4,11 @@
 //! library beside it and a WebAssembly linker (Debian's packages), which then builds the standard library too. The first
 //! kind goes before the second, and the order of `PATH` decides within a kind.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::environment::clean_command;
 

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use trainyard_componentize::build::{self, Messages, Options};
 

@@ -3,13 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 use tempfile::TempDir;
-use trainyard_componentize::build::{self, BuildError, Built, Messages, Options};
-use trainyard_componentize::component::ComponentError;
-use trainyard_componentize::toolchain;
+use trainyard_componentize::{
+    build::{self, BuildError, Built, Messages, Options},
+    component::ComponentError,
+    toolchain,
+};
 
 const SECTIONS: &str = r##"
     #[used]

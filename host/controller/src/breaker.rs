@@ -1,7 +1,9 @@
 //! A circuit breaker for plugin calls that exhaust their limits. Pure: time is an argument.
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 /// The number of calls that exhaust their limits and so open the breaker.
 const CALLS: usize = 5;

@@ -1,9 +1,11 @@
 //! How many TrainJobs are in which state, as metrics show it. Pure.
 
-use crate::failures::FailureCause;
-use crate::metrics::TrainJobLabels;
-use crate::reconcile::status;
-use crate::watch::{JobSetState, TrainJobState};
+use crate::{
+    failures::FailureCause,
+    metrics::TrainJobLabels,
+    reconcile::status,
+    watch::{JobSetState, TrainJobState},
+};
 
 /// The state of a TrainJob and the reason for it. Both are words of a fixed list.
 pub(crate) fn labels(

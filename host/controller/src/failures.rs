@@ -1,11 +1,12 @@
 //! The TrainJobs whose last reconcile failed, and how often it failed so.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use crate::queue::NamespacedName;
-use crate::reconcile::ReconcileError;
+use crate::{queue::NamespacedName, reconcile::ReconcileError};
 
 /// The last failure of each TrainJob that fails.
 #[derive(Debug, Default)]

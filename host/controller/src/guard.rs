@@ -1,15 +1,21 @@
 //! Policies behind circuit breakers: a policy that keeps exhausting its limits is not called for a while.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
 
-use trainyard_model::call::Call;
-use trainyard_model::plugin::Plugin;
-use trainyard_model::policy::{Busy, CallFailure, CallOutcome, Phase, Policy};
+use trainyard_model::{
+    call::Call,
+    plugin::Plugin,
+    policy::{Busy, CallFailure, CallOutcome, Phase, Policy},
+};
 
-use crate::breaker::{Breaker, End, Open};
-use crate::metrics::Metrics;
+use crate::{
+    breaker::{Breaker, End, Open},
+    metrics::Metrics,
+};
 
 /// The namespace and phase that a breaker is for.
 type Caller = (Arc<str>, Phase);
@@ -110,8 +116,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
-    use trainyard_model::plugin::Settings;
-    use trainyard_model::{contract::VERSION, manifest::Manifest};
+    use trainyard_model::{contract::VERSION, manifest::Manifest, plugin::Settings};
 
     use super::*;
     use crate::queue::{Backoff, Queue};

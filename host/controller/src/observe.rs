@@ -1,11 +1,12 @@
 //! Policies whose calls are measured.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use trainyard_model::call::Call;
-use trainyard_model::plugin::Plugin;
-use trainyard_model::policy::{CallFailure, CallOutcome, Phase, Policy};
+use trainyard_model::{
+    call::Call,
+    plugin::Plugin,
+    policy::{CallFailure, CallOutcome, Phase, Policy},
+};
 
 use crate::metrics::{Metrics, PluginCall};
 

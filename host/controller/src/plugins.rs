@@ -5,8 +5,10 @@ use std::sync::Arc;
 use trainyard_model::deadline::Deadline;
 use trainyard_render::Renderer;
 
-use crate::threads::{NotDone, Threads};
-use crate::workers::Worker;
+use crate::{
+    threads::{NotDone, Threads},
+    workers::Worker,
+};
 
 /// The plugins of a controller.
 #[derive(Clone)]

@@ -1,26 +1,28 @@
 //! The controller process from start to end.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use kube::Client;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
-use crate::client::{ClientError, ClientOptions, client};
-use crate::events::{Recorder, Reporter, recorder};
-use crate::failures::Failures;
-use crate::lease::Candidate;
-use crate::metrics::Metrics;
-use crate::plugins::Plugins;
-use crate::queue::Queue;
-use crate::reconcile::{Reconciler, Stores};
-use crate::serve::{self, Readiness, ServeError};
-use crate::settings::Settings;
-use crate::work::Work;
+use crate::{
+    client::{ClientError, ClientOptions, client},
+    events::{Recorder, Reporter, recorder},
+    failures::Failures,
+    lease::Candidate,
+    metrics::Metrics,
+    plugins::Plugins,
+    queue::Queue,
+    reconcile::{Reconciler, Stores},
+    serve::{self, Readiness, ServeError},
+    settings::Settings,
+    work::Work,
+};
 
 /// The kinds that have to be watched before the process is ready.
 const WATCHES: [&str; 4] = [

@@ -1,19 +1,19 @@
 //! The threads on which TrainJobs and runtimes are read and rendered. Plugins may block them, so API calls, probes and watches run
 //! elsewhere.
 
-use std::any::Any;
-use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{
+    any::Any,
+    num::NonZeroUsize,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use trainyard_model::deadline::Deadline;
-use trainyard_model::text::clean;
+use trainyard_model::{deadline::Deadline, text::clean};
 
-use crate::turns::Turns;
-use crate::workers::Worker;
+use crate::{turns::Turns, workers::Worker};
 
 /// Runs a task on a thread that may block for as long as a plugin may run.
 pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
@@ -195,8 +195,7 @@ mod tests {
 
     use std::sync::mpsc;
 
-    use futures_util::FutureExt as _;
-    use futures_util::future::join_all;
+    use futures_util::{FutureExt as _, future::join_all};
 
     use super::*;
     use crate::workers::Workers;

@@ -1,8 +1,10 @@
 //! Fair scheduling among namespaces. Pure.
 
-use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, VecDeque},
+    num::NonZeroUsize,
+    sync::Arc,
+};
 
 /// Waiting items by namespace. Namespaces take turns, and each has at most its share of items in progress.
 #[derive(Debug)]

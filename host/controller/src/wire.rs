@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use thiserror::Error;
 
 /// Text that is not JSON, or not an answer of an API server. Holds no part of the text.

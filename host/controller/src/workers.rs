@@ -1,10 +1,11 @@
 //! Limits on how many TrainJobs are reconciled at once.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 /// A wait that takes longer is slow.
 const SOON: Duration = Duration::from_secs(1);

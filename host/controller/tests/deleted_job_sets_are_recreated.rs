@@ -1,14 +1,18 @@
 //! A running JobSet that is deleted is recreated, even if it is deleted while the controller still records an earlier recreation.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
 
-use crate::stub::cluster::{Act, Cluster, When};
-use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::{
+    cluster::{Act, Cluster, When},
+    controller::{Controller, job, runtime},
+};
 
 const RECREATE: &str = "trainyard.dev/recreate";
 

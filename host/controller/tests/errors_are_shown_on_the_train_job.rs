@@ -2,15 +2,16 @@
 //! from the annotation.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use trainyard_api::names::ERROR_ANNOTATION;
 use trainyard_controller::metrics::Metrics;
 
-use crate::stub::cluster::{Act, Cluster, When};
-use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::{
+    cluster::{Act, Cluster, When},
+    controller::{Controller, job, runtime},
+};
 
 fn train_job(cluster: &Cluster) -> Value {
     cluster.get("trainjobs", "a", "job").unwrap()

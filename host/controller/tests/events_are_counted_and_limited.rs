@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::stub::{self, answer, metrics, serve, status};
 use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
@@ -20,6 +19,8 @@ use trainyard_controller::{
     events::{EventWriter, Recorder, Reporter, recorder},
     metrics::Metrics,
 };
+
+use crate::stub::{self, answer, metrics, serve, status};
 
 /// The writes that the server saw, and how it answers each by its number.
 #[derive(Clone, Default)]

@@ -6,20 +6,26 @@
 #[path = "../../../tests/cluster/tests/common/parts.rs"]
 mod parts;
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::call::{Call, Fault};
-use trainyard_model::contract::handle;
-use trainyard_model::policy::Policy;
+use trainyard_model::{
+    call::{Call, Fault},
+    contract::handle,
+    policy::Policy,
+};
 
 use self::parts::Parts;
-use crate::stub::cluster::{Act, Cluster, When};
-use crate::stub::controller::{Controller, job, runtime};
-use crate::stub::policy::builder;
+use crate::stub::{
+    cluster::{Act, Cluster, When},
+    controller::{Controller, job, runtime},
+    policy::builder,
+};
 
 const SECRET: &str = "job-keys";
 

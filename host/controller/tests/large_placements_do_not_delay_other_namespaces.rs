@@ -7,8 +7,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
 
-use crate::stub::cluster::Cluster;
-use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+};
 
 const TAKEN: &str = "trainyard.dev/taken-placement";
 const TOLERATIONS: &str = "/spec/replicatedJobs/0/template/spec/template/spec/tolerations";

@@ -2,18 +2,23 @@
 //! read of the list.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::call::Call;
-use trainyard_model::policy::Policy;
+use trainyard_model::{call::Call, policy::Policy};
 
-use crate::stub::cluster::Cluster;
-use crate::stub::controller::{Controller, job, runtime};
-use crate::stub::policy::policy;
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+    policy::policy,
+};
 
 const NODES: usize = 1_000;
 const JOBS: usize = 5_000;

@@ -14,12 +14,13 @@ use std::{
     time::Duration,
 };
 
-use crate::stub::{self, answer, metrics, status};
 use axum::response::Response;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use trainyard_controller::lease::{Candidate, LEASE_NAME, LeaseOptions, identity};
+
+use crate::stub::{self, answer, metrics, status};
 
 const WELL: u8 = 0;
 const BROKEN: u8 = 1;

@@ -2,17 +2,24 @@
 //! it fail at once, with the reason.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{guarded, metrics::Metrics, observed};
-use trainyard_model::call::Call;
-use trainyard_model::policy::{Busy, CallFailure, Limit};
+use trainyard_model::{
+    call::Call,
+    policy::{Busy, CallFailure, Limit},
+};
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
 
-use crate::stub::controller::{job, runtime};
-use crate::stub::{metrics, policy::policy};
+use crate::stub::{
+    controller::{job, runtime},
+    metrics,
+    policy::policy,
+};
 
 /// A renderer with a plugin whose calls end so for TrainJobs of the namespace `bad`, and the number of its calls.
 fn renderer(end: fn() -> CallFailure, metrics: &Arc<Metrics>) -> (Renderer, Arc<AtomicUsize>) {

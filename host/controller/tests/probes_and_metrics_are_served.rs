@@ -6,7 +6,6 @@
     clippy::panic
 )]
 
-use crate::stub;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
@@ -16,6 +15,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::serve::{BindAddress, Readiness, ServeError, Servers, start};
+
+use crate::stub;
 
 fn at(text: &str) -> BindAddress {
     text.parse().unwrap()

@@ -2,18 +2,24 @@
 //! before the objects, the objects before the JobSet, and that the JobSet has run is recorded before it is suspended.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::call::{Call, Fault};
-use trainyard_model::contract::handle;
-use trainyard_model::policy::Policy;
+use trainyard_model::{
+    call::{Call, Fault},
+    contract::handle,
+    policy::Policy,
+};
 
-use crate::stub::cluster::{Act, Cluster, When};
-use crate::stub::controller::{Controller, job, runtime};
-use crate::stub::policy::builder;
+use crate::stub::{
+    cluster::{Act, Cluster, When},
+    controller::{Controller, job, runtime},
+    policy::builder,
+};
 
 const STARTED: &str = "trainyard.dev/started";
 

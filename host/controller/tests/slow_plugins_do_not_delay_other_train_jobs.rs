@@ -8,9 +8,11 @@ use serde_json::json;
 use trainyard_controller::metrics::Metrics;
 use trainyard_model::policy::Policy;
 
-use crate::stub::cluster::Cluster;
-use crate::stub::controller::{Controller, job, runtime};
-use crate::stub::policy::policy;
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+    policy::policy,
+};
 
 /// Calls that go on until the test ends them.
 #[derive(Default)]

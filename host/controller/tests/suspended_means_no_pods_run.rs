@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
 
-use crate::stub::cluster::Cluster;
-use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+};
 
 fn conditions(cluster: &Cluster) -> Value {
     let job = cluster.get("trainjobs", "a", "job").unwrap();

@@ -4,11 +4,12 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
-use trainyard_controller::metrics::Metrics;
-use trainyard_controller::queue::Queue;
+use trainyard_controller::{metrics::Metrics, queue::Queue};
 
-use crate::stub::cluster::Cluster;
-use crate::stub::controller::{Controller, job, runtime};
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+};
 
 static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
 

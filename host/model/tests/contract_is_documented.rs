@@ -8,19 +8,19 @@
 use std::{collections::BTreeSet, env, fs, path::Path};
 
 use serde_json::Value;
-
-use crate::common::methods::METHODS;
-use crate::common::{call, container, manifest, plugin, pod_set};
-use crate::common::{
-    manual,
-    wit::{self, Contract},
-};
 use trainyard_model::{
     call::{Call, Fault},
     claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern},
     contract::{handle, interface},
     manifest::Manifest,
     policy::Phase,
+};
+
+use crate::common::{
+    call, container, manifest, manual,
+    methods::METHODS,
+    plugin, pod_set,
+    wit::{self, Contract},
 };
 
 fn check_file(name: &str, expected: &str) {

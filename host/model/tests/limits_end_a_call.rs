@@ -10,13 +10,14 @@
     clippy::unwrap_used
 )]
 
-use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     limits::Limits,
     policy::{Limit, Phase},
 };
+
+use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};
 
 fn call_under(phase: Phase, limits: Limits) -> Call {
     let claims = [

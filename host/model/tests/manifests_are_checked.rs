@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 
-use crate::common::{self, manifest, parsed, with};
 use serde_json::{Value, json};
 use trainyard_model::{
     contract::{Age, VERSION, age, interface_of, short_name},
@@ -20,6 +19,8 @@ use trainyard_model::{
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
 };
+
+use crate::common::{self, manifest, parsed, with};
 
 fn error(manifest: &Value) -> String {
     Manifest::parse(manifest.to_string().as_bytes())

@@ -16,7 +16,6 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::common::{FunctionPolicy, job, manifest, plugin, record, with};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
@@ -28,6 +27,8 @@ use trainyard_model::{
     session::{Committed, Session},
     value::{Failure, Mount, Port},
 };
+
+use crate::common::{FunctionPolicy, job, manifest, plugin, record, with};
 
 /// One write. Names and keys come from small sets, so that writes meet.
 #[derive(Clone, Debug)]

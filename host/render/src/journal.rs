@@ -1,6 +1,8 @@
 //! The journal of a rendering: everything that is written between the runtime's template and the JobSet, in order, each with who
 //! asked for it. Assemble writes what it holds, and explain reads from it who set each field.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
@@ -8,8 +10,6 @@ use trainyard_model::{
     record::{Change, EntryRef, Field},
     session::Committed,
 };
-
-use std::sync::Arc;
 
 /// Who asked for a write, and why.
 #[derive(Clone, Debug)]

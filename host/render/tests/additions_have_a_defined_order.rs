@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use crate::common::{Scripted, container, names, pod_set, pod_spec, render};
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
@@ -11,6 +10,8 @@ use trainyard_model::{
     value::{Mount, Port},
 };
 use trainyard_render::Rendered;
+
+use crate::common::{Scripted, container, names, pod_set, pod_spec, render};
 
 /// A plugin that does something in transform.
 fn plugin(

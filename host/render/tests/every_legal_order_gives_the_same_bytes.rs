@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use crate::common::{Scripted, container, permutations, pod_set, render, render_preferring, texts};
 use proptest::prelude::*;
 use serde_json::json;
 use trainyard_model::{
@@ -12,6 +11,8 @@ use trainyard_model::{
     policy::Phase,
     value::{Mount, Port},
 };
+
+use crate::common::{Scripted, container, permutations, pod_set, render, render_preferring, texts};
 
 /// A plugin that adds to everything that a plugin can add to, by keys of its own, in an order that is not theirs by name.
 fn adder(n: usize) -> Scripted {

@@ -8,8 +8,6 @@
     missing_docs
 )]
 
-use crate::common::{self, FunctionPolicy, catalog};
-
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -21,6 +19,8 @@ use trainyard_model::{
     policy::{Phase, Policy},
 };
 use trainyard_render::{ClusterFacts, Provenance, Rendered, Renderer, Setter};
+
+use crate::common::{self, FunctionPolicy, catalog};
 
 const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
 

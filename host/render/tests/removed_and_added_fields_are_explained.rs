@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use crate::common::{Scripted, container, pod_set, render};
 use serde_json::{Value, json};
 use trainyard_model::policy::Phase;
 use trainyard_render::{Provenance, Rendered, Setter};
+
+use crate::common::{Scripted, container, pod_set, render};
 
 const POD: &str = "spec.replicatedJobs[node].template.spec.template.spec";
 

@@ -1,10 +1,14 @@
 //! A rendering that exceeds its deadline stops before its next step, and the error names the step.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use trainyard_model::deadline::Deadline;
 use trainyard_render::{ClusterFacts, Problem, Rendered, Renderer};

@@ -6,9 +6,10 @@
     clippy::indexing_slicing
 )]
 
-use crate::common;
 use trainyard_model::manifest::ActiveWhen;
 use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
+
+use crate::common;
 
 /// A file that was left out, by a reason that names it.
 fn skipped(file: &str, declared: Option<(&str, &str)>) -> SkippedPlugin {

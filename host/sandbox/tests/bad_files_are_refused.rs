@@ -11,9 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::common::{self, good, loader, settings};
 use trainyard_model::limits::Limits;
 use trainyard_sandbox::{LoadProblem, ScreenError};
+
+use crate::common::{self, good, loader, settings};
 
 fn refused(path: &Path) -> ScreenError {
     let loader = loader();

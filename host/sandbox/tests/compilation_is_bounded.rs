@@ -14,13 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{
-    self, compiler, good, leb, load, loader, loader_with, next_job_renders, transform, with_section,
-};
 use trainyard_model::text::MAX_TEXT;
 use trainyard_sandbox::{
     CompileError, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions, ScreenError,
     screen::screen,
+};
+
+use crate::common::{
+    self, compiler, good, leb, load, loader, loader_with, next_job_renders, transform, with_section,
 };
 
 /// A component of many functions that are dear to compile.

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{self, contract, load, loader, with_custom};
 use trainyard_sandbox::{LoadLimits, screen::screen_here};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, WorldItem};
+
+use crate::common::{self, contract, load, loader, with_custom};
 
 #[test]
 fn every_method_of_the_contract_links() {

@@ -7,14 +7,15 @@
     clippy::panic
 )]
 
-use crate::common::{
-    self, PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
-};
 use trainyard_model::{
     call::Fault,
     limits::Limits,
     plugin::Settings,
     policy::{Busy, CallFailure, Limit},
+};
+
+use crate::common::{
+    self, PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
 };
 
 /// Limits that a test reaches fast.

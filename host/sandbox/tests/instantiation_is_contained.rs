@@ -7,12 +7,13 @@
     clippy::panic
 )]
 
-use crate::common::{good, loader, next_job_renders, settings, transform, with_instances};
 use trainyard_model::{
     limits::Limits,
     policy::{CallFailure, Limit},
 };
 use trainyard_sandbox::LoadProblem;
+
+use crate::common::{good, loader, next_job_renders, settings, transform, with_instances};
 
 /// Loads a component that must be refused, and gives why.
 fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {

@@ -7,15 +7,16 @@
     clippy::panic
 )]
 
-use crate::common::{
-    ENV_CLAIMS, changed_contract, component_in, contract, good, load, loader, loader_with,
-    manifest, next_job_renders, transform_core, with_custom,
-};
 use trainyard_model::{
     contract::{VERSION, interface},
     manifest::ManifestError,
 };
 use trainyard_sandbox::{LinkError, LoadLimits, LoadProblem, Loader, ScreenError};
+
+use crate::common::{
+    ENV_CLAIMS, changed_contract, component_in, contract, good, load, loader, loader_with,
+    manifest, next_job_renders, transform_core, with_custom,
+};
 
 fn problem(loader: &Loader, bytes: Vec<u8>) -> LoadProblem {
     match load(loader, bytes) {

@@ -6,8 +6,9 @@
     clippy::panic
 )]
 
-use crate::common::good;
 use trainyard_sandbox::{LoadLimits, screen::screen_here};
+
+use crate::common::good;
 
 /// A sequence of numbers that is the same on every run.
 struct Numbers(u64);

@@ -14,10 +14,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::common::{call, env_of, good, load, loader_with, transform};
 use trainyard_sandbox::{
     CachePaths, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions,
 };
+
+use crate::common::{call, env_of, good, load, loader_with, transform};
 
 struct Place {
     _folder: tempfile::TempDir,

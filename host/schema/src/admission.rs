@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, names};
+use trainyard_structural::{Schema, UnknownField, Violation};
 
 use crate::documents::{DocumentError, Kind};
-use trainyard_structural::{Schema, UnknownField, Violation};
 
 /// Admits objects as an API server with our CRDs does, with strict validation of fields as kubectl requests it.
 ///

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
-use trainyard_api::size::{REQUEST_LIMIT, STORED_LIMIT, TooLarge, check_size};
-use trainyard_api::{Object, Source};
-use trainyard_schema::Admission;
-use trainyard_schema::documents::Kind;
+use trainyard_api::{
+    Object, Source,
+    size::{REQUEST_LIMIT, STORED_LIMIT, TooLarge, check_size},
+};
+use trainyard_schema::{Admission, documents::Kind};
 use trainyard_structural::{Options, Schema};
 
 #[test]

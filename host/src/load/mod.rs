@@ -11,6 +11,9 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use beside::Beside;
+pub(crate) use lenient::LenientLoad;
+use refused::{Origin, Refused, shown};
 use trainyard_api::Located;
 use trainyard_model::{
     manifest::Manifest,
@@ -31,9 +34,6 @@ use crate::{
     policy_file::PolicyFile,
     report::{self, ErrorList},
 };
-pub(crate) use beside::Beside;
-pub(crate) use lenient::LenientLoad;
-use refused::{Origin, Refused, shown};
 
 /// The plugins of one run of a command.
 pub(crate) struct LoadedPlugins {

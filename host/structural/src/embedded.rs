@@ -1,12 +1,14 @@
 //! Objects in fields of other objects (`x-kubernetes-embedded-resource`), which have a kind and metadata of their own.
 
-use crate::metadata;
-use crate::names;
-use crate::node::{Child, Node};
-use crate::stack_path::StackPath;
-use crate::unknown::UnknownField;
-use crate::violation::Violation;
 use serde_json::{Map, Value};
+
+use crate::{
+    metadata, names,
+    node::{Child, Node},
+    stack_path::StackPath,
+    unknown::UnknownField,
+    violation::Violation,
+};
 
 /// Prunes the metadata of embedded objects, as that of the object itself.
 pub(crate) fn coerce(

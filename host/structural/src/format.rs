@@ -3,10 +3,11 @@
 //! Formats that it does not know, such as `int-or-string` and `quantity`, are ignored. A few that it knows are not implemented
 //! (`email`, `uri`, `isbn` and similar ones). A schema with one of them is refused, so that no check is skipped silently.
 
-use crate::duration;
-use crate::value_type::ValueType;
-use chrono::NaiveDate;
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+use chrono::NaiveDate;
+
+use crate::{duration, value_type::ValueType};
 
 /// A format that is checked.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Values formatted as Go formats them in an API server's messages.
 
-use serde_json::{Map, Number, Value};
 use std::fmt::Write;
+
+use serde_json::{Map, Number, Value};
 
 /// Formats a value as in a field error: strings are quoted, other scalars are plain, the rest is JSON.
 pub(crate) fn shown(value: &Value) -> String {

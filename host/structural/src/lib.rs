@@ -49,14 +49,13 @@ mod violation;
 
 pub use compile::{Definitions, REFERENCE};
 pub use error::CompileError;
-pub use options::{Options, Scope};
-pub use unknown::UnknownField;
-pub use violation::{Violation, ViolationKind};
-
 use node::Node;
+pub use options::{Options, Scope};
 use serde_json::Value;
 use stack_path::StackPath;
 use trainyard_text::FieldPath;
+pub use unknown::UnknownField;
+pub use violation::{Violation, ViolationKind};
 
 /// The compiled schema of a kind. It can be shared by threads and applied to any number of objects.
 #[derive(Debug)]

@@ -1,11 +1,15 @@
 //! Duplicates in lists of type set and map.
 
-use crate::go;
-use crate::node::{Child, ListType, Node};
-use crate::stack_path::StackPath;
-use crate::violation::{Violation, ViolationKind};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    go,
+    node::{Child, ListType, Node},
+    stack_path::StackPath,
+    violation::{Violation, ViolationKind},
+};
 
 /// Reports duplicate items, and duplicate keys of items, in every list of the object.
 pub(crate) fn check(value: &Value, node: &Node, at: &StackPath<'_>, out: &mut Vec<Violation>) {

@@ -1,17 +1,19 @@
 //! The metadata of an object, which is Kubernetes' ObjectMeta whatever the schema declares.
 
-use crate::compile;
-use crate::error::CompileError;
-use crate::go;
-use crate::names;
-use crate::node::Node;
-use crate::options::Scope;
-use crate::prune::{prune_nulls, prune_part, set_defaults};
-use crate::stack_path::StackPath;
-use crate::unknown::UnknownField;
-use crate::validate;
-use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value, json};
+
+use crate::{
+    compile,
+    error::CompileError,
+    go, names,
+    node::Node,
+    options::Scope,
+    prune::{prune_nulls, prune_part, set_defaults},
+    stack_path::StackPath,
+    unknown::UnknownField,
+    validate,
+    violation::{Violation, ViolationKind},
+};
 
 /// The maximum size of all annotations together, in bytes of keys and values.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;

@@ -1,12 +1,11 @@
 //! A compiled schema.
 
-use crate::cel::Rules;
-use crate::format::Format;
-use crate::pattern::Pattern;
-use crate::value_type::ValueType;
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde_json::Value;
-use std::sync::Arc;
+
+use crate::{cel::Rules, format::Format, pattern::Pattern, value_type::ValueType};
 
 /// The schema of a value and of the values in it. All uses of a definition share one node.
 ///

@@ -1,7 +1,8 @@
 //! Regular expressions in Go's syntax, evaluated by the `regex` crate.
 
-use regex::Regex;
 use std::sync::OnceLock;
+
+use regex::Regex;
 
 /// A regular expression in Go's syntax, compiled when it is first used.
 ///

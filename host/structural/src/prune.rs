@@ -1,10 +1,13 @@
 //! Pruning of unknown fields and of nulls, and defaulting.
 
-use crate::node::{Child, Node};
-use crate::stack_path::StackPath;
-use crate::unknown::UnknownField;
 use serde_json::Value;
 use trainyard_text::FieldPath;
+
+use crate::{
+    node::{Child, Node},
+    stack_path::StackPath,
+    unknown::UnknownField,
+};
 
 /// The fields that every object with a kind has, whether or not its schema declares them.
 pub(crate) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

@@ -1,7 +1,6 @@
 //! The path of a walk through a document, without allocations until an error needs it.
 
-use trainyard_text::FieldPath;
-use trainyard_text::path::Segment;
+use trainyard_text::{FieldPath, path::Segment};
 
 /// The path of a value in a document, as a linked list on the stack of the walk.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Fields that are pruned, as an API server reports them.
 
 use std::fmt;
+
 use trainyard_text::FieldPath;
 
 /// A field that is not in the schema. An API server prunes it, or refuses the object if the request asks for strict validation.

@@ -1,10 +1,11 @@
 //! Violations of a schema, in an API server's words.
 
-use crate::go;
-use crate::stack_path::StackPath;
-use serde_json::Value;
 use std::fmt;
+
+use serde_json::Value;
 use trainyard_text::FieldPath;
+
+use crate::{go, stack_path::StackPath};
 
 /// One reason for which an API server refuses an object.
 ///

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::common;
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
 use trainyard_structural::{Options, Schema};
+
+use crate::common;
 
 static SCHEMAS: LazyLock<Vec<(Schema, Vec<String>)>> = LazyLock::new(|| {
     ["values.json", "defaults.json", "rules.json"]

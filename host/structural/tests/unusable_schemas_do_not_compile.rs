@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use crate::common;
 use trainyard_structural::Schema;
+
+use crate::common;
 
 #[test]
 fn schemas_refused_by_the_api_server_are_refused() {

@@ -1,8 +1,10 @@
 //! The path of a field in an object, spelled as Kubernetes spells it.
 
-use std::borrow::{Borrow, Cow};
-use std::fmt;
-use std::str::FromStr;
+use std::{
+    borrow::{Borrow, Cow},
+    fmt,
+    str::FromStr,
+};
 
 use thiserror::Error;
 

@@ -1,9 +1,9 @@
 //! The answer of an API server.
 
+use std::{error::Error, fmt};
+
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;
-use std::error::Error;
-use std::fmt;
 
 /// The answer to one call, good or bad.
 #[derive(Clone, Debug)]

@@ -1,15 +1,18 @@
 //! Calls on the objects of one kind, with the full answer of the API server.
 
-use crate::answer::{Answer, warning};
-use crate::resource::Resource;
-use crate::wait::WITHIN;
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
-use kube::Client;
-use kube::client::Body;
+use kube::{Client, client::Body};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+
+use crate::{
+    answer::{Answer, warning},
+    resource::Resource,
+    wait::WITHIN,
+};
 
 /// What the API server does about unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! The binaries of a cluster: taken from a given folder, or built from their published Go modules.
 
-use crate::cache::Entry;
-use crate::go;
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
 use anyhow::{Context, Result, bail};
-use std::env;
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+
+use crate::{cache::Entry, go};
 
 /// The environment's name for a folder that holds the binaries, as other projects of the field have it.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";

@@ -1,10 +1,13 @@
 //! A cache, outside the repository, of what is built once.
 
+use std::{
+    env,
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
-use std::env;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 
 /// A folder of the cache that holds what was built from one state of some files, and a lock on it.
 #[derive(Debug)]

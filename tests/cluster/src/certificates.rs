@@ -1,15 +1,17 @@
 //! The credentials of a control plane: an authority, a serving certificate, a key for service accounts, and a token.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 const SERVING: &str = "serving";
 const TOKENS: &str = "tokens.csv";

@@ -1,13 +1,16 @@
 //! The reference's clients, as programs that decode an object into their types and encode it again.
 
-use crate::go;
-use crate::python::Packages;
+use std::{
+    io::{Seek as _, Write as _},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
-use std::io::{Seek as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use tempfile::TempDir;
+
+use crate::{go, python::Packages};
 
 /// Where both programs are.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/types");

@@ -1,28 +1,30 @@
 //! A control plane with everything that JobSets need to run.
 
-use crate::api::Api;
-use crate::binaries::Binaries;
-use crate::certificates::Certificates;
-use crate::control_plane::ControlPlane;
-use crate::crds::{Install, install};
-use crate::health;
-use crate::jobset::{self, JobSetController};
-use crate::kept::{self, Kept};
-use crate::kubeconfig::client_of;
-use crate::kubelet::{Kubelet, NodeSpec};
-use crate::ports::Port;
-use crate::process::Process;
-use crate::resource::Resource;
-use crate::wait::eventually;
+use std::{path::Path, thread};
+
 use anyhow::{Result, anyhow};
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::Client;
-use kube::api::ListParams;
+use kube::{Client, api::ListParams};
 use serde_json::Value;
-use std::path::Path;
-use std::thread;
 use trainyard_schema::documents::Kind;
+
+use crate::{
+    api::Api,
+    binaries::Binaries,
+    certificates::Certificates,
+    control_plane::ControlPlane,
+    crds::{Install, install},
+    health,
+    jobset::{self, JobSetController},
+    kept::{self, Kept},
+    kubeconfig::client_of,
+    kubelet::{Kubelet, NodeSpec},
+    ports::Port,
+    process::Process,
+    resource::Resource,
+    wait::eventually,
+};
 
 /// The nodes that a cluster starts with.
 const NODES: usize = 4;

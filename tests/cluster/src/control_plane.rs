@@ -1,27 +1,36 @@
 //! etcd and kube-apiserver.
 
-use crate::api::{Api, Write};
-use crate::binaries::Binaries;
-use crate::certificates::Certificates;
-use crate::health;
-use crate::kept::{Kept, NAMESPACES};
-use crate::kubeconfig::Kubeconfig;
-use crate::launcher::Launcher;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::resource::Resource;
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
 use anyhow::{Context, Result, anyhow, bail};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::PostParams;
-use kube::{Client, Config};
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Client, Config, api::PostParams};
 use serde_json::json;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
+
+use crate::{
+    api::{Api, Write},
+    binaries::Binaries,
+    certificates::Certificates,
+    health,
+    kept::{Kept, NAMESPACES},
+    kubeconfig::Kubeconfig,
+    launcher::Launcher,
+    ports::Port,
+    process::Process,
+    resource::Resource,
+};
 
 /// How long one call may take.
 const CALL_WITHIN: Duration = Duration::from_secs(30);

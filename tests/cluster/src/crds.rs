@@ -1,14 +1,13 @@
 //! Installs CustomResourceDefinitions, by client-side or server-side apply.
 
-use crate::api::Write;
-use crate::control_plane::ControlPlane;
-use crate::resource::Resource;
-use crate::wait::WITHIN;
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 use http::{Request, StatusCode};
 use kube::client::Body;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+
+use crate::{api::Write, control_plane::ControlPlane, resource::Resource, wait::WITHIN};
 
 /// How a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

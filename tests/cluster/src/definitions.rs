@@ -1,13 +1,17 @@
 //! The CRDs of all kinds, on a control plane.
 
-use crate::control_plane::ControlPlane;
-use crate::crds::{Install, install};
-use crate::resource::Resource;
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use tokio::sync::OnceCell;
 use trainyard_schema::documents::Kind;
+
+use crate::{
+    control_plane::ControlPlane,
+    crds::{Install, install},
+    resource::Resource,
+};
 
 /// The definitions of all kinds, by kind.
 #[derive(Debug)]

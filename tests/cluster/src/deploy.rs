@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+};
 use trainyard_api::Object;
 
-use crate::control_plane::ControlPlane;
-use crate::kustomize::kustomized;
+use crate::{control_plane::ControlPlane, kustomize::kustomized};
 
 /// The namespace and the account of the controller.
 const NAMESPACE: &str = "kubeflow-system";

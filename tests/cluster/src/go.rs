@@ -1,9 +1,12 @@
 //! The Go toolchain, which builds Kubernetes and the reference.
 
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
 use anyhow::{Context, Result, bail, ensure};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 /// Whether Go is installed.
 #[must_use]

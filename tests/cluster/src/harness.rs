@@ -1,13 +1,16 @@
 //! Test programs whose tests share a control plane or a cluster.
 
-use crate::cluster::Cluster;
-use crate::control_plane::ControlPlane;
+use std::{
+    any::Any,
+    process::ExitCode,
+    sync::{Arc, Condvar, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::any::Any;
-use std::process::ExitCode;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+
+use crate::{cluster::Cluster, control_plane::ControlPlane};
 
 /// When a test that does not end is ended. No test is measured by it.
 const KILL_AFTER: Duration = Duration::from_secs(15 * 60);
@@ -198,10 +201,16 @@ impl<S: Shared> Lazy<S> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::{
+        sync::{
+            Barrier,
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        thread,
+    };
+
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Barrier, mpsc};
-    use std::thread;
 
     /// How many of all kinds are there.
     static THERE: AtomicUsize = AtomicUsize::new(0);

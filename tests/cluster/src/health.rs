@@ -1,9 +1,10 @@
 //! Checks whether a server is ready.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, bail};
 use http::Request;
 use kube::{Client, Config};
-use std::time::{Duration, Instant};
 
 /// How long a server may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(120);

@@ -1,12 +1,15 @@
 //! The table of inputs: objects, and what an API server with our CRDs answers for each.
 
-use crate::answer::Answer;
-use crate::api::{Api, Write};
+use std::{fs, path::Path};
+
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
-use std::fs;
-use std::path::Path;
 use trainyard_api::yaml;
+
+use crate::{
+    answer::Answer,
+    api::{Api, Write},
+};
 
 /// Where the table is.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs");

@@ -1,18 +1,16 @@
 //! The JobSet controller with its webhooks, as a process outside the cluster.
 
-use crate::api::Write;
-use crate::binaries::Binaries;
-use crate::control_plane::ControlPlane;
-use crate::health;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::resource::Resource;
-use anyhow::{Context, Result, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 use std::fs;
+
+use anyhow::{Context, Result, bail};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
 use trainyard_api::yaml;
+
+use crate::{
+    api::Write, binaries::Binaries, control_plane::ControlPlane, health, ports::Port,
+    process::Process, resource::Resource,
+};
 
 const CRD: &str = "crd/bases/jobset.x-k8s.io_jobsets.yaml";
 const WEBHOOKS: &str = "webhook/manifests.yaml";

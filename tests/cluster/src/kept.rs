@@ -3,18 +3,24 @@
 //! A kept cluster is a folder with its certificates and a file with its URL. `TRAINYARD_PLANE` names that folder. One test program at a
 //! time is attached to it, and removes what an earlier one left behind.
 
-use crate::api::{Api, Write};
-use crate::control_plane::ControlPlane;
-use crate::resource::Resource;
-use crate::wait::eventually;
+use std::{
+    env,
+    fs::{self, File, TryLockError},
+    net::TcpStream,
+    path::{Path, PathBuf},
+};
+
 use anyhow::{Context, Result, bail};
 use http::StatusCode;
 use serde_json::{Value, json};
-use std::env;
-use std::fs::{self, File, TryLockError};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use trainyard_schema::documents::Kind;
+
+use crate::{
+    api::{Api, Write},
+    control_plane::ControlPlane,
+    resource::Resource,
+    wait::eventually,
+};
 
 /// The environment's name for the folder of a kept cluster.
 const VARIABLE: &str = "TRAINYARD_PLANE";
@@ -157,8 +163,9 @@ async fn delete(api: &Api<'_>, name: &str) -> Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
     use std::net::TcpListener;
+
+    use super::*;
 
     fn refused(folder: &Path) -> String {
         format!("{:#}", Kept::attach(folder.to_owned()).unwrap_err())

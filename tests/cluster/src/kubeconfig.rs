@@ -1,14 +1,15 @@
 //! Kubeconfig files.
 
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::Path,
+};
+
 use anyhow::{Context, Result};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use kube::config::KubeConfigOptions;
-use kube::{Client, Config};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::path::Path;
 
 /// What a kubeconfig file says.
 #[derive(Clone, Copy, Debug)]

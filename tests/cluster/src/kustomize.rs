@@ -1,14 +1,15 @@
 //! kustomize, built from its module, as users of deploy/ run it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use trainyard_api::{Inputs, Object};
 
-use crate::cache::Entry;
-use crate::go;
+use crate::{cache::Entry, go};
 
 /// The module that names its version.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kustomize");

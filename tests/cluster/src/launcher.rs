@@ -1,14 +1,19 @@
 //! Starts the programs of a cluster.
 
-use crate::binaries::Binaries;
-use crate::binaries::{
-    API_SERVER, CONTROLLER_MANAGER, ETCD, JOBSET_CONTROLLER, Program, SCHEDULER,
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
 };
-use crate::certificates::Certificates;
-use crate::process::Process;
+
 use anyhow::Result;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::{
+    binaries::{
+        API_SERVER, Binaries, CONTROLLER_MANAGER, ETCD, JOBSET_CONTROLLER, Program, SCHEDULER,
+    },
+    certificates::Certificates,
+    process::Process,
+};
 
 /// Starts programs that keep their logs and data in one folder.
 #[derive(Debug)]

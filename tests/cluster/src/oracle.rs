@@ -1,8 +1,10 @@
 //! The program of `tests/reference/oracle`: it answers, by the reference's own code, what TrainJobs become.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! Builds plugins as their authors do.
 
-use std::path::Path;
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 

@@ -1,7 +1,8 @@
 //! Free ports.
 
-use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::{Context, Result};
 use tokio::net::TcpSocket;
 
 /// A port of the loopback address that is kept free for whoever is told it, again and again, until this value is dropped.
@@ -42,9 +43,11 @@ impl Port {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
-    use socket2::SockRef;
     use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use socket2::SockRef;
+
+    use super::*;
 
     #[test]
     fn released_port_can_be_bound_again() {

@@ -1,13 +1,15 @@
 //! A process of a cluster, with its own log, which never outlives the test program.
 
+use std::{
+    fs::{self, File},
+    os::unix::{fs::FileExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Starts the rest of its arguments, and ends that when standard input closes. A pipe closes however its other end dies,
 /// so nothing outlives a test program that was killed. SIGTERM is passed on, and what is kept may take its time then.

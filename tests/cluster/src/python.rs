@@ -1,14 +1,16 @@
 //! Python packages, and programs that use them.
 
-use crate::cache::Entry;
-use crate::process::Process;
-use crate::wait::PAUSE;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{cache::Entry, process::Process, wait::PAUSE};
 
 /// Where the scripts of clients are.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");

@@ -1,19 +1,18 @@
 //! The reference's controller, built from its published module, as a process of this one.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Result;
 use serde_json::json;
 
-use crate::cache::Entry;
-use crate::control_plane::ControlPlane;
-use crate::go;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::trainyard::http_get;
-use crate::wait::eventually;
+use crate::{
+    cache::Entry, control_plane::ControlPlane, go, ports::Port, process::Process,
+    trainyard::http_get, wait::eventually,
+};
 
 /// The module that names its version.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/controller");

@@ -1,17 +1,16 @@
 //! The controller as users run it: the program, with flags, on a cluster.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::control_plane::ControlPlane;
-use crate::ports::Port;
-use crate::process::Process;
-use crate::wait::eventually;
+use crate::{control_plane::ControlPlane, ports::Port, process::Process, wait::eventually};
 
 /// How long a controller has nothing to do before it counts as idle: longer than a watch takes to tell it of a change.
 const IDLE: Duration = Duration::from_secs(1);

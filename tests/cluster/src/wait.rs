@@ -1,10 +1,12 @@
 //! Waits until a condition holds, up to a timeout.
 
-use crate::api::Api;
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, bail};
 use http::StatusCode;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+
+use crate::api::Api;
 
 /// How long anything may take until it is seen. Far more than it does: a machine may be busy, and no test measures time.
 pub(crate) const WITHIN: Duration = Duration::from_secs(180);

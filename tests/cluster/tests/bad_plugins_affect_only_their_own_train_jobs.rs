@@ -2,9 +2,11 @@
 //! other TrainJobs complete, and probes are answered. Its TrainJobs can be suspended and deleted, even if the plugin is no longer loaded.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -13,8 +15,10 @@ use trainyard_cluster::{
     Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually,
 };
 
-use crate::common;
-use crate::common::{Namespace, is};
+use crate::{
+    common,
+    common::{Namespace, is},
+};
 
 /// The limits of the plugin `endless`: far more fuel than it can use before its deadline.
 const POLICY: &str = "

@@ -4,10 +4,11 @@
 //! The TrainJobs are suspended and their JobSets exist, so that nothing else triggers a reconcile.
 #![allow(clippy::indexing_slicing)]
 
-use crate::common::flavors::{self, FlavorNamespace, WithFlavors, flavor};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use trainyard_cluster::{Install, Resource, Test, Write, install};
+
+use crate::common::flavors::{self, FlavorNamespace, WithFlavors, flavor};
 
 async fn changed_object_updates_a_suspended_train_job(shared: &WithFlavors) -> Result<()> {
     let namespace = FlavorNamespace::new(&shared.plane).await?;

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
-use crate::common::{Case, Disturbed, Scenario};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use trainyard_cluster::{Act, Test, eventually};
+
+use crate::common::{Case, Disturbed, Scenario};
 
 /// How long the TrainJob with a deadline has: it passes while the API server is away.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -1,10 +1,10 @@
 //! Our CRDs install by client-side and server-side apply, and lists of two managers merge by their keys.
 
+use std::{sync::Arc, time::Duration};
+
 use anyhow::{Context, Result, ensure};
 use http::StatusCode;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::time::Duration;
 use trainyard_cluster::{
     ControlPlane, Definition, Definitions, Install, Resource, Test, Write, install,
 };

@@ -2,9 +2,7 @@
 //! and no others. If the API server refuses an input of MPI or Flux, it refuses the same field.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
+use std::{ffi::OsString, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};

@@ -2,16 +2,21 @@
 //! never runs again.
 #![allow(clippy::indexing_slicing)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::common::{Case, Disturbed, Scenario, is, is_running, kind, runtime};
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
+
+use crate::common::{Case, Disturbed, Scenario, is, is_running, kind, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 

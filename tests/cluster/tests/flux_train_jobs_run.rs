@@ -3,16 +3,20 @@
 //! leaves nothing behind.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
+use std::{
+    ffi::OsString,
+    sync::{Mutex, PoisonError},
+};
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Test};
 
-use crate::common;
-use crate::common::{Controlled, Namespace, Setup, keys, runtimes};
+use crate::{
+    common,
+    common::{Controlled, Namespace, Setup, keys, runtimes},
+};
 
 /// The runtime of deploy/, and one that says nothing of what follows when a pod fails.
 pub(crate) struct Runtimes;

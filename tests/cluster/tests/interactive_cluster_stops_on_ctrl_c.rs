@@ -1,15 +1,19 @@
 //! `make cluster` prints a kubeconfig that works, with the runtimes of deploy/, and Ctrl-C leaves no process and no file behind.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::GroupVersionKind,
+};
 use trainyard_cluster::{ControlPlane, Test, Trainyard, client_of};
 
 /// The program of `make cluster`, which is killed if the test fails.

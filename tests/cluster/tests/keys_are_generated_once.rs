@@ -2,10 +2,12 @@
 //! shown, and are deleted with the TrainJob. A Secret that is deleted while pods run is recreated only with new pods.
 #![allow(clippy::indexing_slicing)]
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -15,9 +17,9 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-use crate::common::parts::Parts;
 use crate::common::{
-    self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, roles, runtimes,
+    self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, parts::Parts, roles,
+    runtimes,
 };
 
 /// The runtimes of the built-in policies that request keys: MPI with a dedicated launcher, MPI with a launcher that runs as node, and Flux.

@@ -1,15 +1,20 @@
 //! If the controller is killed before or after any API call of a reconcile, it converges after the next start: every TrainJob has the same
 //! objects as without the interruption, none twice and none left over.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use crate::common::{Case, Disturbed, Scenario};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 use trainyard_cluster::{Act, Call, Test, Trainyard, eventually};
+
+use crate::common::{Case, Disturbed, Scenario};
 
 /// How long the TrainJob with a deadline has: enough to run before.
 const DEADLINE: Duration = Duration::from_secs(6);

@@ -4,9 +4,11 @@
 
 mod secrets;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;

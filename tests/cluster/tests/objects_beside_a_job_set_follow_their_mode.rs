@@ -9,8 +9,10 @@ use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{Call, Test, Trainyard, Write, eventually};
 
-use crate::common::editions::{Editions, JOB, MODES, TestJob, emitting};
-use crate::common::{is, is_running};
+use crate::common::{
+    editions::{Editions, JOB, MODES, TestJob, emitting},
+    is, is_running,
+};
 
 async fn missing_objects_are_recreated(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;

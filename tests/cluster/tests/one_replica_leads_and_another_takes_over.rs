@@ -2,8 +2,10 @@
 //! exits. TrainJobs continue.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -12,8 +14,7 @@ use trainyard_cluster::{
     Cluster, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, eventually,
 };
 
-use crate::common;
-use crate::common::Namespace;
+use crate::{common, common::Namespace};
 
 /// Shorter than the default, so that an unreleased Lease expires soon.
 const CONFIGURATION: &str = "

@@ -2,16 +2,17 @@
 //! affects nothing else.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::{ffi::OsString, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, build_plugin};
 use trainyard_schema::documents::Kind;
 
-use crate::common;
-use crate::common::{Controlled, Namespace, Setup, kind};
+use crate::{
+    common,
+    common::{Controlled, Namespace, Setup, kind},
+};
 
 /// A controller that has the guide's plugin, and beside it a broken file, and one that is not what the operator allows.
 pub(crate) struct PluginDir;

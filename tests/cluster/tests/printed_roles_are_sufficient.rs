@@ -2,16 +2,20 @@
 //! what is missing, and only that TrainJob waits.
 #![allow(clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource, Test, Write, build_plugin, eventually};
 use trainyard_schema::documents::Kind;
 
-use crate::common;
-use crate::common::{Controlled, Namespace, Setup, flavors, kind, roles};
+use crate::{
+    common,
+    common::{Controlled, Namespace, Setup, flavors, kind, roles},
+};
 
 /// A controller that has a plugin which looks things up, and only the roles of deploy/.
 pub(crate) struct LooksUp;

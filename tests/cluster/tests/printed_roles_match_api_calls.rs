@@ -2,10 +2,12 @@
 //! every verb of every rule is used.
 #![allow(clippy::indexing_slicing)]
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Result, ensure};
 use http::{Method, StatusCode};

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
-use crate::common::{Disturbed, Scenario, is, is_running, is_suspended};
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{Act, Call, Resource, Test, Write, eventually};
+
+use crate::common::{Disturbed, Scenario, is, is_running, is_suspended};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 const JOB: &str = "queued";

@@ -1,10 +1,10 @@
 //! The reference's Go types store and read back every field they know, and all objects that the CRDs accept decode in them and in the
 //! Python client's models, without losing fields that these know.
 
+use std::{cmp::Ordering, sync::Arc};
+
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
-use std::cmp::Ordering;
-use std::sync::Arc;
 use tokio::sync::OnceCell;
 use trainyard_cluster::{
     Api, ControlPlane, Definitions, GoTypes, Input, PythonModels, Round, Test, Write,

@@ -4,11 +4,12 @@
 
 mod nemo_run;
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use trainyard_api::Inputs;
 use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,

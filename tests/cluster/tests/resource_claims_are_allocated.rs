@@ -8,8 +8,10 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, NodeSpec, Resource, Shared as _, Test, Write};
 
-use crate::common;
-use crate::common::{Controlled, Namespace, Setup};
+use crate::{
+    common,
+    common::{Controlled, Namespace, Setup},
+};
 
 /// The class of the devices, which no other test knows.
 const CLASS: &str = "gpu.claims.example.com";

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Resource, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
 
-use crate::common::editions::Editions;
-use crate::common::{Scenario, is, kind, runtime};
+use crate::common::{Scenario, editions::Editions, is, kind, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 

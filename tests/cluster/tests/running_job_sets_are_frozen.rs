@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Act, Call, Test, Write, eventually};
 use trainyard_schema::documents::Kind;
 
-use crate::common::editions::{Editions, JOB, MODES, SNAPSHOT, TestJob, emitting, pods_of};
-use crate::common::{is_suspended, kind};
+use crate::common::{
+    editions::{Editions, JOB, MODES, SNAPSHOT, TestJob, emitting, pods_of},
+    is_suspended, kind,
+};
 
 async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;

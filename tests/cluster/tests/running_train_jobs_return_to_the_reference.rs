@@ -2,8 +2,7 @@
 //! pods until they are complete, and suspended ones run after their JobSets are deleted.
 #![allow(clippy::indexing_slicing)]
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

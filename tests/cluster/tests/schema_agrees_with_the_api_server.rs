@@ -1,8 +1,8 @@
 //! For every input of the table, the offline schema check agrees with the API server: the same verdict, fields, wording and stored object.
+use std::{collections::BTreeMap, sync::Arc};
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use trainyard_cluster::{
     Api, Cause, ControlPlane, Definition, Definitions, Input, Test, Validation, Write,
 };

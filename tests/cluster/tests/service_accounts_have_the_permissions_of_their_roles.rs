@@ -1,10 +1,11 @@
 //! A client of a ServiceAccount's kubeconfig file authenticates as that account, and has the permissions that RBAC gives it.
 
 use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ListParams, PostParams};
-use kube::{Api, Client};
+use k8s_openapi::api::{authentication::v1::SelfSubjectReview, core::v1::ConfigMap};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
 use serde_json::{Value, json};
 use trainyard_cluster::{ControlPlane, Resource, Test, Write, client_of, eventually};
 

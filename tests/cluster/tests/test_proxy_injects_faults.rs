@@ -1,18 +1,23 @@
 //! A test can make the call of its choice fail as networks, busy API servers and killed clients do.
 
+use std::{
+    pin::Pin,
+    process::Command,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
 use anyhow::{Context, Result, bail, ensure};
 use futures_util::{Stream, StreamExt as _};
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams};
-use kube::client::Body;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams},
+    client::Body,
+};
 use serde_json::Value;
-use std::pin::Pin;
-use std::process::Command;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
 use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually};
 
 /// How long nothing may happen to count as nothing. A busy machine can make such a test pass, but never fail.

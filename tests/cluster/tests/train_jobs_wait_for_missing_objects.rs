@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::flavors::{FlavorNamespace, WithFlavors, flavor, pod_label};
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use trainyard_cluster::{Resource, Test, Write, eventually};
+
+use crate::common::flavors::{FlavorNamespace, WithFlavors, flavor, pod_label};
 
 /// After this many failures, the next retry is at least 32 seconds away.
 const FAILURES: f64 = 6.0;

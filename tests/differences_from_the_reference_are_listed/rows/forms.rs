@@ -1,7 +1,9 @@
 //! Differences in the accepted forms of input.
 
-use super::super::{difference::Refusal, seen::Seen};
-use super::torch::is_pet;
+use super::{
+    super::{difference::Refusal, seen::Seen},
+    torch::is_pet,
+};
 
 const OLD_OVERRIDES: [&str; 2] = ["podTemplateOverrides", "podSpecOverrides"];
 

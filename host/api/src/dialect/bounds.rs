@@ -4,9 +4,11 @@
 use serde_json::{Map, Value};
 
 use super::{Conversion, spec};
-use crate::fields::FieldProblem;
-use crate::path::FieldPath;
-use crate::size::{STORED_LIMIT, bytes};
+use crate::{
+    fields::FieldProblem,
+    path::FieldPath,
+    size::{STORED_LIMIT, bytes},
+};
 
 /// The maximum number of entries of `spec.runtimePatches`. The CRD has the same limit.
 const MAX_PATCHES: usize = 16;

@@ -2,11 +2,8 @@
 
 use serde_json::Value;
 
-use super::bounds::MAX_DIFFERENCES;
-use super::{Conversion, spec};
-use crate::fields::FieldProblem;
-use crate::merge::conflicts;
-use crate::names;
+use super::{Conversion, bounds::MAX_DIFFERENCES, spec};
+use crate::{fields::FieldProblem, merge::conflicts, names};
 
 /// Compares the converted entries with those of other managers, except Kueue's, which override them on purpose.
 pub(super) fn check(ours: &[Value], others: &[Value], conversion: &mut Conversion) {

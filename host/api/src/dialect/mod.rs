@@ -9,14 +9,15 @@ mod overrides;
 mod runtime;
 mod trainjob;
 
-use std::collections::HashMap;
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use serde_json::Value;
 
-use crate::fields::{FieldError, FieldProblem};
-use crate::names;
-use crate::path::FieldPath;
+use crate::{
+    fields::{FieldError, FieldProblem},
+    names,
+    path::FieldPath,
+};
 
 /// The earlier `apiVersion`s of the current API.
 const OLD_API_VERSIONS: [&str; 2] = ["kubeflow.org/v2alpha1", "trainer.kubeflow.org/v2alpha1"];

@@ -8,9 +8,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{Conversion, bounds, mix, spec};
-use crate::fields::{FieldProblem, describe};
-use crate::names;
-use crate::path::FieldPath;
+use crate::{
+    fields::{FieldProblem, describe},
+    names,
+    path::FieldPath,
+};
 
 /// An old list of overrides.
 struct Dialect {

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Conversion, spec};
-use crate::ancestor::Ancestor;
-use crate::names;
-use crate::path::FieldPath;
+use crate::{ancestor::Ancestor, names, path::FieldPath};
 
 pub(super) fn convert(runtime: &mut Map<String, Value>, conversion: &mut Conversion) {
     elastic_policy(runtime, conversion);

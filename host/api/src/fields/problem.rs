@@ -3,8 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::path::FieldPath;
-use crate::yaml;
+use crate::{path::FieldPath, yaml};
 
 /// An error of a field.
 #[derive(Debug, Clone, PartialEq, Error)]

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe};
-use crate::StringMap;
-use crate::path::FieldPath;
+use crate::{StringMap, path::FieldPath};
 
 /// Reads the fields of one object by name and type, and collects errors.
 ///

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::positions::Positions;
-use super::table::{Child, JOB_SET_SPEC, Node};
+use super::{
+    positions::Positions,
+    table::{Child, JOB_SET_SPEC, Node},
+};
 
 /// Corrects the result of a merge of `patch` into `base`. This is not part of the merge, so that the merge can be compared with
 /// Kubernetes'.

@@ -15,8 +15,6 @@ mod table;
 
 use serde_json::{Map, Value};
 
-use crate::FieldPath;
-
 pub(crate) use self::conflicts::conflicts;
 pub use self::{
     diff::{Difference, differences},
@@ -25,6 +23,7 @@ pub use self::{
     names::{Names, by_names, by_positions},
     table::{Child, JOB_SET, JOB_SET_SPEC, JOB_TEMPLATE, Node},
 };
+use crate::FieldPath;
 
 /// Merges a patch into the spec of a JobSet.
 ///

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
-use super::budget::{Budget, bytes_of};
-use super::scalar::{self, Scalar};
-use super::{Document, ErrorKind, MAX_DEPTH};
+use super::{
+    Document, ErrorKind, MAX_DEPTH,
+    budget::{Budget, bytes_of},
+    scalar::{self, Scalar},
+};
 
 /// A line from 1 and a column from 0, as the parser counts them.
 pub(super) type At = (usize, usize);

@@ -1,10 +1,12 @@
 //! The lines of fields in the text from which they were parsed. A line is found when an error is printed. Parsing keeps no positions, so
 //! it has no cost without errors.
 
-use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use saphyr_parser::{Event, Parser};
 

@@ -13,18 +13,16 @@ mod scalar;
 mod split;
 mod write;
 
-use saphyr_parser::{Event, Parser};
-use serde_json::Value;
-
 pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES};
+use build::Builder;
 pub use error::{Error, ErrorKind};
 pub use json::read_json;
 pub use lines::DocumentText;
 pub(crate) use lines::Part;
-pub use write::{write, write_documents};
-
-use build::Builder;
+use saphyr_parser::{Event, Parser};
+use serde_json::Value;
 use split::Chunk;
+pub use write::{write, write_documents};
 
 /// The maximum depth of nested lists and mappings.
 pub const MAX_DEPTH: usize = 127;

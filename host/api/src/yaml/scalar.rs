@@ -1,7 +1,6 @@
 //! Resolution of scalars, by the rules of go-yaml v2, which Kubernetes' tools use.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value};
 
 use super::ErrorKind;

@@ -1,24 +1,24 @@
 //! The service beneath the client: it limits, bounds and counts calls.
 
-use std::borrow::Cow;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::{
+    borrow::Cow,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::body::{Bytes, HttpBody};
 use governor::DefaultDirectRateLimiter;
-use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, header::CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Either, Full, Limited};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
 
 use super::{LARGEST_ANSWER, NoAnswer, WATCH_START, Watching};
-use crate::metrics::Metrics;
-use crate::wire;
+use crate::{metrics::Metrics, wire};
 
 /// A service that limits and counts the calls of the client below it.
 #[derive(Debug, Clone)]

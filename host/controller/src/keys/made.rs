@@ -1,20 +1,21 @@
 //! Key pairs and random bytes. Each is generated on first use, and each text is encoded once.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use p521::SecretKey;
-use p521::elliptic_curve::Generate as _;
-use p521::elliptic_curve::sec1::ToSec1Point as _;
-use p521::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
-use trainyard_model::material::{Form, KeyText, RandomEncoding, RandomText, SecretText};
-use trainyard_model::object::{Part, SecretValue};
+use p521::{
+    SecretKey,
+    elliptic_curve::{Generate as _, sec1::ToSec1Point as _},
+    pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding},
+};
+use trainyard_model::{
+    material::{Form, KeyText, RandomEncoding, RandomText, SecretText},
+    object::{Part, SecretValue},
+};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::KeyError;
-use super::quoted::KeyTexts;
+use super::{KeyError, quoted::KeyTexts};
 
 /// The key material of one Secret, by the plugin's ids. One plugin emits a Secret.
 #[derive(Default)]

@@ -11,13 +11,11 @@ mod quoted;
 use std::collections::BTreeMap;
 
 use hyper::body::Bytes;
-use serde_json::Value;
-use thiserror::Error;
-use trainyard_model::material::KeyText;
-use trainyard_model::object::SecretValue;
-
 use made::KeyMaterial;
 pub(crate) use quoted::KeyTexts;
+use serde_json::Value;
+use thiserror::Error;
+use trainyard_model::{material::KeyText, object::SecretValue};
 
 /// Why keys could not be generated.
 #[derive(Debug, Error)]

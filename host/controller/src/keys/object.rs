@@ -1,12 +1,13 @@
 //! The JSON of a Secret with its keys.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hyper::body::Bytes;
-use serde::Serialize;
-use serde::ser::{SerializeMap as _, Serializer};
+use serde::{
+    Serialize,
+    ser::{SerializeMap as _, Serializer},
+};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 

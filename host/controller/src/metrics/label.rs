@@ -1,8 +1,10 @@
 //! Labels with external values, such as the name of a plugin or a file.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::{
+    collections::HashSet,
+    fmt::Write as _,
+    sync::{Mutex, PoisonError},
+};
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 

@@ -11,6 +11,11 @@ mod train_jobs;
 
 use std::{fmt, time::Duration};
 
+use label::{Bounded, Label};
+use labels::{
+    ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
+    NameLabels, PlanLabels, PluginLabels, QueueLabels, ReasonLabels, ResultLabels,
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text},
@@ -22,19 +27,14 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use train_jobs::TrainJobMetrics;
+pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 use trainyard_model::{
     plugin::PluginId,
     policy::{CallFailure, Phase},
 };
 
 use crate::queue::Queue;
-use label::{Bounded, Label};
-use labels::{
-    ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
-    NameLabels, PlanLabels, PluginLabels, QueueLabels, ReasonLabels, ResultLabels,
-};
-use train_jobs::TrainJobMetrics;
-pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 
 /// The name of the reference's TrainJob controller, which is a label of its metrics.
 const CONTROLLER: &str = "trainjob_controller";

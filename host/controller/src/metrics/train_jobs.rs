@@ -1,13 +1,16 @@
 //! How many TrainJobs are in which state, counted when metrics are read.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    metrics::{MetricType, gauge::ConstGauge},
+};
 
 /// The state of a TrainJob, and the reason for it. Both are words of a fixed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]

@@ -1,11 +1,15 @@
 //! How the objects that claims mean are watched, and which of them plugins emit.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use trainyard_model::claims::{ClaimPath, Claims, KeyPattern, NamePattern, ObjectPattern};
-use trainyard_model::object::{DataKind, ObjectKind};
-use trainyard_model::record::Field;
+use trainyard_model::{
+    claims::{ClaimPath, Claims, KeyPattern, NamePattern, ObjectPattern},
+    object::{DataKind, ObjectKind},
+    record::Field,
+};
 
 /// The objects that a claim means. `None` if it does not name one kind.
 pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {

@@ -3,17 +3,14 @@
 mod claimed;
 mod rules;
 
-use std::collections::BTreeSet;
-use std::fmt;
-
-use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
-use kube::api::ObjectMeta;
-use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
-use trainyard_model::claims::Claims;
-use trainyard_model::record::Field;
+use std::{collections::BTreeSet, fmt};
 
 pub(crate) use claimed::{Emitted, Reach, WatchScope};
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
+use kube::api::ObjectMeta;
 use rules::{Refusal, Rules};
+use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
+use trainyard_model::{claims::Claims, record::Field};
 
 use crate::lease::LEASE_NAME;
 

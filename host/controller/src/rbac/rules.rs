@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::ApiResource;
-use trainyard_model::claims::{ClaimPath, NamePattern};
-use trainyard_model::record::Field;
+use trainyard_model::{
+    claims::{ClaimPath, NamePattern},
+    record::Field,
+};
 
-use super::Note;
-use super::claimed::{WatchScope, objects_of, watched};
+use super::{
+    Note,
+    claimed::{WatchScope, objects_of, watched},
+};
 use crate::kubernetes::kind_of;
 
 /// The verbs on objects that a plugin emits.

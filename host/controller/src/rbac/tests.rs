@@ -1,13 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use k8s_openapi::Resource;
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::{Resource, api::rbac::v1::PolicyRule};
 use kube::api::ApiResource;
 use serde_json::json;
 use trainyard_model::names::resource_of;
 
-use super::rules::BUILT_IN_GROUPS;
-use super::*;
+use super::{rules::BUILT_IN_GROUPS, *};
 
 fn claims(reads: &[&str], writes: &[&str]) -> Claims {
     serde_json::from_value(json!({"reads": reads, "writes": writes})).unwrap()

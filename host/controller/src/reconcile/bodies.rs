@@ -8,15 +8,17 @@ use trainyard_api::TrainJob;
 use trainyard_model::lookup::Lookups;
 use trainyard_render::{PendingLookup, RenderedObject};
 
-use super::error::ReconcileError;
-use super::error_summary::ErrorSummary;
-use super::failure::{Class, ErrorId, ReconcileFailure};
-use super::inputs::Inputs;
-use super::job_set::Suspended;
-use super::object_ref::ObjectRef;
-use super::placement::Entries;
-use super::snapshot::Snapshot;
-use super::step::{Basis, Source, Wanted};
+use super::{
+    error::ReconcileError,
+    error_summary::ErrorSummary,
+    failure::{Class, ErrorId, ReconcileFailure},
+    inputs::Inputs,
+    job_set::Suspended,
+    object_ref::ObjectRef,
+    placement::Entries,
+    snapshot::Snapshot,
+    step::{Basis, Source, Wanted},
+};
 
 /// The large values of a reconcile.
 #[derive(Default)]

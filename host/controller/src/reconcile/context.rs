@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, GetParams, PatchParams, PostParams};
-use kube::core::{GroupVersionKind, NamespaceResourceScope, Request};
-use kube::{Api, Resource};
+use k8s_openapi::{api::core::v1::ConfigMap, jiff::Timestamp};
+use kube::{
+    Api, Resource,
+    api::{ApiResource, DynamicObject, GetParams, PatchParams, PostParams},
+    core::{GroupVersionKind, NamespaceResourceScope, Request},
+};
 use serde::de::DeserializeOwned;
-use trainyard_model::deadline::Deadline;
-use trainyard_model::object::ObjectKind;
+use trainyard_model::{deadline::Deadline, object::ObjectKind};
 use trainyard_render::Renderer;
 
-use super::Reconciler;
-use super::error::ReconcileError;
-use crate::kubernetes::{kind_of, unless_gone};
-use crate::queue::NamespacedName;
-use crate::watch::{JobSetState, TrainJobState, decoded};
-use crate::workers::Worker;
+use super::{Reconciler, error::ReconcileError};
+use crate::{
+    kubernetes::{kind_of, unless_gone},
+    queue::NamespacedName,
+    watch::{JobSetState, TrainJobState, decoded},
+    workers::Worker,
+};
 
 /// The field manager of everything that is written.
 pub(super) const MANAGER: &str = "trainer";

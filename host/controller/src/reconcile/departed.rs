@@ -1,10 +1,11 @@
 //! The last states of deleted JobSets. If a JobSet expires, its deletion may be the only sign that it has ended.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use crate::queue::NamespacedName;
-use crate::watch::JobSetState;
+use crate::{queue::NamespacedName, watch::JobSetState};
 
 /// The last states of JobSets whose TrainJobs have no end in their status yet.
 #[derive(Debug, Default)]
@@ -56,8 +57,10 @@ impl Departed {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-    use k8s_openapi::jiff::Timestamp;
+    use k8s_openapi::{
+        apimachinery::pkg::apis::meta::v1::{Condition, Time},
+        jiff::Timestamp,
+    };
 
     use super::*;
 

@@ -1,20 +1,19 @@
 //! Errors of a reconcile.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use thiserror::Error;
 use trainyard_api::{Runtime, TrainJob};
-use trainyard_model::deadline::Overdue;
-use trainyard_model::lookup::LookupKey;
-use trainyard_model::plan::Plan;
+use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
 use super::snapshot::SnapshotError;
-use crate::client::{NoAnswer, is_transient, no_answer, said, without_content};
-use crate::keys::KeyError;
-use crate::kubernetes::code;
-use crate::threads::NotDone;
+use crate::{
+    client::{NoAnswer, is_transient, no_answer, said, without_content},
+    keys::KeyError,
+    kubernetes::code,
+    threads::NotDone,
+};
 
 /// The size from which writing a JobSet may take an API server long.
 const LARGE_JOB_SET: usize = 256 << 10;

@@ -2,10 +2,10 @@
 
 use trainyard_api::names;
 
-use super::error::ReconcileError;
-use super::error_summary::ErrorSummary;
-use super::job_set::is_immutable;
-use super::object_ref::ObjectRef;
+use super::{
+    error::ReconcileError, error_summary::ErrorSummary, job_set::is_immutable,
+    object_ref::ObjectRef,
+};
 
 /// Stands for an error that a step met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

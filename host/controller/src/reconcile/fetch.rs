@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use kube::api::{ApiResource, DynamicObject, GetParams, ListParams};
-use kube::core::Request;
-use kube::discovery::Scope;
-use kube::{Client, Resource as _};
+use kube::{
+    Client, Resource as _,
+    api::{ApiResource, DynamicObject, GetParams, ListParams},
+    core::Request,
+    discovery::Scope,
+};
 use serde_json::Value;
 use tokio::time::Instant;
 use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 
 use super::error::ReconcileError;
-use crate::client::segment;
-use crate::kubernetes::unless_gone;
-use crate::watch::{
-    Content, Feed, FeedError, Kinds, Lists, Seen, WatchedKind, content_of, decoded,
+use crate::{
+    client::segment,
+    kubernetes::unless_gone,
+    watch::{Content, Feed, FeedError, Kinds, Lists, Seen, WatchedKind, content_of, decoded},
 };
 
 /// Fetches objects for lookups.

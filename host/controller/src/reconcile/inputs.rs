@@ -6,11 +6,9 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use trainyard_model::lookup::Lookups;
-use trainyard_model::plan::Planned;
+use trainyard_model::{lookup::Lookups, plan::Planned};
 
-use crate::plugins::Plugins;
-use crate::watch::TrainJobState;
+use crate::{plugins::Plugins, watch::TrainJobState};
 
 /// The inputs that all TrainJobs of a controller share.
 #[derive(Debug)]

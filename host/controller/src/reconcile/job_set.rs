@@ -2,16 +2,22 @@
 
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
-use kube::core::response::{StatusCause, reason};
+use kube::{
+    api::DynamicObject,
+    core::response::{StatusCause, reason},
+};
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
-use super::observed::{LiveJobSet, Version};
-use super::placement::{Entries, Index};
-use super::snapshot::is_started;
-use crate::annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED};
-use crate::wire;
+use super::{
+    observed::{LiveJobSet, Version},
+    placement::{Entries, Index},
+    snapshot::is_started,
+};
+use crate::{
+    annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED},
+    wire,
+};
 
 /// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. It says from then on that it has run,
 /// and no more what it was rendered from: someone else may have unsuspended it.

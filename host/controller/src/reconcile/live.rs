@@ -1,17 +1,19 @@
 //! A live TrainJob with its snapshot, for `trainyard explain`.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ApiResource, DynamicObject, GetParams};
-use kube::{Api, Client};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GetParams},
+};
 use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
-use super::error::ReconcileError;
-use super::observe::train_job;
-use super::snapshot::Snapshot;
-use crate::kubernetes::{kind_of, unless_gone};
-use crate::watch::{TrainJobObject, answer, objects};
+use super::{error::ReconcileError, observe::train_job, snapshot::Snapshot};
+use crate::{
+    kubernetes::{kind_of, unless_gone},
+    watch::{TrainJobObject, answer, objects},
+};
 
 /// Why a live TrainJob can't be read.
 #[derive(Debug, Error)]

@@ -3,13 +3,14 @@
 //! Anyone who can write ConfigMaps can forge such a list, and the controller reads the listed objects with its own permissions. Lists are
 //! parsed only here, into types that can only name objects which plugins can emit for the TrainJob.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
-use trainyard_model::text::clean;
+use trainyard_model::{
+    object::{ApplyMode, ObjectKind, ObjectName},
+    text::clean,
+};
 use trainyard_render::RenderedObject;
 
 /// The most bytes of an entry of a list: a name, an `apiVersion` and a `kind` have at most 253 each.

@@ -1,22 +1,22 @@
 //! The reconciler: the state that reconciles share, and that is kept between them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use kube::Client;
 
-use super::departed::Departed;
-use super::fetch::Fetcher;
-use super::inputs::Common;
-use super::observed::LastReconcile;
-use super::status;
-use crate::plugins::Plugins;
-use crate::queue::NamespacedName;
-use crate::rbac::{Emitted, Reach};
-use crate::watch::{
-    Gone, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store, TrainJobState,
+use super::{departed::Departed, fetch::Fetcher, inputs::Common, observed::LastReconcile, status};
+use crate::{
+    plugins::Plugins,
+    queue::NamespacedName,
+    rbac::{Emitted, Reach},
+    watch::{
+        Gone, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store, TrainJobState,
+    },
+    workers::Room,
 };
-use crate::workers::Room;
 
 /// The stores of watched objects.
 #[derive(Debug, Default)]

@@ -3,29 +3,34 @@
 //! Its runtime stays as it was when the TrainJob came; plan, lookups and facts are renewed while its JobSet has never run, and
 //! pinned from then on. Its name, its key `runtime` and the checks on its owner are the reference's.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::{Runtime, TrainJob, yaml};
-use trainyard_model::deadline::{Deadline, Overdue};
-use trainyard_model::facts::Facts;
-use trainyard_model::lookup::Lookups;
-use trainyard_model::plan::Plan;
-use trainyard_model::record::Accelerators;
-use trainyard_model::reserved;
-use trainyard_model::text::clean;
+use trainyard_model::{
+    deadline::{Deadline, Overdue},
+    facts::Facts,
+    lookup::Lookups,
+    plan::Plan,
+    record::Accelerators,
+    reserved,
+    text::clean,
+};
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
-use super::object_ref::{self, ObjectRef};
-use super::observed::{SnapshotFacts, Version};
-use super::owner;
-use super::placement::{self, Entries};
-use crate::annotations::{RECREATE, STARTED};
-use crate::watch::ReadRuntime;
+use super::{
+    object_ref::{self, ObjectRef},
+    observed::{SnapshotFacts, Version},
+    owner,
+    placement::{self, Entries},
+};
+use crate::{
+    annotations::{RECREATE, STARTED},
+    watch::ReadRuntime,
+};
 
 const RUNTIME: &str = "runtime";
 const PLAN: &str = "plan";

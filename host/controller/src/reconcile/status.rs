@@ -2,8 +2,10 @@
 //!
 //! No condition types beyond Suspended, Complete and Failed: the SDK reads "running" off a status without them.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
 use trainyard_model::text::clean;
 
 use crate::watch::{JobCounts, JobSetState, TrainJobStatus};

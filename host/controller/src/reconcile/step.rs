@@ -1,10 +1,11 @@
 //! The steps of a reconcile: observations and actions. An action has everything that its write depends on.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use super::object_ref::ObjectRef;
-use super::observed::{LastReconcile, Version};
+use super::{
+    object_ref::ObjectRef,
+    observed::{LastReconcile, Version},
+};
 use crate::watch::TrainJobStatus;
 
 /// One step of a reconcile.

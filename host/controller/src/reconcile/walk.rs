@@ -1,25 +1,28 @@
 //! One reconcile of one TrainJob: the loop of decisions and steps.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 use trainyard_api::names;
 
-use super::act::act;
-use super::bodies::Bodies;
-use super::context::Context;
-use super::decide::{Decision, End, Report, decide};
-use super::error::ReconcileError;
-use super::failure::ReconcileFailure;
-use super::observe::observe;
-use super::observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet};
-use super::reconciler::Reconciler;
-use super::step::{Reason, Step};
-use crate::annotations::{INPUTS, STARTED};
-use crate::queue::NamespacedName;
-use crate::watch::{TrainJobState, Unreadable};
-use crate::workers::Worker;
+use super::{
+    act::act,
+    bodies::Bodies,
+    context::Context,
+    decide::{Decision, End, Report, decide},
+    error::ReconcileError,
+    failure::ReconcileFailure,
+    observe::observe,
+    observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},
+    reconciler::Reconciler,
+    step::{Reason, Step},
+};
+use crate::{
+    annotations::{INPUTS, STARTED},
+    queue::NamespacedName,
+    watch::{TrainJobState, Unreadable},
+    workers::Worker,
+};
 
 /// For how long a temporary condition may make reconciles fail before users hear of it.
 pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);

@@ -1,17 +1,18 @@
 //! Bounded connections of a listener: a client could otherwise use up the file descriptors that the watches need.
 
-use std::collections::VecDeque;
-use std::io;
-use std::pin::pin;
-use std::time::Duration;
+use std::{collections::VecDeque, io, pin::pin, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::{AbortHandle, JoinSet},
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// The most connections at once. A further one closes the oldest, so that probes are answered however many clients send half a request.

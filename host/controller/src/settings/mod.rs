@@ -15,6 +15,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+pub use read::LoadedSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,8 +25,6 @@ use crate::{
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
 };
-
-pub use read::LoadedSettings;
 
 /// How many TrainJobs are reconciled at once unless told otherwise.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);

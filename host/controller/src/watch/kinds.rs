@@ -1,14 +1,18 @@
 //! The kinds that the API server serves.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
-use kube::Client;
-use kube::api::ApiResource;
-use kube::core::GroupVersionKind;
-use kube::discovery::{self, Scope};
+use kube::{
+    Client,
+    api::ApiResource,
+    core::GroupVersionKind,
+    discovery::{self, Scope},
+};
 
 use crate::kubernetes::is_not_found;
 

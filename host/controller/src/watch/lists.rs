@@ -4,15 +4,19 @@
 //! their objects, so it does not matter which of them is ahead. Without a watch, a list serves only the requests that arrived before it was
 //! fetched, so that no answer is older than its request.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::content::Content;
-use super::subject::{Listing, Seen, Stamp, Version, WatchedKind};
+use super::{
+    content::Content,
+    subject::{Listing, Seen, Stamp, Version, WatchedKind},
+};
 
 /// How long an unused list is cached.
 const UNUSED: Duration = Duration::from_secs(600);

@@ -1,24 +1,25 @@
 //! The watches of objects that plugins look up. Each one runs while a TrainJob that has not started needs it, fails independently of the
 //! others, and triggers a reconcile of the TrainJobs that saw another state.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use kube::api::{DynamicObject, ListParams};
-use kube::discovery::Scope;
-use kube::{Client, Resource as _};
+use kube::{
+    Client, Resource as _,
+    api::{DynamicObject, ListParams},
+    discovery::Scope,
+};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::content::{Content, content_of};
-use super::feed::{Feed, News};
-use super::interests::{Interests, Woken};
-use super::kinds::{Kinds, Served, waits};
-use super::lists::Lists;
-use super::subject::{Listing, Source, WatchedKind};
-use crate::queue::Queue;
-use crate::rbac::WatchScope;
+use super::{
+    content::{Content, content_of},
+    feed::{Feed, News},
+    interests::{Interests, Woken},
+    kinds::{Kinds, Served, waits},
+    lists::Lists,
+    subject::{Listing, Source, WatchedKind},
+};
+use crate::{queue::Queue, rbac::WatchScope};
 
 /// The longest pause between two checks of whether a kind is served.
 const ASK_EVERY: Duration = Duration::from_secs(30);

@@ -1,27 +1,27 @@
 //! TrainJobs, JobSets and runtimes as the API server sends them, and how they are decoded.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::hash::Hash;
-use std::sync::OnceLock;
+use std::{borrow::Cow, collections::BTreeMap, hash::Hash, sync::OnceLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
-use kube::Resource;
-use kube::api::ObjectMeta;
-use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::{
+    Resource,
+    api::ObjectMeta,
+    core::{ClusterResourceScope, NamespaceResourceScope},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
-use crate::annotations::{INPUTS, RECREATED};
-use crate::queue::NamespacedName;
-use crate::wire::{self, Identity, Undecodable};
-
-use super::states::{
-    JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus,
+use super::{
+    states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus},
+    store::{Read, State, Unreadable},
+    wishes::Wishes,
 };
-use super::store::{Read, State, Unreadable};
-use super::wishes::Wishes;
+use crate::{
+    annotations::{INPUTS, RECREATED},
+    queue::NamespacedName,
+    wire::{self, Identity, Undecodable},
+};
 
 /// An object as the API server sends it, and the state that is kept of it.
 pub trait WatchedObject: Resource<DynamicType = ()> + Send + Sync + 'static {

@@ -1,9 +1,11 @@
 //! An API server for tests that gives the answers of a list, one after the other.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
 
 use axum::body::{Body, Bytes};
 use futures_util::{StreamExt as _, stream};

@@ -1,16 +1,15 @@
 //! The states that are kept of TrainJobs, JobSets and runtimes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::runtime::ReadRuntime;
-use super::store::State;
-use super::wishes::Wishes;
+use super::{runtime::ReadRuntime, store::State, wishes::Wishes};
 
 /// The key of a runtime; a ClusterTrainingRuntime has no namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

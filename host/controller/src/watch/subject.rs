@@ -1,16 +1,20 @@
 //! The cluster objects that a TrainJob is rendered from, and the states that were observed.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use kube::core::GroupVersionKind;
 use trainyard_model::lookup::LookupKey;
 
 use super::states::RuntimeKey;
-use crate::kubernetes::kind_of;
-use crate::queue::NamespacedName;
-use crate::rbac::{Reach, WatchScope};
+use crate::{
+    kubernetes::kind_of,
+    queue::NamespacedName,
+    rbac::{Reach, WatchScope},
+};
 
 /// A kind that plugins look up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

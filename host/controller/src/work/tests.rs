@@ -2,17 +2,18 @@
 
 use std::num::NonZeroUsize;
 
-use kube::core::Status;
-use kube::core::response::StatusSummary;
+use kube::core::{Status, response::StatusSummary};
 use serde_json::json;
 use trainyard_render::{ClusterFacts, Renderer};
 
 use super::*;
-use crate::events::{EventWriter, Reporter, recorder};
-use crate::plugins::Plugins;
-use crate::queue::Backoff;
-use crate::threads::{Sizes, Threads};
-use crate::watch::script::{Answer, Script};
+use crate::{
+    events::{EventWriter, Reporter, recorder},
+    plugins::Plugins,
+    queue::Backoff,
+    threads::{Sizes, Threads},
+    watch::script::{Answer, Script},
+};
 
 fn work(client: &Client) -> (Work, EventWriter) {
     let queue = Queue::new(Backoff::default());

@@ -1,11 +1,16 @@
 //! A stub of an API server that stores objects: enough to run a whole controller, and to count its calls.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use axum::body::{Body, Bytes};
-use axum::{extract::Request, response::Response};
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    response::Response,
+};
 use futures_util::{FutureExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;

@@ -1,18 +1,19 @@
 //! A whole controller in this process, on the API server of [`super::cluster`].
 
-use std::num::NonZeroUsize;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use trainyard_controller::plugins::Plugins;
-use trainyard_controller::queue::{Backoff, Queue};
-use trainyard_controller::serve::BindAddress;
-use trainyard_controller::settings::Settings;
-use trainyard_controller::threads::{Sizes, Threads};
-use trainyard_controller::{ControllerError, Options, metrics::Metrics};
+use trainyard_controller::{
+    ControllerError, Options,
+    metrics::Metrics,
+    plugins::Plugins,
+    queue::{Backoff, Queue},
+    serve::BindAddress,
+    settings::Settings,
+    threads::{Sizes, Threads},
+};
 use trainyard_model::policy::Policy;
 use trainyard_render::{ClusterFacts, Renderer};
 

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trainyard_model::call::Call;
-use trainyard_model::plugin::{Plugin, Settings};
-use trainyard_model::policy::{CallFailure, Phase, Policy};
-use trainyard_model::{contract::VERSION, manifest::Manifest};
+use trainyard_model::{
+    call::Call,
+    contract::VERSION,
+    manifest::Manifest,
+    plugin::{Plugin, Settings},
+    policy::{CallFailure, Phase, Policy},
+};
 
 use super::function_policy::FunctionPolicy;
 

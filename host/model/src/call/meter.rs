@@ -1,5 +1,5 @@
 use super::Fault;
-use crate::{limits::Limit, limits::Limits};
+use crate::limits::{Limit, Limits};
 
 /// What a call has used of everything that the host counts.
 #[derive(Clone, Copy, Debug)]

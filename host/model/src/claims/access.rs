@@ -6,8 +6,10 @@ use super::{
     ClaimPath, ClaimScope, CompiledClaims, Grant, KeyPattern, ObjectPattern, PodSetPattern,
     Variable, Verb,
 };
-use crate::lookup::LookupKey;
-use crate::record::{Container, ContainerId, EntryScope, Field, Owner, PodSet, Record};
+use crate::{
+    lookup::LookupKey,
+    record::{Container, ContainerId, EntryScope, Field, Owner, PodSet, Record},
+};
 
 /// The values of a call's variables.
 #[derive(Clone, Debug)]

@@ -8,7 +8,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
 use thiserror::Error;
 
 pub use self::{

@@ -2,9 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::text::{clean, write_literal};
-
 use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
+use crate::text::{clean, write_literal};
 
 /// What an entry belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

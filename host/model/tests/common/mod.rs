@@ -21,6 +21,7 @@ pub mod wit;
 
 use std::sync::Arc;
 
+pub use function_policy::FunctionPolicy;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
@@ -35,8 +36,6 @@ use trainyard_model::{
     record::{Field, Fields, PodSet, Record},
     value::Mount,
 };
-
-pub use function_policy::FunctionPolicy;
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
 pub fn manifest(name: &str, claims: &[(&str, &str)]) -> Value {

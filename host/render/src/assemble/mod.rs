@@ -21,8 +21,10 @@ use trainyard_model::{
 
 use self::json::{edit_at, edit_list, edit_object, insert_after};
 pub(crate) use self::order::place_init_containers;
-use crate::additions;
-use crate::shape::{ListKey, Shape, item_json, item_key, shape};
+use crate::{
+    additions,
+    shape::{ListKey, Shape, item_json, item_key, shape},
+};
 
 /// The keys that were changed, by the list or value that they stand in.
 type ChangedKeys = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;

@@ -15,6 +15,7 @@ mod function_policy;
 
 use std::sync::Arc;
 
+pub use function_policy::FunctionPolicy;
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
@@ -27,8 +28,6 @@ use trainyard_model::{
     policy::{Phase, Policy},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
-
-pub use function_policy::FunctionPolicy;
 
 type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 

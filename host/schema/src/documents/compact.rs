@@ -7,10 +7,12 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use super::kubernetes::{self, References};
-use super::{DocumentError, Kind, expand};
 use trainyard_structural::{CompileError, Definitions, REFERENCE, Schema};
+
+use super::{
+    DocumentError, Kind, expand,
+    kubernetes::{self, References},
+};
 
 const GENERATED: &str = include_str!("../../documents/compact.json");
 

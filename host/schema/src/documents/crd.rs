@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use trainyard_api::names;
+use trainyard_structural::{CompileError, Options, Schema, Scope};
 
 use super::{DocumentError, compact, expand};
-use trainyard_structural::{CompileError, Options, Schema, Scope};
 
 /// The only version of the group.
 const VERSION: &str = "v1alpha1";

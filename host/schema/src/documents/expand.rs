@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value};
 use thiserror::Error;
-
-use super::kubernetes::{self, References};
-use super::ours;
 use trainyard_structural::{CompileError, REFERENCE};
+
+use super::{
+    kubernetes::{self, References},
+    ours,
+};
 
 /// The member that makes an object a placeholder for one of Kubernetes' types; its value is the name of the type.
 const PLACEHOLDER: &str = "$kubernetes";

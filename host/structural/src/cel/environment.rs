@@ -1,8 +1,10 @@
 //! The functions and macros of rules.
 
-use super::matches;
-use cel::{DeclarationError, Env, extensions};
 use std::sync::{Arc, LazyLock};
+
+use cel::{DeclarationError, Env, extensions};
+
+use super::matches;
 
 static ENVIRONMENT: LazyLock<Result<Arc<Env>, DeclarationError>> = LazyLock::new(|| {
     let mut env = Env::stdlib();

@@ -1,18 +1,22 @@
 //! Evaluates the rules of an object, with the old values of an update.
 
-use super::environment::environment;
-use super::rule::{Compiled, Rule};
-use super::values;
-use crate::go;
-use crate::lists;
-use crate::node::{Child, ListType, Node};
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
-use crate::violation::{Violation, ViolationKind};
-use cel::common::types::CelOptional;
-use cel::{Context, ExecutionError, Value as CelValue};
-use serde_json::Value;
 use std::collections::HashMap;
+
+use cel::{Context, ExecutionError, Value as CelValue, common::types::CelOptional};
+use serde_json::Value;
+
+use super::{
+    environment::environment,
+    rule::{Compiled, Rule},
+    values,
+};
+use crate::{
+    go, lists,
+    node::{Child, ListType, Node},
+    stack_path::StackPath,
+    value_type::ValueType,
+    violation::{Violation, ViolationKind},
+};
 
 /// The maximum size of the result of a messageExpression, in bytes.
 const MESSAGE_LIMIT: usize = 5 * 1024;

@@ -1,7 +1,8 @@
 //! The `fieldPath` of a rule, relative to the rule's value: `.spec.names['a key']`.
 
-use crate::node::{Child, Node};
 use trainyard_text::path::Segment;
+
+use crate::node::{Child, Node};
 
 /// Parses the path; `None` if it is invalid or not declared below `node`.
 pub(super) fn parse(path: &str, node: &Node) -> Option<Vec<Segment>> {

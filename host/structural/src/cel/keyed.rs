@@ -1,9 +1,13 @@
 //! Lists of type set and map, which are equal in any order.
 
-use cel::ExecutionError;
-use cel::common::traits::{Adder, Container, Indexer, Iterable, Sizer, Zeroer};
-use cel::common::types::{CelList, LIST_TYPE, Type};
-use cel::common::value::{CowVal, Val};
+use cel::{
+    ExecutionError,
+    common::{
+        traits::{Adder, Container, Indexer, Iterable, Sizer, Zeroer},
+        types::{CelList, LIST_TYPE, Type},
+        value::{CowVal, Val},
+    },
+};
 
 /// A list of type set or map. `==` ignores its order.
 #[derive(Clone, Debug)]

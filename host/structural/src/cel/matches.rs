@@ -1,10 +1,16 @@
 //! The function `matches`, which compiles each regular expression once.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use cel::{
+    DeclarationError, Env, ExecutionError,
+    common::types::{CelBool, CelString},
+};
+
 use crate::pattern::Pattern;
-use cel::common::types::{CelBool, CelString};
-use cel::{DeclarationError, Env, ExecutionError};
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// The maximum number of cached patterns. Rules have few, but a rule can also compute one from a value.
 const MOST: usize = 256;

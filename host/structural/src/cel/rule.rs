@@ -1,17 +1,19 @@
 //! Rules of a schema, compiled.
 
-use super::environment::environment;
-use super::reads::Reads;
-use super::types::{self, Type};
-use super::{field_path, values};
-use crate::error::CompileError;
-use crate::node::Node;
-use crate::stack_path::StackPath;
-use crate::violation::ViolationKind;
+use std::sync::OnceLock;
+
 use cel::Program;
 use serde_json::{Map, Value};
-use std::sync::OnceLock;
 use trainyard_text::path::Segment;
+
+use super::{
+    environment::environment,
+    field_path,
+    reads::Reads,
+    types::{self, Type},
+    values,
+};
+use crate::{error::CompileError, node::Node, stack_path::StackPath, violation::ViolationKind};
 
 /// The keyword for rules.
 const KEYWORD: &str = "x-kubernetes-validations";

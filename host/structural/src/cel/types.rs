@@ -2,16 +2,19 @@
 //!
 //! Types that the schema does not define are checked when the rule is evaluated.
 
-use super::environment::{NAMESPACES, is_function};
-use super::escaping::is_reserved;
-use super::reads::Reads;
-use super::values::is_declared;
-use crate::node::Node;
-use crate::value_type::ValueType;
+use std::fmt;
+
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
 };
-use std::fmt;
+
+use super::{
+    environment::{NAMESPACES, is_function},
+    escaping::is_reserved,
+    reads::Reads,
+    values::is_declared,
+};
+use crate::{node::Node, value_type::ValueType};
 
 /// The type of an expression.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Values that are valid, but that a server can't convert for a rule.
 
-use cel::common::types::Type;
-use cel::common::value::Val;
+use cel::common::{types::Type, value::Val};
 
 static UNREADABLE: Type = Type::new_unspecified_type("unreadable");
 

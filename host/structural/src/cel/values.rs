@@ -1,24 +1,24 @@
 //! The values that rules read. They have the types of the schema, and borrow their text.
 
-use super::escaping;
-use super::keyed::KeyedList;
-use super::reads::Reads;
-use super::unreadable::Unreadable;
-use crate::duration;
-use crate::format;
-use crate::node::{ListType, Node};
-use crate::value_type::ValueType;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use cel::common::types::{
-    CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelNull,
-    CelString, CelTimestamp,
+use std::{cell::Cell, collections::HashMap};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use cel::common::{
+    types::{
+        CelBool, CelBytes, CelDouble, CelDuration, CelInt, CelList, CelMap, CelMapKey, CelNull,
+        CelString, CelTimestamp,
+    },
+    value::Val,
 };
-use cel::common::value::Val;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use serde_json::{Map, Number, Value};
-use std::cell::Cell;
-use std::collections::HashMap;
+
+use super::{escaping, keyed::KeyedList, reads::Reads, unreadable::Unreadable};
+use crate::{
+    duration, format,
+    node::{ListType, Node},
+    value_type::ValueType,
+};
 
 /// A value for the interpreter.
 pub(super) type Boxed<'v> = Box<dyn Val + 'v>;

@@ -1,14 +1,16 @@
 //! The value validations of a schema.
 
-use super::keywords::Keywords;
-use super::{Compiler, Level, Position, refused};
-use crate::error::CompileError;
-use crate::format::Format;
-use crate::node::{Bound, Checks, Node};
-use crate::pattern::Pattern;
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
 use serde_json::Value;
+
+use super::{Compiler, Level, Position, keywords::Keywords, refused};
+use crate::{
+    error::CompileError,
+    format::Format,
+    node::{Bound, Checks, Node},
+    pattern::Pattern,
+    stack_path::StackPath,
+    value_type::ValueType,
+};
 
 impl Compiler<'_> {
     /// Compiles the value validations of a schema whose type is known.

@@ -1,10 +1,8 @@
 //! Checks of defaults.
 
-use crate::error::CompileError;
-use crate::node::Node;
-use crate::stack_path::StackPath;
-use crate::{prune, validate};
 use serde_json::Value;
+
+use crate::{error::CompileError, node::Node, prune, stack_path::StackPath, validate};
 
 /// Checks a default against its own schema, as an API server does for a CRD.
 pub(super) fn check(node: &Node, default: &Value, at: &StackPath<'_>) -> Result<(), CompileError> {

@@ -1,11 +1,12 @@
 //! The keywords `x-kubernetes-*` for unknown fields, embedded resources, and types of lists and maps.
 
-use super::keywords::Keywords;
-use super::{refused, wrong};
-use crate::error::CompileError;
-use crate::node::{ListType, Node};
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
+use super::{keywords::Keywords, refused, wrong};
+use crate::{
+    error::CompileError,
+    node::{ListType, Node},
+    stack_path::StackPath,
+    value_type::ValueType,
+};
 
 /// Reads the keywords into a node whose type is known.
 pub(super) fn read(

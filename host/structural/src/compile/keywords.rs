@@ -1,9 +1,9 @@
 //! The keywords of one schema, with checks of their types.
 
-use super::{refused, wrong};
-use crate::error::CompileError;
-use crate::stack_path::StackPath;
 use serde_json::{Map, Value};
+
+use super::{refused, wrong};
+use crate::{error::CompileError, stack_path::StackPath};
 
 /// The value validations, which are allowed under `allOf`, `anyOf`, `oneOf` and `not`.
 const VALIDATIONS: [&str; 24] = [

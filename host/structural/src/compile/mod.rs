@@ -7,17 +7,19 @@ mod defaults;
 mod extensions;
 mod keywords;
 
-use crate::cel;
-use crate::error::CompileError;
-use crate::node::{Additional, Below, ListType, Node, Property};
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
 use indexmap::IndexMap;
 use keywords::Keywords;
 use serde_json::{Map, Value};
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::Arc;
+
+use crate::{
+    cel,
+    error::CompileError,
+    node::{Additional, Below, ListType, Node, Property},
+    stack_path::StackPath,
+    value_type::ValueType,
+};
 
 /// The position of a node in the schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,11 +1,14 @@
 //! `anyOf`, `oneOf`, `allOf` and `not`.
 
-use super::{Report, check as check_value};
-use crate::go;
-use crate::node::{Checks, Node};
-use crate::stack_path::StackPath;
-use crate::violation::Violation;
 use serde_json::Value;
+
+use super::{Report, check as check_value};
+use crate::{
+    go,
+    node::{Checks, Node},
+    stack_path::StackPath,
+    violation::Violation,
+};
 
 /// Checks a value against the branches of its schema.
 pub(super) fn check(checks: &Checks, value: &Value, at: &StackPath<'_>, report: &mut Report) {

@@ -5,12 +5,15 @@
 mod branches;
 mod scalar;
 
-use crate::go;
-use crate::node::{Additional, Node};
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
-use crate::violation::{Violation, ViolationKind};
 use serde_json::{Map, Value};
+
+use crate::{
+    go,
+    node::{Additional, Node},
+    stack_path::StackPath,
+    value_type::ValueType,
+    violation::{Violation, ViolationKind},
+};
 
 /// Adds all violations of a value.
 pub(crate) fn validate(node: &Node, value: &Value, at: &StackPath<'_>, out: &mut Vec<Violation>) {

@@ -1,14 +1,18 @@
 //! Types, strings and numbers.
 
-use super::Report;
-use crate::format::Check;
-use crate::go;
-use crate::node::{Checks, Node};
-use crate::stack_path::StackPath;
-use crate::value_type::ValueType;
-use crate::violation::{Violation, ViolationKind};
-use serde_json::{Number, Value};
 use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+use super::Report;
+use crate::{
+    format::Check,
+    go,
+    node::{Checks, Node},
+    stack_path::StackPath,
+    value_type::ValueType,
+    violation::{Violation, ViolationKind},
+};
 
 /// Checks the type of a value that is not null, and the format of a number.
 pub(super) fn check_type(node: &Node, value: &Value, at: &StackPath<'_>, report: &mut Report) {

@@ -10,8 +10,9 @@
     clippy::panic
 )]
 
-use serde_json::{Map, Value};
 use std::path::Path;
+
+use serde_json::{Map, Value};
 use trainyard_structural::{Options, Outcome, Schema};
 
 /// The parts of a file of cases: a schema each, with objects.

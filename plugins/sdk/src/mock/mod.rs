@@ -52,7 +52,6 @@ pub use self::{
     outcome::Outcome,
     pods::{MockContainer, MockPodSet},
 };
-
 use crate::{
     PluginParts,
     native::{NativeError, NativePolicy},

@@ -3,12 +3,16 @@
 use anyhow::{Context as _, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 
-use crate::AT_ONCE;
-use crate::objects::{JOB_SET, api};
+use crate::{
+    AT_ONCE,
+    objects::{JOB_SET, api},
+};
 
 /// What a controller wrote for one TrainJob.
 pub(crate) struct Template {

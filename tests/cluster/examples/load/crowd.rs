@@ -6,9 +6,12 @@ use anyhow::{Result, ensure};
 use kube::Client;
 use trainyard_cluster::{ControlPlane, define_kinds};
 
-use crate::measured::{Contender, Measured};
-use crate::objects::{self, Fate, JOB_SET, api};
-use crate::{SETTLED, observe, summary};
+use crate::{
+    SETTLED,
+    measured::{Contender, Measured},
+    objects::{self, Fate, JOB_SET, api},
+    observe, summary,
+};
 
 /// TrainJobs that are suspended one after the other: this many while the crowd is first reconciled, and this many afterwards.
 const SUSPENDED: usize = 20;

@@ -11,19 +11,22 @@ mod measured;
 mod objects;
 mod summary;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
-use kube::api::{DynamicObject, ListParams};
-use trainyard_cluster::{ControlPlane, ReferenceLimits, define_kinds};
-
+use kube::{
+    Api,
+    api::{DynamicObject, ListParams},
+};
 use measured::{Contender, Measured};
 use objects::{Fate, JOB_SET, api};
 use summary::{Figures, Pair};
+use trainyard_cluster::{ControlPlane, ReferenceLimits, define_kinds};
 
 /// Calls of the bare client at once, and TrainJobs that a controller reconciles at once.
 const AT_ONCE: usize = 16;

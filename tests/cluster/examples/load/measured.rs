@@ -1,7 +1,6 @@
 //! A controller as a process of this one, and what its metrics say that it takes.
 
-use std::path::Path;
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 use trainyard_cluster::{

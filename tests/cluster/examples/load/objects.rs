@@ -2,9 +2,11 @@
 
 use anyhow::Result;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind},
+};
 use serde_json::{Value, json};
 
 use crate::AT_ONCE;

@@ -58,8 +58,9 @@ impl Fate {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn annotation_decides_the_fate_of_a_pod() {

@@ -4,27 +4,29 @@ mod fate;
 mod nodes;
 mod step;
 
-pub use fate::{Fate, UnknownFate};
-pub use nodes::NodeSpec;
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Result;
+pub use fate::{Fate, UnknownFate};
 use futures_util::{Stream, StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, ResourceExt as _};
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    runtime::watcher::{self, Event},
+};
+pub use nodes::NodeSpec;
 use serde_json::json;
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use step::{Here, Step};
-use tokio::runtime::Handle;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 
 /// How often a node says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(5);

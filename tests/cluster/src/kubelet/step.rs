@@ -1,13 +1,16 @@
 //! The next step of a kubelet for a pod. It depends only on the pod and its fate, so that missed or repeated events do no harm.
 
-use super::fate::{Fate, UnknownFate};
-use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus,
-    Pod, PodCondition, PodIP, PodStatus,
+use std::{net::IpAddr, time::Duration};
+
+use k8s_openapi::{
+    api::core::v1::{
+        Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+        ContainerStatus, Pod, PodCondition, PodIP, PodStatus,
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use std::net::IpAddr;
-use std::time::Duration;
+
+use super::fate::{Fate, UnknownFate};
 
 /// The exit code of a container that SIGTERM ended.
 const TERMINATED: i32 = 143;

@@ -1,9 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use super::*;
+use std::net::Ipv4Addr;
+
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+
+use super::*;
 
 const RUN: Result<Fate, UnknownFate> = Ok(Fate::Hold);
 

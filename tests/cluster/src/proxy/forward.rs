@@ -1,20 +1,20 @@
 //! Forwards one call through the proxy.
 
-use super::rule::{Act, Call, writes};
-use super::{Flow, Shared};
+use std::{convert::Infallible, error::Error, future, sync::Arc};
+
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use kube::core::response::Status;
 use serde_json::json;
-use std::convert::Infallible;
-use std::error::Error;
-use std::future;
-use std::sync::Arc;
 use thiserror::Error;
+
+use super::{
+    Flow, Shared,
+    rule::{Act, Call, writes},
+};
 
 /// What goes back to a client.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;

@@ -3,29 +3,32 @@
 mod forward;
 mod rule;
 
-pub use rule::{Act, Call};
+use std::{
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+};
 
-use crate::control_plane::ControlPlane;
-use crate::kubeconfig;
-use crate::ports::Port;
 use anyhow::{Context, Result};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+pub use rule::{Act, Call};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Mutex, watch},
+    task::{AbortHandle, JoinHandle},
+};
 use tokio_rustls::TlsAcceptor;
+
+use crate::{control_plane::ControlPlane, kubeconfig, ports::Port};
 
 type Rule = Box<dyn FnMut(&Call) -> Act + Send>;
 

@@ -1,8 +1,9 @@
 //! What the proxy does with each call.
 
+use std::fmt;
+
 use http::{Method, StatusCode};
 use kube::core::response::{Status, StatusDetails};
-use std::fmt;
 
 /// A call that came to a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]

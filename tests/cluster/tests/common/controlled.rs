@@ -1,7 +1,6 @@
 //! A cluster with the controller on it.
 
-use std::ffi::OsString;
-use std::marker::PhantomData;
+use std::{ffi::OsString, marker::PhantomData};
 
 use anyhow::Result;
 use serde_json::Value;

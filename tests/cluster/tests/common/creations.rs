@@ -1,16 +1,21 @@
 //! Records every object that was ever created, even if it was deleted soon after.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anyhow::{Result, bail};
 use futures_util::StreamExt as _;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
-use kube::core::GroupVersionKind;
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
+    core::{GroupVersionKind, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt as _, watcher,
+        watcher::{Config, Event},
+    },
+};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use trainyard_cluster::{ControlPlane, client_of, eventually};

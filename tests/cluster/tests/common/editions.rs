@@ -1,8 +1,10 @@
 //! Two editions of a plugin that emits an object of each mode, and a TrainJob that uses it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Result;
 use serde_json::{Value, json};

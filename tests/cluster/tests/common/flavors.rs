@@ -1,9 +1,11 @@
 //! The test plugin that looks objects up, with a controller that loads it and has only the roles that `trainyard rbac` prints for it.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

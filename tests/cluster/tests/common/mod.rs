@@ -25,20 +25,19 @@ mod undisturbed;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use serde_json::{Value, json};
-use trainyard_cluster::{Cluster, Resource, Write, deploy};
-use trainyard_schema::documents::Kind;
-
 pub use case::Case;
 pub use controlled::{Controlled, Setup};
 pub use creations::Creations;
 pub use disturbed::Disturbed;
 pub use namespace::{Namespace, Objects};
 pub use scenario::Scenario;
+use serde_json::{Value, json};
 pub use status::{
     OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
     is_suspended, until_counted,
 };
+use trainyard_cluster::{Cluster, Resource, Write, deploy};
+use trainyard_schema::documents::Kind;
 pub use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
 /// Makes these runtimes, and the account that deploy/ gives the controller; returns its kubeconfig file.

@@ -1,7 +1,9 @@
 //! A namespace of one test.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;

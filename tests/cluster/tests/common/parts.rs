@@ -3,8 +3,7 @@
 
 use std::collections::HashSet;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 pub struct Parts(HashSet<Vec<u8>>);

@@ -1,7 +1,6 @@
 //! Applies the roles that `trainyard rbac` prints.
 
-use std::ffi::OsString;
-use std::process::Command;
+use std::{ffi::OsString, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! Runtimes of the built-in policies, and their pods.
 
-use std::fs;
-use std::path::Path;
+use std::{fs, path::Path};
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};

@@ -1,10 +1,14 @@
 //! TrainJobs in a namespace, and the objects that they end up with.
 
-use std::collections::BTreeMap;
-use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;

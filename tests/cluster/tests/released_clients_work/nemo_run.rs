@@ -1,10 +1,11 @@
 //! What a user of NeMo Run asks for reaches the pods; and what it does with a job.
 
-use super::{Used, UserNamespace, create, holds, kind, text};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource};
 use trainyard_schema::documents::Kind;
+
+use super::{Used, UserNamespace, create, holds, kind, text};
 
 /// What a user of NeMo Run asks for.
 pub(super) fn options() -> Value {

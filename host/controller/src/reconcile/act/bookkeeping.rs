@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::{Effect, LastReconcile};
-use crate::reconcile::status;
-use crate::reconcile::step::{Interests, Settle};
-use crate::watch::JobSetState;
+use crate::{
+    reconcile::{
+        context::Context,
+        error::ReconcileError,
+        observed::{Effect, LastReconcile},
+        status,
+        step::{Interests, Settle},
+    },
+    watch::JobSetState,
+};
 
 /// Forgets what the last reconcile left: should this one fail, the next one has to do all of it. What changes is noted from now on.
 pub(super) fn begin(cx: &Context<'_>) -> Effect {

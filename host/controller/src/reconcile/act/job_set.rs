@@ -1,19 +1,25 @@
 //! The JobSet is applied, suspended, unsuspended and deleted.
 
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
 use serde_json::{Value, json};
 use trainyard_model::plan::Plan;
 
-use crate::annotations::{INPUTS, RECREATED};
-use crate::kubernetes::unless_gone;
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::{Context, MANAGER, merging};
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::job_set;
-use crate::reconcile::observed::{Effect, Version};
-use crate::reconcile::owner;
-use crate::watch::{JobSetObject, answer, objects};
+use crate::{
+    annotations::{INPUTS, RECREATED},
+    kubernetes::unless_gone,
+    reconcile::{
+        bodies::Bodies,
+        context::{Context, MANAGER, merging},
+        error::ReconcileError,
+        job_set,
+        observed::{Effect, Version},
+        owner,
+    },
+    watch::{JobSetObject, answer, objects},
+};
 
 /// Applies the rendered JobSet; with force only over the version that was read.
 pub(super) async fn apply(

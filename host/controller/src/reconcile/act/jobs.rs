@@ -2,10 +2,10 @@
 
 use kube::api::{DeleteParams, Preconditions};
 
-use crate::kubernetes::{kind_of, unless_gone};
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::Effect;
+use crate::{
+    kubernetes::{kind_of, unless_gone},
+    reconcile::{context::Context, error::ReconcileError, observed::Effect},
+};
 
 /// Deletes the Job of that name and UID.
 pub(super) async fn delete(

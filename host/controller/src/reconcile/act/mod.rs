@@ -7,11 +7,9 @@ mod objects;
 mod snapshot;
 mod train_job;
 
-use super::bodies::Bodies;
-use super::context::Context;
-use super::error::ReconcileError;
-use super::observed::Effect;
-use super::step::Action;
+use super::{
+    bodies::Bodies, context::Context, error::ReconcileError, observed::Effect, step::Action,
+};
 
 /// Carries out an action.
 pub(super) async fn act(

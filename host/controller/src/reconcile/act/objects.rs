@@ -1,19 +1,24 @@
 //! Objects beside a JobSet are created and applied.
 
-use kube::api::{Patch, PatchParams};
-use kube::client::Body;
-use kube::core::Request;
+use kube::{
+    api::{Patch, PatchParams},
+    client::Body,
+    core::Request,
+};
 use serde_json::Value;
 use trainyard_render::RenderedObject;
 
-use crate::client;
-use crate::keys;
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::{Context, MANAGER, creating};
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{Effect, Version};
-use crate::reconcile::owner;
+use crate::{
+    client, keys,
+    reconcile::{
+        bodies::Bodies,
+        context::{Context, MANAGER, creating},
+        error::ReconcileError,
+        object_ref::ObjectRef,
+        observed::{Effect, Version},
+        owner,
+    },
+};
 
 /// Applies an object.
 pub(super) async fn apply(

@@ -4,13 +4,17 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Patch;
 use serde_json::{Map, Value, json};
 
-use crate::annotations::{RECREATE, STARTED};
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::{Context, creating, merging};
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::{Effect, Version};
-use crate::reconcile::snapshot::Snapshot;
-use crate::reconcile::step::Mark;
+use crate::{
+    annotations::{RECREATE, STARTED},
+    reconcile::{
+        bodies::Bodies,
+        context::{Context, creating, merging},
+        error::ReconcileError,
+        observed::{Effect, Version},
+        snapshot::Snapshot,
+        step::Mark,
+    },
+};
 
 /// Creates the snapshot of the rendering.
 pub(super) async fn create(

@@ -4,11 +4,15 @@ use kube::api::Patch;
 use serde_json::json;
 use trainyard_api::names::ERROR_ANNOTATION;
 
-use crate::kubernetes::unless_gone;
-use crate::reconcile::context::{Context, merging};
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::Effect;
-use crate::watch::{State as _, TrainJobObject, TrainJobStatus, answer, objects};
+use crate::{
+    kubernetes::unless_gone,
+    reconcile::{
+        context::{Context, merging},
+        error::ReconcileError,
+        observed::Effect,
+    },
+    watch::{State as _, TrainJobObject, TrainJobStatus, answer, objects},
+};
 
 /// Writes the status if the TrainJob has not changed, and updates the store.
 pub(super) async fn write_status(

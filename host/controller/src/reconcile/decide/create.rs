@@ -1,13 +1,19 @@
 //! Creates the JobSet of a TrainJob that has none. If a deleted JobSet may have ended, the TrainJob ends instead, because its training
 //! would run again.
 
-use super::objects::{self, Stage};
-use super::snapshot::{self, of_new};
-use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Finding, ReconcileFailure};
-use crate::reconcile::observed::{AppliedObject, JobFacts, LastReconcile, Observed, Owner};
-use crate::reconcile::step::{Action, Observe, Reason};
-use crate::watch::State as _;
+use super::{
+    Because as _, Decided, Pending, Report, Reports,
+    objects::{self, Stage},
+    snapshot::{self, of_new},
+};
+use crate::{
+    reconcile::{
+        failure::{Finding, ReconcileFailure},
+        observed::{AppliedObject, JobFacts, LastReconcile, Observed, Owner},
+        step::{Action, Observe, Reason},
+    },
+    watch::State as _,
+};
 
 /// Creates the snapshot, the objects and the JobSet.
 pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {

@@ -1,17 +1,20 @@
 //! The end of a reconcile: what is kept in memory, the status, the end of a JobSet that is overdue, and the annotation about an error.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 
 use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
-use crate::reconcile::error_summary::ErrorSummary;
-use crate::reconcile::failure::ReconcileFailure;
-use crate::reconcile::observed::{Cached, JobFacts, Observed, Version};
-use crate::reconcile::status;
-use crate::reconcile::step::{Action, Interests, Reason, Settle, Step};
-use crate::watch::TrainJobStatus;
+use crate::{
+    reconcile::{
+        error_summary::ErrorSummary,
+        failure::ReconcileFailure,
+        observed::{Cached, JobFacts, Observed, Version},
+        status,
+        step::{Action, Interests, Reason, Settle, Step},
+    },
+    watch::TrainJobStatus,
+};
 
 /// Ends a reconcile that changes neither the TrainJob's objects nor its status.
 pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {

@@ -31,10 +31,12 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::failure::{Finding, ReconcileFailure};
-use super::observed::{JobFacts, Observed, Owner, StoredJob, StoredJobSet};
-use super::status;
-use super::step::{Action, Interests, Observe, Reason, Settle, Step};
+use super::{
+    failure::{Finding, ReconcileFailure},
+    observed::{JobFacts, Observed, Owner, StoredJob, StoredJobSet},
+    status,
+    step::{Action, Interests, Observe, Reason, Settle, Step},
+};
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]

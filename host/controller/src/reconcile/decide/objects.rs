@@ -5,8 +5,10 @@ use std::sync::Arc;
 use trainyard_model::object::ApplyMode;
 
 use super::{Decided, Pending};
-use crate::reconcile::observed::{AppliedObject, Look, Observed, RenderedObjectFacts};
-use crate::reconcile::step::{Action, Observe, Step};
+use crate::reconcile::{
+    observed::{AppliedObject, Look, Observed, RenderedObjectFacts},
+    step::{Action, Observe, Step},
+};
 
 /// The stage of a JobSet, which decides what may change beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 //! nothing. Jobs with entries that are not wanted are therefore deleted first, and JobSet recreates them.
 
 use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Finding, ReconcileFailure};
-use crate::reconcile::observed::{LiveJobSet, Observed};
-use crate::reconcile::step::{Action, Observe, Reason, Wanted};
+use crate::reconcile::{
+    failure::{Finding, ReconcileFailure},
+    observed::{LiveJobSet, Observed},
+    step::{Action, Observe, Reason, Wanted},
+};
 
 /// Unsuspends a JobSet that has run, with the wanted placement.
 pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Decided<Reports> {

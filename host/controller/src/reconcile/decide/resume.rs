@@ -1,12 +1,17 @@
 //! Unsuspends a JobSet that has run, with the current placement of its pods. While it stays suspended, it does not change. The objects
 //! beside it are updated as their modes allow.
 
-use super::create::remember;
-use super::objects::{self, Stage};
-use super::update::listed;
-use super::{Decided, Pending, Report, Reports, placement, snapshot};
-use crate::reconcile::observed::{AppliedObject, JobFacts, LiveJobSet, Observed};
-use crate::reconcile::step::{Basis, Wanted};
+use super::{
+    Decided, Pending, Report, Reports,
+    create::remember,
+    objects::{self, Stage},
+    placement, snapshot,
+    update::listed,
+};
+use crate::reconcile::{
+    observed::{AppliedObject, JobFacts, LiveJobSet, Observed},
+    step::{Basis, Wanted},
+};
 
 /// Resumes the JobSet, if the TrainJob is not to be suspended.
 pub(super) fn resume(

@@ -8,13 +8,20 @@ use std::sync::Arc;
 
 use trainyard_model::object::ApplyMode;
 
-use super::objects::{self, Stage};
-use super::{Because as _, Decided, Pending, Report, Reports, snapshot};
-use crate::reconcile::failure::{Cause, Class, Finding, ReconcileFailure};
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{AppliedObject, JobFacts, LastReconcile, Look, Observed};
-use crate::reconcile::step::{Action, Mark, Observe, Reason, Source, Step};
-use crate::watch::{JobSetState, State as _};
+use super::{
+    Because as _, Decided, Pending, Report, Reports,
+    objects::{self, Stage},
+    snapshot,
+};
+use crate::{
+    reconcile::{
+        failure::{Cause, Class, Finding, ReconcileFailure},
+        object_ref::ObjectRef,
+        observed::{AppliedObject, JobFacts, LastReconcile, Look, Observed},
+        step::{Action, Mark, Observe, Reason, Source, Step},
+    },
+    watch::{JobSetState, State as _},
+};
 
 /// What an object needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! The snapshot that a TrainJob is rendered from, and its marks.
 
 use super::{Because as _, Decided, Pending, Report, Reports};
-use crate::reconcile::failure::{Class, ReconcileFailure};
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts};
-use crate::reconcile::step::{Action, Basis, Mark, Observe, Reason, Source, Step};
+use crate::reconcile::{
+    failure::{Class, ReconcileFailure},
+    object_ref::ObjectRef,
+    observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts},
+    step::{Action, Basis, Mark, Observe, Reason, Source, Step},
+};
 
 /// Chooses what a TrainJob without a JobSet is rendered from, and saves its snapshot. `None` if its JobSet has run and may have ended.
 pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {

@@ -1,9 +1,13 @@
 //! Suspends a running JobSet. Nothing else of it changes.
 
 use super::{Decided, Pending, Report, Reports};
-use crate::reconcile::observed::Observed;
-use crate::reconcile::step::{Action, Mark, Observe};
-use crate::watch::JobSetState;
+use crate::{
+    reconcile::{
+        observed::Observed,
+        step::{Action, Mark, Observe},
+    },
+    watch::JobSetState,
+};
 
 /// Suspends the JobSet after its snapshot is marked as started.
 pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {

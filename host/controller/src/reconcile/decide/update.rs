@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use super::create::remember;
-use super::objects::{self, Stage};
-use super::snapshot::{self, Chosen, of_suspended};
-use super::{Because as _, Decided, Pending, Report, Reports, placement, resume};
-use crate::reconcile::failure::Class;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{AppliedObject, JobFacts, LiveJobSet, Observed};
-use crate::reconcile::step::{Action, Basis, Observe, Reason, Wanted};
-use crate::watch::JobSetState;
+use super::{
+    Because as _, Decided, Pending, Report, Reports,
+    create::remember,
+    objects::{self, Stage},
+    placement, resume,
+    snapshot::{self, Chosen, of_suspended},
+};
+use crate::{
+    reconcile::{
+        failure::Class,
+        object_ref::ObjectRef,
+        observed::{AppliedObject, JobFacts, LiveJobSet, Observed},
+        step::{Action, Basis, Observe, Reason, Wanted},
+    },
+    watch::JobSetState,
+};
 
 /// Updates or resumes a suspended JobSet.
 pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {

@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
-use kube::Resource as _;
-use kube::api::{GetParams, PostParams};
-use kube::core::response::{Status, reason};
+use kube::{
+    Resource as _,
+    api::{GetParams, PostParams},
+    core::response::{Status, reason},
+};
 use trainyard_api::names;
 
-use crate::kubernetes::unless_gone;
-use crate::reconcile::act::job_set::wanted;
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::{Context, creating};
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::job_set::Suspended;
-use crate::reconcile::observed::{Fact, Owner};
-use crate::reconcile::owner as owners;
-use crate::watch::{JobSetObject, objects};
+use crate::{
+    kubernetes::unless_gone,
+    reconcile::{
+        act::job_set::wanted,
+        bodies::Bodies,
+        context::{Context, creating},
+        error::ReconcileError,
+        job_set::Suspended,
+        observed::{Fact, Owner},
+        owner as owners,
+    },
+    watch::{JobSetObject, objects},
+};
 
 /// Reads the owner of the JobSet.
 pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {

@@ -1,19 +1,25 @@
 //! The Jobs of a suspended JobSet that still have entries which were removed from the placement of its pods.
 
-use kube::Resource as _;
-use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
+use kube::{
+    Resource as _,
+    api::{ApiResource, DynamicObject, ListParams, ObjectMeta},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::kubernetes::kind_of;
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::{Fact, OldJob};
-use crate::reconcile::owner;
-use crate::reconcile::placement::{self, Index};
-use crate::watch::{Feed, FeedError};
-use crate::wire::{self, without_managed_fields};
+use crate::{
+    kubernetes::kind_of,
+    reconcile::{
+        bodies::Bodies,
+        context::Context,
+        error::ReconcileError,
+        observed::{Fact, OldJob},
+        owner,
+        placement::{self, Index},
+    },
+    watch::{Feed, FeedError},
+    wire::{self, without_managed_fields},
+};
 
 /// The label of a Job with the name of its JobSet.
 const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";

@@ -3,11 +3,11 @@
 
 use kube::api::GetParams;
 
-use crate::kubernetes::unless_gone;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::Fact;
-use crate::watch::{JobSetObject, State as _, TrainJobObject, answer, objects};
+use crate::{
+    kubernetes::unless_gone,
+    reconcile::{context::Context, error::ReconcileError, observed::Fact},
+    watch::{JobSetObject, State as _, TrainJobObject, answer, objects},
+};
 
 /// Reads the TrainJob, and updates the store if it is outdated.
 pub(super) async fn get(cx: &Context<'_>) -> Result<Fact, ReconcileError> {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use trainyard_model::lookup::Requester;
 
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::{Fact, Rendering};
-use crate::reconcile::step::Basis;
+use crate::reconcile::{
+    bodies::Bodies,
+    context::Context,
+    error::ReconcileError,
+    observed::{Fact, Rendering},
+    step::Basis,
+};
 
 /// Fetches the objects that plugins looked up in the last rendering.
 pub(super) async fn get(

@@ -11,12 +11,10 @@ mod runtime;
 mod snapshot;
 pub(super) mod train_job;
 
-use super::bodies::Bodies;
-use super::context::Context;
-use super::error::ReconcileError;
-use super::inputs::Inputs;
-use super::observed::Fact;
-use super::step::Observe;
+use super::{
+    bodies::Bodies, context::Context, error::ReconcileError, inputs::Inputs, observed::Fact,
+    step::Observe,
+};
 
 /// Makes an observation.
 pub(super) async fn observe(

@@ -3,12 +3,14 @@
 use kube::api::ObjectMeta;
 use trainyard_model::text::clean;
 
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{Fact, Look};
-use crate::reconcile::owner;
+use crate::reconcile::{
+    bodies::Bodies,
+    context::Context,
+    error::ReconcileError,
+    object_ref::ObjectRef,
+    observed::{Fact, Look},
+    owner,
+};
 
 /// Reads an object that a snapshot lists. The list may be forged, so only kinds that plugins emit are read.
 pub(super) async fn listed(

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::deadline::{Deadline, Overdue};
 
-use crate::reconcile::bodies::{Bodies, PlacementChanges};
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::job_set::Suspended;
-use crate::reconcile::observed::{Fact, Placement};
-use crate::reconcile::placement;
-use crate::reconcile::step::Wanted;
+use crate::reconcile::{
+    bodies::{Bodies, PlacementChanges},
+    context::Context,
+    error::ReconcileError,
+    job_set::Suspended,
+    observed::{Fact, Placement},
+    placement,
+    step::Wanted,
+};
 
 /// Compares the JobSet with the wanted placement.
 pub(super) async fn get(

@@ -1,26 +1,32 @@
 //! The rendering of a TrainJob from its snapshot or from its current runtime.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use trainyard_api::TrainJob;
-use trainyard_model::deadline::Deadline;
-use trainyard_model::lookup::Lookups;
-use trainyard_model::object::ApplyMode;
-use trainyard_model::plan::{Plan, Planned};
+use trainyard_model::{
+    deadline::Deadline,
+    lookup::Lookups,
+    object::ApplyMode,
+    plan::{Plan, Planned},
+};
 use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
 
 use super::runtime::make_room;
-use crate::reconcile::bodies::{Bodies, RenderedPlan};
-use crate::reconcile::context::Context;
-use crate::reconcile::defaults;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{Fact, RenderedFacts, RenderedObjectFacts, Rendering};
-use crate::reconcile::snapshot::Snapshot;
-use crate::reconcile::step::{Basis, Source};
+use crate::reconcile::{
+    bodies::{Bodies, RenderedPlan},
+    context::Context,
+    defaults,
+    error::ReconcileError,
+    inputs::Inputs,
+    object_ref::ObjectRef,
+    observed::{Fact, RenderedFacts, RenderedObjectFacts, Rendering},
+    snapshot::Snapshot,
+    step::{Basis, Source},
+};
 
 /// Renders the TrainJob.
 ///

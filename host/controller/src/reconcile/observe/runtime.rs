@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use trainyard_api::runtime::RuntimeKind;
 
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::Fact;
-use crate::reconcile::snapshot::Snapshot;
-use crate::watch::{ReadRuntime, RuntimeKey, RuntimeState};
+use crate::{
+    reconcile::{
+        bodies::Bodies, context::Context, error::ReconcileError, observed::Fact, snapshot::Snapshot,
+    },
+    watch::{ReadRuntime, RuntimeKey, RuntimeState},
+};
 
 /// Reads the runtime. If it is missing or invalid, its next change triggers a reconcile.
 pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {

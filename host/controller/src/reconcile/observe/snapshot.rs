@@ -7,12 +7,14 @@ use trainyard_model::deadline::Deadline;
 use trainyard_render::Renderer;
 
 use super::runtime::make_room;
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::observed::{AppliedObject, Fact, SnapshotMarks, Version};
-use crate::reconcile::owner;
-use crate::reconcile::snapshot::{Snapshot, is_started, is_to_recreate};
+use crate::reconcile::{
+    bodies::Bodies,
+    context::Context,
+    error::ReconcileError,
+    observed::{AppliedObject, Fact, SnapshotMarks, Version},
+    owner,
+    snapshot::{Snapshot, is_started, is_to_recreate},
+};
 
 /// Reads the snapshot.
 pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {

@@ -6,12 +6,12 @@ use serde_json::Value;
 use trainyard_api::{Located, Object, Source, TrainJob};
 use trainyard_schema::Admission;
 
-use crate::reconcile::bodies::Bodies;
-use crate::reconcile::context::Context;
-use crate::reconcile::error::ReconcileError;
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::observed::Fact;
-use crate::watch::TrainJobState;
+use crate::{
+    reconcile::{
+        bodies::Bodies, context::Context, error::ReconcileError, inputs::Inputs, observed::Fact,
+    },
+    watch::TrainJobState,
+};
 
 /// The same admission as for files: the API server's schema does not check converted forms.
 static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);

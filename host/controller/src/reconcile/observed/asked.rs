@@ -5,10 +5,9 @@ use std::sync::Arc;
 use kube::api::ObjectMeta;
 
 use super::{Applied, AppliedObject};
-use crate::reconcile::failure::ReconcileFailure;
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::step::Basis;
+use crate::reconcile::{
+    failure::ReconcileFailure, inputs::Inputs, object_ref::ObjectRef, step::Basis,
+};
 
 /// The observations of this reconcile; `None` if they were not made yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -6,10 +6,12 @@ use super::{
     Applied, AppliedObject, Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
     RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, Version,
 };
-use crate::reconcile::failure::ReconcileFailure;
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::step::{Action, Basis, Mark, Observe, Step};
+use crate::reconcile::{
+    failure::ReconcileFailure,
+    inputs::Inputs,
+    object_ref::ObjectRef,
+    step::{Action, Basis, Mark, Observe, Step},
+};
 
 /// The result of an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -8,19 +8,15 @@ mod learn;
 
 use std::sync::Arc;
 
-use k8s_openapi::jiff::Timestamp;
-
-use super::failure::ReconcileFailure;
-use super::object_ref::ObjectRef;
-use super::status;
-use super::step::Step;
-use crate::watch::{JobSetState, TrainJobState, TrainJobStatus, Wishes};
-
 pub(crate) use asked::{
     Asked, Done, LiveJobSet, Look, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
     Rendering, SnapshotFacts, SnapshotMarks, Version,
 };
+use k8s_openapi::jiff::Timestamp;
 pub(crate) use learn::{Effect, Fact};
+
+use super::{failure::ReconcileFailure, object_ref::ObjectRef, status, step::Step};
+use crate::watch::{JobSetState, TrainJobState, TrainJobStatus, Wishes};
 
 /// The known state of a TrainJob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

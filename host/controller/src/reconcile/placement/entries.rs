@@ -9,8 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::field::{self, Field};
-use super::{PODS, pods_by_name, put};
+use super::{
+    PODS,
+    field::{self, Field},
+    pods_by_name, put,
+};
 
 /// The most entries of one field of a replicated job: a JobSet is written with at most 1,024, so these are all that go, and all that
 /// come in their place.

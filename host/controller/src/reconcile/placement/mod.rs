@@ -5,12 +5,11 @@ mod field;
 
 use std::collections::HashMap;
 
+pub(crate) use entries::{Entries, Index};
+use field::Field;
 use serde_json::{Map, Value};
 use trainyard_api::{TrainJob, merge};
 use trainyard_model::deadline::{Deadline, Overdue};
-
-pub(crate) use entries::{Entries, Index};
-use field::Field;
 
 /// Where a replicated job has its pod template.
 const PODS: &str = "/template/spec/template";

@@ -7,8 +7,7 @@ use serde_json::json;
 use trainyard_model::claims::Claims;
 
 use super::*;
-use crate::rbac::WatchScope;
-use crate::watch::WatchedKind;
+use crate::{rbac::WatchScope, watch::WatchedKind};
 
 const FLAVOR: (&str, &str) = ("example.com/v1", "Flavor");
 const NODE: (&str, &str) = ("v1", "Node");

@@ -1,14 +1,17 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::{collections::BTreeMap, sync::Mutex};
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::queue::NamespacedName;
-use crate::watch::script::{Answer, Script, page};
-use crate::watch::{JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject};
+use crate::{
+    queue::NamespacedName,
+    watch::{
+        JobSetObject, RuntimeKey, RuntimeObject, TrainJobObject,
+        script::{Answer, Script, page},
+    },
+};
 
 fn served() -> Answer {
     let kinds = [

@@ -13,8 +13,10 @@ use trainyard_api::{
     merge::{self, JOB_SET_SPEC, MergeError, Names, Side},
     names,
 };
-use trainyard_model::deadline::Deadline;
-use trainyard_model::record::{EntryRef, EntryScope, Field, Owner, Record};
+use trainyard_model::{
+    deadline::Deadline,
+    record::{EntryRef, EntryScope, Field, Owner, Record},
+};
 
 use crate::{
     entries,

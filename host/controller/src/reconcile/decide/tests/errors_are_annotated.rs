@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::world::World;
-use super::{failure, job, now, observed};
-use crate::reconcile::decide::{Decision, Report, decide};
-use crate::reconcile::failure::{Class, Finding, ReconcileFailure};
-use crate::reconcile::observed::{JobFacts, Observed};
-use crate::reconcile::step::{Action, Observe, Reason, Step};
+use super::{failure, job, now, observed, world::World};
+use crate::reconcile::{
+    decide::{Decision, Report, decide},
+    failure::{Class, Finding, ReconcileFailure},
+    observed::{JobFacts, Observed},
+    step::{Action, Observe, Reason, Step},
+};
 
 /// What is expected of the annotation.
 #[derive(Clone, Copy)]

@@ -12,13 +12,15 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
-use crate::reconcile::error_summary::ErrorSummary;
-use crate::reconcile::failure::{Class, ErrorId, ReconcileFailure};
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{
-    Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet,
+use crate::{
+    reconcile::{
+        error_summary::ErrorSummary,
+        failure::{Class, ErrorId, ReconcileFailure},
+        object_ref::ObjectRef,
+        observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},
+    },
+    watch::{JobCounts, JobSetState, TrainJobStatus, Wishes},
 };
-use crate::watch::{JobCounts, JobSetState, TrainJobStatus, Wishes};
 
 /// When all reconciles take place.
 fn now() -> Timestamp {

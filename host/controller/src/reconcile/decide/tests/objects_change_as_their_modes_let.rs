@@ -3,9 +3,13 @@
 use trainyard_model::object::ApplyMode;
 
 use super::object;
-use crate::reconcile::decide::objects::Stage;
-use crate::reconcile::decide::running::{Need, need};
-use crate::reconcile::observed::{AppliedObject, Look};
+use crate::reconcile::{
+    decide::{
+        objects::Stage,
+        running::{Need, need},
+    },
+    observed::{AppliedObject, Look},
+};
 
 #[test]
 fn each_mode_changes_when_it_says() {

@@ -4,12 +4,11 @@
 use proptest::prelude::*;
 use trainyard_model::object::ApplyMode;
 
-use super::world::{SimObject, World};
-use super::{job, object};
-use crate::reconcile::decide::End;
-use crate::reconcile::failure::Class;
-use crate::reconcile::observed::OldJob;
-use crate::reconcile::status;
+use super::{
+    job, object,
+    world::{SimObject, World},
+};
+use crate::reconcile::{decide::End, failure::Class, observed::OldJob, status};
 
 /// What happens to a TrainJob between reconciles.
 #[derive(Clone, Debug)]

@@ -11,19 +11,21 @@ use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::ApplyMode;
 
 use super::{counts, failure, job, job_set, now, object, observed};
-use crate::reconcile::decide::{Decision, Report, decide};
-use crate::reconcile::failure::{Cause, Class, Finding, ReconcileFailure};
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{
-    AppliedObject, JobFacts, LastReconcile, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
-    RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, StoredJob,
-    StoredJobSet, Version,
+use crate::{
+    reconcile::{
+        decide::{Decision, Report, decide},
+        failure::{Cause, Class, Finding, ReconcileFailure},
+        inputs::Inputs,
+        object_ref::ObjectRef,
+        observed::{
+            AppliedObject, JobFacts, LastReconcile, LiveJobSet, Look, Observed, OldJob, Owner,
+            Placement, RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks,
+            StoredJob, StoredJobSet, Version,
+        },
+        step::{Action, Basis, Interests, Mark, Observe, Reason, Settle, Source, Step, Wanted},
+    },
+    watch::{JobSetState, State as _},
 };
-use crate::reconcile::step::{
-    Action, Basis, Interests, Mark, Observe, Reason, Settle, Source, Step, Wanted,
-};
-use crate::watch::{JobSetState, State as _};
 
 /// What is expected of a case.
 enum Expected {

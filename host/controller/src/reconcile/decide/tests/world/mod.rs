@@ -4,24 +4,27 @@
 mod act;
 mod observe;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_model::object::ApplyMode;
 
 use super::{counts, failure, now};
-use crate::reconcile::decide::{Decision, End, decide};
-use crate::reconcile::failure::{Class, ReconcileFailure};
-use crate::reconcile::inputs::Inputs;
-use crate::reconcile::object_ref::ObjectRef;
-use crate::reconcile::observed::{
-    AppliedObject, Asked, Cached, Done, Effect, Fact, JobFacts, LastReconcile, LiveJobSet, Look,
-    Observed, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts, Rendering,
-    SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet, Version,
+use crate::{
+    reconcile::{
+        decide::{Decision, End, decide},
+        failure::{Class, ReconcileFailure},
+        inputs::Inputs,
+        object_ref::ObjectRef,
+        observed::{
+            AppliedObject, Asked, Cached, Done, Effect, Fact, JobFacts, LastReconcile, LiveJobSet,
+            Look, Observed, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
+            Rendering, SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet, Version,
+        },
+        status,
+        step::{Action, Basis, Interests, Observe, Source, Step, Wanted},
+    },
+    watch::JobSetState,
 };
-use crate::reconcile::status;
-use crate::reconcile::step::{Action, Basis, Interests, Observe, Source, Step, Wanted};
-use crate::watch::JobSetState;
 
 /// A cluster with one TrainJob.
 #[derive(Clone, Debug)]

@@ -1,12 +1,18 @@
 //! Watches fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, select_all};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, select_all},
+};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::task::JoinSet;
@@ -14,18 +20,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use trainyard_api::names;
 
-use crate::census;
-use crate::events::Recorder;
-use crate::failures::Failures;
-use crate::metrics::{Metrics, Outcome, TrainJobCounts};
-use crate::queue::{NamespacedName, Queue, Running};
-use crate::reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY};
-use crate::serve::Readiness;
-use crate::watch::{
-    ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches, RuntimeKey,
-    RuntimeObject, Store, TrainJobObject, follow,
+use crate::{
+    census,
+    events::Recorder,
+    failures::Failures,
+    metrics::{Metrics, Outcome, TrainJobCounts},
+    queue::{NamespacedName, Queue, Running},
+    reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY},
+    serve::Readiness,
+    watch::{
+        ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches,
+        RuntimeKey, RuntimeObject, Store, TrainJobObject, follow,
+    },
+    workers::{Worker, Workers},
 };
-use crate::workers::{Worker, Workers};
 
 /// How long changes of a JobSet are batched before its TrainJob is reconciled. Each reconcile may write the status.
 const GATHER: Duration = Duration::from_millis(250);

@@ -4,18 +4,20 @@
 //! An interest is registered before its object is read, and its state is noted afterwards. So no later change is missed, whether the watch
 //! is running or starts with a list.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 use trainyard_model::lookup::LookupKey;
 
-use super::states::RuntimeKey;
-use super::subject::{Listing, Part, Seen, Source, Subject, Version};
-use crate::queue::NamespacedName;
-use crate::rbac::Reach;
+use super::{
+    states::RuntimeKey,
+    subject::{Listing, Part, Seen, Source, Subject, Version},
+};
+use crate::{queue::NamespacedName, rbac::Reach};
 
 /// How long changes are batched before a TrainJob that may have waited for one is reconciled.
 const GATHER: Duration = Duration::from_millis(250);

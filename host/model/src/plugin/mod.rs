@@ -8,7 +8,6 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::pinned::PinnedSettings;
-
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
     limits::Limits,

@@ -1,17 +1,20 @@
 //! A watch that feeds a store.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use kube::Client;
-use kube::api::ListParams;
-use kube::core::{GroupVersionKind, Request};
+use kube::{
+    Client,
+    api::ListParams,
+    core::{GroupVersionKind, Request},
+};
 use tokio::time::{Instant, sleep};
 
-use super::feed::{Feed, FeedError, News, decoded};
-use super::kinds::{discover, waits};
-use super::objects::{Decode, Keyed, read};
-use super::store::{State as _, Store};
+use super::{
+    feed::{Feed, FeedError, News, decoded},
+    kinds::{discover, waits},
+    objects::{Decode, Keyed, read},
+    store::{State as _, Store},
+};
 use crate::wire::Undecodable;
 
 /// The longest pause between two checks of whether the controller's own kinds are served.

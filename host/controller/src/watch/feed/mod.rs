@@ -3,22 +3,26 @@
 //! Unlike kube's watcher, it splits answers as text and decodes each object separately (see [`crate::wire`]), so that an object that cannot
 //! be decoded does not block the others. Pages are sized in bytes, and failed pages are retried.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use backon::ExponentialBackoff;
 use futures_util::{AsyncBufRead, AsyncBufReadExt as _};
-use kube::Client;
-use kube::api::{ListParams, WatchParams};
-use kube::core::{Request, Status};
+use kube::{
+    Client,
+    api::{ListParams, WatchParams},
+    core::{Request, Status},
+};
 use thiserror::Error;
-use tokio::task::{JoinError, spawn_blocking};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    task::{JoinError, spawn_blocking},
+    time::{Instant, sleep, timeout_at},
+};
 
 use super::kinds::waits;
-use crate::client::{is_transient, watching};
-use crate::wire::{Identity, Malformed, Page, WatchLine};
+use crate::{
+    client::{is_transient, watching},
+    wire::{Identity, Malformed, Page, WatchLine},
+};
 
 /// How long a watch lasts before it is restarted. A connection that hangs is noticed only then.
 const WATCH_SECONDS: u32 = 60;

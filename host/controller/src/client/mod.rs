@@ -242,8 +242,7 @@ pub fn client(
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::calls::Call;
-    use super::*;
+    use super::{calls::Call, *};
 
     fn call(method: &str, uri: &str) -> (&'static str, String) {
         let request = Request::builder().uri(uri);
