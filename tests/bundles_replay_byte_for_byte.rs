@@ -303,7 +303,9 @@ fn only_bundles_are_overwritten() {
         assert_eq!(output.status.code(), Some(1), "{there}: {error}");
         assert!(output.stdout.is_empty());
         assert!(
-            error.starts_with(&format!("error: {there}: is there and is not a bundle")),
+            error.starts_with(&format!(
+                "error: {there}: already exists and is not a bundle"
+            )),
             "{error}"
         );
     }

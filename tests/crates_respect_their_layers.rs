@@ -145,3 +145,20 @@ fn only_the_sandbox_depends_on_webassembly() {
         assert!(binary.contains(package), "{package}");
     }
 }
+
+/// The controller's build digests the sources of every crate that determines a JobSet, so that a fix in one of them renders the JobSets
+/// that wait again.
+#[test]
+fn build_digest_covers_every_crate_that_renders() {
+    let build = std::fs::read_to_string(root().join("host/controller/build.rs")).unwrap();
+    let ours = |name: &String| Some(name.strip_prefix("trainyard-")?.to_owned());
+    let mut covered = 0;
+    for package in ["trainyard-render", "trainyard-schema", "trainyard-sandbox"] {
+        for name in built_from(package).iter().filter_map(ours) {
+            let folder = format!("\"../{name}/src\"");
+            assert!(build.contains(&folder), "{package} is built from {name}");
+            covered += 1;
+        }
+    }
+    assert!(covered > 8, "{covered}");
+}

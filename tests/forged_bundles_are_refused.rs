@@ -64,7 +64,7 @@ fn unknown_files_are_refused() {
     let index_twice = [&files[..], &files[..1]].concat();
     assert!(refused(&plain(&index_twice)).contains("`bundle.json`: appears twice"));
     assert!(refused(&plain(&files[1..])).contains("does not begin with `bundle.json`"));
-    assert!(refused(&plain(&files[..3])).contains("is listed in `bundle.json` and missing"));
+    assert!(refused(&plain(&files[..3])).contains("is listed in `bundle.json` but missing"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn index_is_validated() {
         ),
         (
             |index| index["trainJobs"][0]["output"] = json!("../x"),
-            "`../x`: is listed in `bundle.json` and missing",
+            "`../x`: is listed in `bundle.json` but missing",
         ),
         (
             |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(u64::MAX),
@@ -212,7 +212,7 @@ fn index_is_validated() {
         ),
         (
             |index| index["plugins"][0]["name"] = json!("other"),
-            "is not the plugin `other` that this build has built in",
+            "is recorded as the built-in plugin `other`, but differs from the one in this build",
         ),
         (
             |index| {
@@ -291,7 +291,9 @@ fn built_in_plugins_must_match_this_build() {
     files[0].1 = index.to_string().into_bytes();
     let error = refused(&plain(&files));
     assert!(
-        error.contains("is not the plugin `torch` that this build has built in"),
+        error.contains(
+            "is recorded as the built-in plugin `torch`, but differs from the one in this build"
+        ),
         "{error}"
     );
 }

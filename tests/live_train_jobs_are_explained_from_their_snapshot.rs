@@ -203,7 +203,8 @@ fn bundle_is_refused_if_the_plan_differs() {
     assert_eq!(output.status.code(), Some(1));
     let error = stderr(&output);
     assert!(
-        error.contains("was rendered by another plan") && error.contains("what never happened"),
+        error.contains("was rendered with other plugins or settings")
+            && error.contains("no bundle was written"),
         "{error}"
     );
     assert!(!folder.path().join("bundle.tar").exists());

@@ -222,15 +222,15 @@ plugins:
     let mut found = errors(file);
     found.sort();
     let wanted = [
-        "accelerators[3]: `gpu` is not a valid name of a device's resource: write one as `example.com/gpu`, ",
+        "accelerators[3]: `gpu` is not the name of an extended resource, such as `example.com/gpu`, ",
         "accelerators[4]: `nvidia.com/g pu` is not the name ",
         "accelerators[5]: `*` is not the name ",
         "accelerators[6]: `Example.com/gpu` is not the name ",
         "accelerators[7]: is 5; it must be a string",
         "clusterDomain: `cluster.aaaa",
         "clusterDomian: unknown field; did you mean `clusterDomain`?",
-        "facts.Site/Region: is not a name of a fact; ",
-        "facts.host/version: names that begin with `host/` are the host's own",
+        "facts.Site/Region: is not the name of a fact; ",
+        "facts.host/version: names that begin with `host/` are reserved for the host",
         "facts.site/rack: is 7; it must be a string",
         "plugins[0].grants[1]: ",
         "plugins[0].limits.fuel: ",

@@ -140,7 +140,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
     let policy = site_policy(&format!("{grant}, excludes: [torch]"), "");
     let error = site_refused(&policy);
     assert!(
-        error.contains("plugins `site` and `torch` are both active, and the policy file excludes one where the other is")
+        error.contains("plugins `site` and `torch` are both active for this TrainJob, but the policy file does not let them run together")
             && !error.contains("both write"),
         "{error}"
     );

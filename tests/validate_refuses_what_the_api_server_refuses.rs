@@ -217,8 +217,8 @@ fn unknown_kind_or_version_of_our_group_is_refused() {
         };
         assert!(
             unknown.starts_with("standard input:2: ")
-                && unknown.contains(" default/bert: kind: `")
-                && unknown.contains("` is not known; known are TrainJob, TrainingRuntime and "),
+                && unknown.contains(" default/bert: kind: the kind `")
+                && unknown.contains("` is unknown; use TrainJob, TrainingRuntime or "),
             "{unknown}"
         );
         assert!(field.contains("spec.runtimeRef.nam"), "{field}");

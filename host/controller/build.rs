@@ -1,5 +1,5 @@
-//! The digest of all sources that a JobSet is made by: another one has JobSets that wait made anew (src/reconcile/inputs.rs), and a
-//! bundle says by which one it was recorded.
+//! The digest of all sources that determine a JobSet. If it changes, JobSets that wait are rendered again (src/reconcile/inputs.rs), and a
+//! bundle records it.
 
 use std::{
     fs,
@@ -8,15 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 11] = [
     "../../wit",
     "../api/src",
     "../model/src",
     "../render/src",
     "../sandbox/src",
+    "../schema/documents",
     "../schema/src",
+    "../structural/src",
     "../text/src",
     "src/reconcile",
+    "src/watch",
 ];
 
 fn main() -> io::Result<()> {

@@ -14,9 +14,9 @@
 //!   cluster, and [`pod_requests`] is what a scheduler counts.
 //! - [`object`] is what plugins emit, and [`material`] the keys in it, which nobody here holds.
 //! - [`session`] is one TrainJob's way through the plugins, [`call`] one call of one phase: a method here for each method of the contract
-//!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended. [`pipeline`] calls the plugins of a plan, phase by phase.
+//!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended, [`phase`] which it was. [`pipeline`] calls the plugins of a plan, phase by phase.
 //!
-//! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, and [`text`] of guests.
+//! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, [`text`] of guests, and the `digest` of what is compared.
 
 pub mod call;
 pub mod claims;

@@ -22,7 +22,7 @@ pub struct Declared {
     pub active_when: ActiveWhen,
 }
 
-/// SkipReason there is no such plugin: the reasons of those that are known to be it, or else of all that may be.
+/// Why there is no such plugin: the reasons of the skipped plugins that are known to be it, or else of those that may be it.
 pub(crate) fn skip_reason(
     skipped: &[SkippedPlugin],
     is_it: impl Fn(&Declared) -> bool,
@@ -43,7 +43,7 @@ pub(crate) fn skip_reason(
     }
 }
 
-/// SkipReason a plugin is not loaded.
+/// Why a plugin is not loaded.
 pub(crate) enum SkipReason {
     /// It was skipped for these reasons.
     Known(String),

@@ -124,7 +124,8 @@ pub(super) fn command(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn too_many_tasks(seen: &Seen<'_>) -> bool {
-    we_say(seen, "or give each node more of them") || we_say(seen, "the number of its devices")
+    we_say(seen, "or give each node more of them")
+        || we_say(seen, "the number of devices in a node's resource claims")
 }
 
 pub(super) fn settings(seen: &Seen<'_>) -> bool {

@@ -84,10 +84,10 @@ pub(super) fn mutable_keys(seen: &Seen<'_>) -> bool {
 /// What the runtime has that mpirun can't run with.
 pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     let reasons = [
-        "take the place of their SSH server",
+        "would replace their SSH server",
         "is reserved for MPI",
-        "no pod has a name",
-        "have no names of their own",
+        "can't find the pods by name",
+        "can't find its pods by name",
     ];
     is_mpi(seen)
         && seen

@@ -132,7 +132,7 @@ pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
 
 pub(super) fn request_above_limit(seen: &Seen<'_>) -> bool {
     seen.our_refusal()
-        .is_some_and(|refusal| refusal.error.contains("is above the limit"))
+        .is_some_and(|refusal| refusal.error.contains("is above the container's limit"))
 }
 
 pub(super) fn name_too_long(seen: &Seen<'_>) -> bool {
