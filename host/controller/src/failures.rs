@@ -4,9 +4,13 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use crate::{queue::NamespacedName, reconcile::ReconcileError};
+
+/// How often an error that does not change is logged in full: logs are rotated.
+const IN_FULL: Duration = Duration::from_secs(60 * 60);
 
 /// The last failure of each TrainJob that fails.
 #[derive(Debug, Default)]
@@ -22,6 +26,17 @@ struct Repeated {
     /// Of the error's text.
     hash: u64,
     times: u32,
+    /// When it was logged in full.
+    logged: Instant,
+}
+
+/// What is known of a failure that was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// How many times in a row the TrainJob has failed with the same error.
+    pub(crate) times: u32,
+    /// Whether the error is due to be logged in full.
+    pub(crate) is_due: bool,
 }
 
 /// Why a TrainJob fails.
@@ -34,8 +49,8 @@ pub(crate) struct FailureCause {
 }
 
 impl Failures {
-    /// Notes a failure. Returns how many times in a row the TrainJob has failed with the same error.
-    pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError) -> u32 {
+    /// Notes a failure.
+    pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError, now: Instant) -> Noted {
         let hash = self.hasher.hash_one(error.to_string());
         let cause = FailureCause {
             reason: error.reason(),
@@ -44,8 +59,20 @@ impl Failures {
         let mut last = self.last();
         let before = last.get(key).filter(|before| before.hash == hash);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
-        last.insert(key.clone(), Repeated { cause, hash, times });
-        times
+        let logged = before
+            .map(|before| before.logged)
+            .filter(|logged| now.duration_since(*logged) < IN_FULL);
+        let repeated = Repeated {
+            cause,
+            hash,
+            times,
+            logged: logged.unwrap_or(now),
+        };
+        last.insert(key.clone(), repeated);
+        Noted {
+            times,
+            is_due: logged.is_none(),
+        }
     }
 
     /// Forgets the failures of a TrainJob.
@@ -67,25 +94,47 @@ impl Failures {
 mod tests {
     use super::*;
 
+    fn error(name: &str) -> ReconcileError {
+        ReconcileError::NoRuntime {
+            kind: "ClusterTrainingRuntime".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
     #[test]
     fn the_same_error_in_a_row_is_counted() {
         let failures = Failures::default();
+        let now = Instant::now();
+        let times = |key: &NamespacedName, name| failures.note(key, &error(name), now).times;
         let key = NamespacedName::new("a", "one");
-        let error = |name: &str| ReconcileError::NoRuntime {
-            kind: "ClusterTrainingRuntime".to_owned(),
-            name: name.to_owned(),
-        };
-        assert_eq!(failures.note(&key, &error("a")), 1);
-        assert_eq!(failures.note(&key, &error("a")), 2);
-        assert_eq!(
-            failures.note(&NamespacedName::new("a", "two"), &error("a")),
-            1
-        );
-        assert_eq!(failures.note(&key, &error("b")), 1);
+        assert_eq!(times(&key, "a"), 1);
+        assert_eq!(times(&key, "a"), 2);
+        assert_eq!(times(&NamespacedName::new("a", "two"), "a"), 1);
+        assert_eq!(times(&key, "b"), 1);
         let cause = failures.cause(&key).map(|cause| cause.reason);
         assert_eq!(cause, Some("RuntimeNotFound"));
         failures.forget(&key);
         assert_eq!(failures.cause(&key), None);
-        assert_eq!(failures.note(&key, &error("b")), 1);
+        assert_eq!(times(&key, "b"), 1);
+    }
+
+    #[test]
+    fn an_error_that_does_not_change_is_logged_in_full_once_an_hour() {
+        let failures = Failures::default();
+        let start = Instant::now();
+        let key = NamespacedName::new("a", "one");
+        for (minutes, name, is_due) in [
+            (0, "a", true),
+            (5, "a", false),
+            (10, "b", true),
+            (65, "b", false),
+            (70, "b", true),
+            (75, "b", false),
+            (131, "b", true),
+        ] {
+            let now = start + Duration::from_secs(minutes * 60);
+            let noted = failures.note(&key, &error(name), now);
+            assert_eq!(noted.is_due, is_due, "{minutes}");
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Policy for Observed {
         if let Err(error) = &finished.end
             && !matches!(error, CallFailure::Missing(_))
         {
-            tracing::info!(parent: &span, %error, kind = error.kind(), "the call counts for nothing");
+            tracing::debug!(parent: &span, %error, kind = error.kind(), "the call counts for nothing");
         }
         tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");
         finished

@@ -112,6 +112,15 @@ async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
     cluster
         .until("an Event says it", |cluster| event(cluster).is_some())
         .await;
+    let asked = patches(&cluster);
+    let events = cluster.asked("patch", "events").calls;
+    cluster
+        .until("it is retried twice", |cluster| {
+            cluster.asked("patch", "events").calls >= events + 2
+        })
+        .await;
+    // What was refused once is not tried at each retry.
+    assert_eq!(patches(&cluster), asked);
     assert!(
         event(&cluster)
             .unwrap()
@@ -123,5 +132,39 @@ async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
     cluster.until("it goes on", goes_on).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(cluster.count("events"), 1);
+    controller.stop().await;
+}
+
+/// Another writer of the annotation, such as a second controller without leader election.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_text_is_neither_reconciled_nor_replaced_at_once() {
+    let cluster = Cluster::new();
+    cluster.put(job("a", "job", "plain", false));
+    let controller = start(&cluster).await;
+    cluster
+        .until("the reason is written", |cluster| !error(cluster).is_null())
+        .await;
+    let events = |cluster: &Cluster| cluster.asked("patch", "events").calls;
+    let is_retried = |count: u64| {
+        let before = events(&cluster);
+        move |cluster: &Cluster| events(cluster) >= before + count
+    };
+    cluster.until("it is retried", is_retried(1)).await;
+    let (written, before) = (patches(&cluster), events(&cluster));
+    for number in 0..50 {
+        let text = format!("Other: {number}");
+        let annotation = json!({"metadata": {"annotations": {ERROR_ANNOTATION: text}}});
+        cluster.merge("trainjobs", "a", "job", &annotation);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Without backoff, each of them would have been a reconcile with an Event.
+    assert!(events(&cluster) < before + 10);
+    cluster.until("it is retried", is_retried(1)).await;
+    assert_eq!(patches(&cluster), written);
+    assert_eq!(error(&cluster), "Other: 49");
+
+    cluster.put(runtime("plain", &[]));
+    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster.until("it goes on without a reason", goes_on).await;
     controller.stop().await;
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use trainyard_model::text::clean;
 
 use super::error::ReconcileError;
-use crate::kubernetes::code;
 
 /// The most bytes of what a summary says beside its reason, and of a sentence in it: it has to fit into a column.
 const SUBJECT_BYTES: usize = 120;
@@ -18,8 +17,19 @@ pub(crate) struct ErrorSummary {
     pub(crate) reason: &'static str,
     /// The reason, and what the error is about. Retries of the same error have the same text.
     pub(crate) text: Arc<str>,
-    /// Whether the condition is expected to be temporary.
-    pub(crate) passing: bool,
+    /// When the TrainJob is annotated with it.
+    pub(crate) annotated: Annotated,
+}
+
+/// When a TrainJob is annotated with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Annotated {
+    /// At once.
+    AtOnce,
+    /// Once it persists: the condition is expected to be temporary.
+    OncePersistent,
+    /// Never: the API server is unreachable or overloaded for all TrainJobs, and each write would add to its load.
+    Never,
 }
 
 impl ErrorSummary {
@@ -29,7 +39,13 @@ impl ErrorSummary {
         Self {
             reason,
             text: format!("{reason}: {}", cut(clean(&error.subject()), SUBJECT_BYTES)).into(),
-            passing: error.is_passing() || error.is_cluster_wide(),
+            annotated: if error.is_cluster_wide() {
+                Annotated::Never
+            } else if error.is_passing() {
+                Annotated::OncePersistent
+            } else {
+                Annotated::AtOnce
+            },
         }
     }
 }
@@ -99,10 +115,9 @@ impl ReconcileError {
             Self::EndIsUnknown { name }
             | Self::JobsHaveOldPlacement { name }
             | Self::TooSlow { name, .. } => format!("JobSet {name}"),
-            Self::Api { what, problem } => match code(problem) {
-                Some(code) => format!("{what}: status {code}"),
-                None => format!("{what}: no answer"),
-            },
+            Self::Api { what, .. } => what.clone(),
+            // Which call or step did not finish differs from retry to retry.
+            Self::Busy(_) => "a plugin call or the rendering took too long".to_owned(),
             Self::Panicked(_) | Self::Internal(_) => "see the log of the controller".to_owned(),
             Self::PlanIsPinned { .. } => "its plugins or their settings have changed".to_owned(),
             other => match &other.sentences()[..] {
@@ -130,6 +145,12 @@ fn cut(text: String, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use kube::core::Status;
+    use trainyard_model::deadline::Overdue;
+    use trainyard_render::Problem;
+
     use super::*;
 
     fn text(error: &ReconcileError) -> String {
@@ -152,5 +173,32 @@ mod tests {
         let long = text(&long);
         assert!(long.len() < SUBJECT_BYTES + 30, "{long}");
         assert!(!long.contains(|c: char| c.is_control()), "{long:?}");
+    }
+
+    #[test]
+    fn errors_that_differ_only_in_step_or_status_have_one_text() {
+        let api = |code: u16| {
+            let status = Status {
+                code,
+                ..Status::default()
+            };
+            ReconcileError::api("writing JobSet `a`", kube::Error::Api(Box::new(status)))
+        };
+        assert_eq!(text(&api(403)), "APIError: writing JobSet `a`");
+        assert_eq!(text(&api(403)), text(&api(500)));
+        let annotated = |error| ErrorSummary::of(&error).annotated;
+        assert_eq!(annotated(api(403)), Annotated::AtOnce);
+        assert_eq!(annotated(api(500)), Annotated::AtOnce);
+        assert_eq!(annotated(api(409)), Annotated::OncePersistent);
+        assert_eq!(annotated(api(429)), Annotated::Never);
+        assert_eq!(annotated(api(503)), Annotated::Never);
+        let busy = |step: &str| {
+            let overdue = Overdue {
+                limit: Duration::ZERO,
+            };
+            let step = step.to_owned();
+            ReconcileError::Busy(vec![Problem::Overdue { overdue, step }])
+        };
+        assert_eq!(text(&busy("a")), text(&busy("b")));
     }
 }

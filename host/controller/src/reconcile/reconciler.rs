@@ -7,7 +7,13 @@ use std::{
 
 use kube::Client;
 
-use super::{departed::Departed, fetch::Fetcher, inputs::Common, observed::LastReconcile, status};
+use super::{
+    departed::Departed,
+    fetch::Fetcher,
+    inputs::Common,
+    observed::{AnnotationWrite, LastReconcile},
+    status,
+};
 use crate::{
     plugins::Plugins,
     queue::NamespacedName,
@@ -62,6 +68,8 @@ pub struct Reconciler {
     pub(super) runtime_room: Room,
     /// The result of the last reconcile of each TrainJob, if everything was up to date.
     last: Mutex<HashMap<NamespacedName, LastReconcile>>,
+    /// The last write of the annotation of each TrainJob about its error.
+    annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) departed: Departed,
 }
@@ -94,6 +102,7 @@ impl Reconciler {
             plugins,
             write_defaults,
             last: Mutex::default(),
+            annotated: Mutex::default(),
             departed: Departed::default(),
         }
     }
@@ -116,20 +125,64 @@ impl Reconciler {
         }
     }
 
-    /// Forgets how a JobSet went once its TrainJob says it, or is gone. A controller that waits to lead reconciles nothing, and
-    /// would keep all of them.
+    /// Forgets how a JobSet went once its TrainJob says it, or is gone, and how the annotation of a TrainJob was written that is gone. A
+    /// controller that waits to lead reconciles nothing, and would keep all of them.
     pub(crate) fn job_changed(&self, key: &NamespacedName) {
         let Stores { jobs, .. } = &*self.stores;
+        let (job, is_unreadable) = (jobs.get(key), jobs.unreadable(key).is_some());
+        if job.is_none() && !is_unreadable {
+            self.annotated().remove(key);
+        }
         let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
-        let is_needed = || jobs.get(key).is_some_and(waits) || jobs.unreadable(key).is_some();
-        if !is_needed() {
+        if !(job.is_some_and(waits) || is_unreadable) {
             self.departed.forget(key);
         }
+    }
+
+    /// Whether this controller was the last to write this annotation about the error; `None` is its removal.
+    pub(crate) fn has_annotated(&self, key: &NamespacedName, error: Option<&str>) -> bool {
+        let annotated = self.annotated();
+        annotated
+            .get(key)
+            .is_some_and(|last| last.text.as_deref() == error)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn note_annotation(&self, key: &NamespacedName, error: Option<&str>) {
+        let write = AnnotationWrite {
+            uid: Box::default(),
+            text: error.map(Arc::from),
+            at: k8s_openapi::jiff::Timestamp::now(),
+            failed: false,
+        };
+        self.annotated().insert(key.clone(), write);
     }
 
     #[cfg(test)]
     pub(crate) fn count_ends(&self) -> usize {
         self.departed.len()
+    }
+
+    /// Notes that a TrainJob is reconciled. Returns whether it has to be reconciled again, because it was annotated by an earlier reconcile,
+    /// and the watch has shown that only now.
+    pub(crate) fn recovered(&self, key: &NamespacedName) -> bool {
+        let had_error = {
+            let mut annotated = self.annotated();
+            let had_error = annotated.get(key).is_some_and(|last| last.text.is_some());
+            if had_error {
+                annotated.remove(key);
+            }
+            had_error
+        };
+        // Looked up after it was forgotten: what the watch shows from now on is not this controller's annotation, and is reconciled.
+        let job = || self.stores.jobs.get(key);
+        had_error && job().is_some_and(|job| job.error.is_some())
+    }
+
+    pub(super) fn annotated(&self) -> MutexGuard<'_, HashMap<NamespacedName, AnnotationWrite>> {
+        self.annotated
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, LastReconcile>> {

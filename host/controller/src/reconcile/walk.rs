@@ -120,6 +120,7 @@ impl<'a> Walk<'a> {
         };
         let unreadable_job_set = unreadable.map(|error| bodies.failure(error));
         let last = reconciler.last().get(key).cloned();
+        let annotated = reconciler.annotated().get(key).cloned();
         let is_missing = matches!(initial.job_set, StoredJobSet::Missing);
         Self {
             observed: Observed {
@@ -130,6 +131,7 @@ impl<'a> Walk<'a> {
                 last: last.filter(|last| *last.uid == *uid),
                 outdated: reconciler.interests.is_outdated(key),
                 persists: false,
+                annotated: annotated.filter(|last| *last.uid == *uid),
                 asked: Asked::default(),
                 done: Done::default(),
                 failures: Vec::new(),
@@ -194,7 +196,12 @@ impl<'a> Walk<'a> {
                 }
                 Report::NotAnnotated(failure) => {
                     let error = self.error(failure);
-                    tracing::warn!(%error, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
+                    let annotated = &self.observed.annotated;
+                    if annotated.as_ref().is_some_and(|last| last.failed) {
+                        tracing::debug!(%error, "the TrainJob's annotation {} is still outdated", names::ERROR_ANNOTATION);
+                    } else {
+                        tracing::warn!(%error, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
+                    }
                 }
                 Report::BothMarks => warnings.push(format!(
                     "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",

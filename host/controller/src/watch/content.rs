@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use trainyard_api::names;
 
 use super::subject::{Version, WatchedKind, hash};
 use crate::wire::{Identity, decode, without_managed_fields};
@@ -76,6 +77,9 @@ fn plain(mut members: Map<String, Value>, kind: &WatchedKind) -> (u64, Map<Strin
     if let Some(mut metadata) = members.shift_remove("metadata") {
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.retain(|member, _| !OF_THE_SERVER.contains(&member.as_str()));
+            if &*kind.kind == names::TRAIN_JOB {
+                without_error(metadata);
+            }
         }
         plain.insert("metadata".to_owned(), metadata);
     }
@@ -91,6 +95,18 @@ fn plain(mut members: Map<String, Value>, kind: &WatchedKind) -> (u64, Map<Strin
     let print = hash(&plain);
     plain.extend(status.map(|status| ("status".to_owned(), of_node(status))));
     (print, plain)
+}
+
+/// Removes the controller's own annotation: a plugin could answer each text of it with another error, which would be written again.
+fn without_error(metadata: &mut Map<String, Value>) {
+    let annotations = metadata.get_mut("annotations");
+    let Some(annotations) = annotations.and_then(Value::as_object_mut) else {
+        return;
+    };
+    // Without it, the object has to look as it did before it was annotated.
+    if annotations.shift_remove(names::ERROR_ANNOTATION).is_some() && annotations.is_empty() {
+        metadata.shift_remove("annotations");
+    }
 }
 
 /// Returns a Node's status without fields that change often or are large, and do not affect scheduling.
@@ -193,6 +209,30 @@ mod tests {
             "status": {"allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]},
         });
         assert_eq!(content(&node).value.as_deref(), Some(&expected));
+    }
+
+    #[test]
+    fn plugins_do_not_get_the_error_of_a_train_job() {
+        let job = |annotations: Option<Value>| {
+            let mut metadata = json!({"name": "n"});
+            if let Some(annotations) = annotations {
+                metadata["annotations"] = annotations;
+            }
+            content(&json!({
+                "apiVersion": names::TRAINER_API_VERSION, "kind": "TrainJob", "metadata": metadata,
+            }))
+        };
+        for (with, without) in [
+            (json!({(names::ERROR_ANNOTATION): "Refused: a"}), None),
+            (
+                json!({(names::ERROR_ANNOTATION): "Refused: a", "b": "c"}),
+                Some(json!({"b": "c"})),
+            ),
+        ] {
+            let (with, without) = (job(Some(with)), job(without));
+            assert_eq!(with.value, without.value);
+            assert_eq!(with.print, without.print);
+        }
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub use objects::WatchedObject;
 #[cfg(test)]
 pub(crate) use objects::read;
 pub(crate) use objects::{
-    ClusterRuntimeObject, Decode, JobSetObject, RuntimeObject, TrainJobObject,
+    ClusterRuntimeObject, Decode, JobSetObject, Keyed, RuntimeObject, TrainJobObject,
 };
 pub(crate) use runtime::ReadRuntime;
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 pub use store::{State, Store, Unreadable};
-pub(crate) use stream::{Follower, Gone, Health, answer, follow, objects};
+pub(crate) use stream::{Change, Follower, Gone, Health, answer, follow, objects};
 pub(crate) use subject::{Seen, WatchedKind};
 pub(crate) use wishes::Wishes;

@@ -130,6 +130,30 @@ impl TrainJobState {
     pub fn resource_version(&self) -> String {
         self.version.to_string()
     }
+
+    /// Whether another state differs in the controller's own annotation, and in nothing else.
+    pub(crate) fn differs_only_in_error(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            version: _,
+            created,
+            deleting,
+            status,
+            error,
+            wishes,
+            object,
+        } = self;
+        *error != other.error
+            && (uid, created, deleting, status, wishes, object)
+                == (
+                    &other.uid,
+                    &other.created,
+                    &other.deleting,
+                    &other.status,
+                    &other.wishes,
+                    &other.object,
+                )
+    }
 }
 
 /// What is kept of a JobSet.

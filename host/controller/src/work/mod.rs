@@ -23,14 +23,14 @@ use trainyard_api::names;
 use crate::{
     census,
     events::Recorder,
-    failures::Failures,
+    failures::{Failures, Noted},
     metrics::{Metrics, Outcome, TrainJobCounts},
     queue::{NamespacedName, Queue, Running},
     reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY},
     serve::Readiness,
     watch::{
-        ClusterRuntimeObject, Decode, Follower, Gone, Health, JobSetObject, LookupWatches,
-        RuntimeKey, RuntimeObject, Store, TrainJobObject, follow,
+        Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
+        RuntimeKey, RuntimeObject, Store, TrainJobObject, TrainJobState, follow,
     },
     workers::{Worker, Workers},
 };
@@ -82,13 +82,12 @@ impl Work {
             queue: self.queue.clone(),
         };
         let watches: [BoxFuture<'_, ()>; 5] = [
-            self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, _| {
-                self.reconciler.job_changed(key);
-                self.add(key, Duration::ZERO);
+            self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, change| {
+                self.job_changed(key, &change);
             })
             .boxed(),
-            self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, gone| {
-                if let Some(gone) = gone {
+            self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, change| {
+                if let Change::Gone(gone) = change {
                     self.reconciler.departed(key, gone);
                 }
                 self.add(key, GATHER);
@@ -111,7 +110,7 @@ impl Work {
         &self,
         part: &'static str,
         store: &Store<W::Key, W::State>,
-        changed: impl Fn(&W::Key, Option<Gone<W::State>>),
+        changed: impl Fn(&W::Key, Change<W::State>),
     ) {
         let follower = Part {
             work: self,
@@ -120,6 +119,24 @@ impl Work {
             changed,
         };
         follow::<W>(&self.client, store, &follower).await;
+    }
+
+    fn job_changed(&self, key: &NamespacedName, change: &Change<TrainJobState>) {
+        self.reconciler.job_changed(key);
+        if !self.is_about_the_error(key, change) {
+            self.add(key, Duration::ZERO);
+        }
+    }
+
+    /// Whether only the annotation about the error differs, and that can wait: this controller wrote it, or the TrainJob is retried with
+    /// backoff anyway. Otherwise each write of an annotation would end the backoff of the reconcile that wrote it.
+    fn is_about_the_error(&self, key: &NamespacedName, change: &Change<TrainJobState>) -> bool {
+        let Change::Updated { before, after } = change else {
+            return false;
+        };
+        after.differs_only_in_error(before)
+            && (self.reconciler.has_annotated(key, after.error.as_deref())
+                || self.failures.cause(key).is_some())
     }
 
     fn add(&self, key: &NamespacedName, after: Duration) {
@@ -189,6 +206,9 @@ impl Work {
                 match result {
                     Ok(()) => {
                         self.failures.forget(&key);
+                        if self.reconciler.recovered(&key) {
+                            self.add(&key, Duration::ZERO);
+                        }
                         succeeded(running, again)
                     }
                     Err(error) => self.failed(running, &error, again),
@@ -197,7 +217,7 @@ impl Work {
             Err(_) => {
                 let again = running.fail();
                 let error = ReconcileError::Internal("the reconcile panicked".to_owned());
-                self.failures.note(&key, &error);
+                self.failures.note(&key, &error, Instant::now());
                 tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
                 Outcome::Error("panic")
             }
@@ -213,7 +233,8 @@ impl Work {
     ) -> Outcome {
         let key = running.key().clone();
         let failing = running.failing();
-        let (reason, times) = (error.reason(), self.failures.note(&key, error));
+        let reason = error.reason();
+        let Noted { times, is_due } = self.failures.note(&key, error, Instant::now());
         // A conflict ends once the watch has caught up.
         let again = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
@@ -227,9 +248,11 @@ impl Work {
             tracing::debug!(%error, ?again, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
+        let error_text = is_due.then(|| tracing::field::display(error));
         if times > 1 {
             tracing::warn!(
                 reason,
+                error = error_text,
                 times,
                 ?again,
                 "reconcile failed again with the same error; retrying with backoff"
@@ -323,7 +346,7 @@ struct Part<'w, K, S, C> {
 impl<W, C> Follower<W> for Part<'_, W::Key, W::State, C>
 where
     W: Decode,
-    C: Fn(&W::Key, Option<Gone<W::State>>),
+    C: Fn(&W::Key, Change<W::State>),
 {
     fn health(&self, health: Health) {
         let (work, readiness) = (self.work, &self.work.readiness);
@@ -342,10 +365,10 @@ where
         }
     }
 
-    fn changed(&self, key: &W::Key, gone: Option<Gone<W::State>>) {
+    fn changed(&self, key: &W::Key, change: Change<W::State>) {
         let unreadable = self.store.count_unreadable();
         self.work.metrics.set_unreadable(self.part, unreadable);
-        (self.changed)(key, gone);
+        (self.changed)(key, change);
     }
 }
 

@@ -155,6 +155,70 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
+    let (work, _writer) = work(&Script::new([]).client());
+    let state = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut object: serde_json::Value = serde_json::from_str(&object("one", 1, None)).unwrap();
+        change(&mut object);
+        let (_, read) = crate::watch::read::<TrainJobObject>(&object.to_string()).unwrap();
+        Arc::new(read.unwrap())
+    };
+    let plain = || state(&|_| {});
+    let annotated = || {
+        state(&|job| {
+            job["metadata"]["annotations"] = json!({names::ERROR_ANNOTATION: "Refused: a"});
+        })
+    };
+    let suspended = || {
+        state(&|job| {
+            job["metadata"]["annotations"] = json!({names::ERROR_ANNOTATION: "Refused: a"});
+            job["spec"]["suspend"] = json!(true);
+        })
+    };
+    let key = NamespacedName::new("a", "one");
+    let put = |state| {
+        let state = Arc::into_inner(state).unwrap();
+        work.stores.jobs.put(key.clone(), state)
+    };
+    put(plain());
+    let wakes = |before, after| {
+        let change = Change::Updated { before, after };
+        work.job_changed(&key, &change);
+        let is_woken = work.queue.load().waiting == 1;
+        let next = work.queue.next().now_or_never().flatten();
+        next.into_iter().for_each(Running::succeed);
+        is_woken
+    };
+    // Another client's annotation is removed from a TrainJob that does not fail.
+    assert!(wakes(plain(), annotated()));
+    let error = ReconcileError::Internal("a".to_owned());
+    work.failures.note(&key, &error, Instant::now());
+    assert!(!wakes(plain(), annotated()));
+    assert!(!wakes(annotated(), plain()));
+    assert!(wakes(plain(), suspended()));
+    assert!(wakes(plain(), plain()));
+    // What this controller wrote may be shown before the reconcile that wrote it has failed.
+    work.failures.forget(&key);
+    work.reconciler.note_annotation(&key, Some("Refused: a"));
+    assert!(!wakes(plain(), annotated()));
+    assert!(wakes(annotated(), plain()));
+    // It is shown late: the TrainJob is reconciled again, which removes it.
+    assert!(!work.reconciler.recovered(&key));
+    assert!(wakes(plain(), annotated()));
+    work.reconciler.note_annotation(&key, Some("Refused: a"));
+    let shown = state(&|job| {
+        job["metadata"]["annotations"] = json!({names::ERROR_ANNOTATION: "Refused: a"});
+        job["metadata"]["resourceVersion"] = json!("2");
+    });
+    put(shown);
+    assert!(work.reconciler.recovered(&key));
+    assert!(!work.reconciler.recovered(&key));
+    work.reconciler.note_annotation(&key, None);
+    assert!(!wakes(annotated(), plain()));
+    assert!(!work.reconciler.recovered(&key));
+}
+
 #[test]
 fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -41,7 +41,7 @@ pub(super) async fn act(
             Ok(bookkeeping::settle(cx, *settle))
         }
         Action::WriteStatus(status) => train_job::write_status(cx, status).await,
-        Action::WriteError(error) => train_job::write_error(cx, error.as_deref()).await,
+        Action::WriteError(error) => train_job::write_error(cx, error.as_ref()).await,
         Action::ForgetDeparted => Ok(bookkeeping::forget_departed(cx)),
     }
 }

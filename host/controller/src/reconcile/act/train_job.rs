@@ -1,5 +1,7 @@
 //! The status of the TrainJob is written, and the annotation about its error.
 
+use std::sync::Arc;
+
 use kube::api::Patch;
 use serde_json::json;
 use trainyard_api::names::ERROR_ANNOTATION;
@@ -9,9 +11,9 @@ use crate::{
     reconcile::{
         context::{Context, merging},
         error::ReconcileError,
-        observed::Effect,
+        observed::{AnnotationWrite, Effect},
     },
-    watch::{State as _, TrainJobObject, TrainJobStatus, answer, objects},
+    watch::{Keyed, State as _, TrainJobObject, TrainJobStatus, answer, objects},
 };
 
 /// Writes the status if the TrainJob has not changed, and updates the store.
@@ -31,37 +33,58 @@ pub(super) async fn write_status(
     let (patch, params) = (Patch::Merge(&patch), merging());
     let jobs = objects::<TrainJobObject>(&cx.key.namespace);
     let request = jobs.patch_subresource("status", &cx.key.name, &params, &patch);
-    send(cx, "writing the TrainJob's status", request).await
+    if let Some((key, read)) = send(cx, "writing the TrainJob's status", request).await? {
+        cx.reconciler.stores.jobs.put_read(key, read);
+    }
+    Ok(Effect::Done)
 }
 
 /// Writes or removes the annotation about the error. The merge patch changes nothing else of the TrainJob.
+///
+/// Only the watch updates the store: it compares what it shows with the version before, and a version with nothing but the annotation is
+/// not reconciled.
 pub(super) async fn write_error(
     cx: &Context<'_>,
-    error: Option<&str>,
+    error: Option<&Arc<str>>,
 ) -> Result<Effect, ReconcileError> {
+    let uid = &cx.job()?.uid;
     let patch = json!({
-        "metadata": {"uid": cx.job()?.uid, "annotations": {ERROR_ANNOTATION: error}},
+        "metadata": {"uid": uid, "annotations": {ERROR_ANNOTATION: error.map(|error| &**error)}},
     });
     let jobs = objects::<TrainJobObject>(&cx.key.namespace);
     let request = jobs.patch(&cx.key.name, &merging(), &Patch::Merge(&patch));
-    send(cx, "writing the TrainJob's annotation", request).await
+    let note = |failed| {
+        let write = AnnotationWrite {
+            uid: uid.clone(),
+            text: error.cloned(),
+            at: cx.now,
+            failed,
+        };
+        cx.reconciler.annotated().insert(cx.key.clone(), write);
+    };
+    // Noted first: the watch may show it before the answer comes.
+    note(false);
+    match send(cx, "writing the TrainJob's annotation", request).await {
+        Ok(_) => Ok(Effect::Done),
+        Err(error) => {
+            note(true);
+            Err(error)
+        }
+    }
 }
 
-/// Sends a patch and updates the store.
+/// Sends a patch and returns the answer; `None` if there is none of a TrainJob, which may be gone.
 async fn send(
     cx: &Context<'_>,
     what: &str,
     request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-) -> Result<Effect, ReconcileError> {
+) -> Result<Option<Keyed<TrainJobObject>>, ReconcileError> {
     let (key, state) = (cx.key, cx.job()?);
     let written = answer::<TrainJobObject>(&cx.reconciler.client, request).await;
     let written = unless_gone(written).map_err(|error| ReconcileError::api(what, error))?;
-    let store = &cx.reconciler.stores.jobs;
-    match written {
+    if written.is_none() {
         // The TrainJob was deleted in the meantime.
-        None => store.remove(key, state.version()),
-        Some(Some((key, read))) => drop(store.put_read(key, read)),
-        Some(None) => {}
+        cx.reconciler.stores.jobs.remove(key, state.version());
     }
-    Ok(Effect::Done)
+    Ok(written.flatten())
 }

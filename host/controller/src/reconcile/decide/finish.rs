@@ -7,14 +7,20 @@ use k8s_openapi::jiff::Timestamp;
 use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
 use crate::{
     reconcile::{
-        error_summary::ErrorSummary,
+        error_summary::Annotated,
         failure::ReconcileFailure,
-        observed::{Cached, JobFacts, Observed, Version},
+        observed::{AnnotationWrite, Cached, JobFacts, Observed, Version},
         status,
         step::{Action, Interests, Reason, Settle, Step},
     },
     watch::TrainJobStatus,
 };
+
+/// The shortest time between two texts of the annotation, and between two removals.
+const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
+
+/// How long the annotation is left as it is after a write of the same text was refused or not answered.
+const AFTER_FAILURE: Duration = Duration::from_secs(600);
 
 /// Ends a reconcile that changes neither the TrainJob's objects nor its status.
 pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {
@@ -37,66 +43,106 @@ pub(super) fn finish(
 ) -> Decision {
     let again = deadline(job, &o.current, now);
     let failure = outcome.as_ref().err();
-    let written = write_status(o, job, has_ended, failure.is_some(), now);
-    let written = match written.and_then(|()| annotate(o, job, failure)) {
+    let of_status = match write_status(o, job, has_ended, failure.is_some(), now) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
         }
-        Err(Pending::Failed(failure)) => Err(failure),
-        Ok(reports) => Ok(reports),
+        Err(Pending::Failed(failure)) => Some(failure),
+        Ok(()) => None,
+    };
+    // A status that can't be written does not keep the error from being shown.
+    let annotation = match annotate(o, job, failure.or(of_status.as_ref()), now) {
+        Ok(annotation) => annotation,
+        Err((step, reason)) => return Decision::Next(step, reason),
     };
     let (mut reports, failure) = match outcome {
         Ok(reports) => (reports, None),
         Err(failure) => (Reports::new(), Some(failure)),
     };
-    let failure = match written {
-        Ok(more) => {
-            reports.extend(more);
-            failure
-        }
-        Err(of_status) => Some(of_status),
-    };
+    reports.extend(annotation.reports);
     Decision::Done(End {
-        again,
+        again: again.into_iter().chain(annotation.again).min(),
         reports,
-        failure,
+        failure: of_status.or(failure),
     })
 }
 
 /// Ends a reconcile that changes nothing but the annotation about its failure.
-pub(super) fn refuse(o: &Observed, job: &JobFacts, failure: &ReconcileFailure) -> Decision {
-    let reports = match annotate(o, job, Some(failure)) {
-        Err(Pending::Step(step, reason)) => {
-            return Decision::Next(step, reason.unwrap_or(Reason::Ends));
-        }
-        Err(Pending::Failed(_)) => Reports::new(),
-        Ok(reports) => reports,
-    };
-    Decision::Done(End {
-        reports,
-        failure: Some(failure.clone()),
-        ..End::default()
-    })
+pub(super) fn refuse(
+    o: &Observed,
+    job: &JobFacts,
+    failure: &ReconcileFailure,
+    now: Timestamp,
+) -> Decision {
+    match annotate(o, job, Some(failure), now) {
+        Ok(annotation) => Decision::Done(End {
+            reports: annotation.reports,
+            failure: Some(failure.clone()),
+            ..End::default()
+        }),
+        Err((step, reason)) => Decision::Next(step, reason),
+    }
 }
 
-/// Writes or removes the annotation about the error. A temporary failure leaves it unchanged.
-fn annotate(o: &Observed, job: &JobFacts, failure: Option<&ReconcileFailure>) -> Decided<Reports> {
+/// The end of what is to be done about the annotation.
+#[derive(Default)]
+struct Annotation {
+    reports: Reports,
+    /// After how long it is removed, if it was not yet. A TrainJob that fails is retried anyway.
+    again: Option<Duration>,
+}
+
+/// Writes or removes the annotation about the error, or returns the step that does. It fails no reconcile.
+fn annotate(
+    o: &Observed,
+    job: &JobFacts,
+    failure: Option<&ReconcileFailure>,
+    now: Timestamp,
+) -> Result<Annotation, (Step, Reason)> {
     let summary = failure.map(|failure| failure.summary(&job.name));
-    let is_temporary = |summary: &ErrorSummary| summary.passing && !o.persists;
-    if job.deleting || o.done.error_written || summary.as_ref().is_some_and(is_temporary) {
-        return Ok(Reports::new());
-    }
+    let is_shown = match summary.as_ref().map(|summary| summary.annotated) {
+        None | Some(Annotated::AtOnce) => true,
+        Some(Annotated::OncePersistent) => o.persists,
+        Some(Annotated::Never) => false,
+    };
     let error = summary.map(|summary| summary.text);
-    if error.as_deref() == job.error.as_deref() {
-        return Ok(Reports::new());
+    let is_known = error.as_deref() == job.error.as_deref();
+    if job.deleting || o.done.error_written || !is_shown || is_known {
+        return Ok(Annotation::default());
     }
-    let refused = o.attempted(Action::WriteError(error));
-    let refused = refused.because(Reason::ErrorOutdated)?;
-    match failure {
-        // The original failure is reported, not that of the annotation.
-        Some(_) => Ok(vec![Report::NotAnnotated(refused)]),
-        None => Err(Pending::Failed(refused)),
+    let is_removed = error.is_none();
+    let last = o.annotated.as_ref();
+    if let Some(wait) = last.and_then(|last| pause(last, error.as_deref(), now)) {
+        return Ok(Annotation {
+            again: is_removed.then_some(wait),
+            ..Annotation::default()
+        });
     }
+    match o.attempted(Action::WriteError(error)) {
+        Err(Pending::Step(step, _)) => Err((step, Reason::ErrorOutdated)),
+        // The failure of the reconcile is reported, not that of the annotation.
+        Ok(refused) | Err(Pending::Failed(refused)) => Ok(Annotation {
+            reports: vec![Report::NotAnnotated(refused)],
+            again: is_removed.then_some(AFTER_FAILURE),
+        }),
+    }
+}
+
+/// Returns how long the annotation is left as it is after a write of it; `None` if this text may be written now.
+///
+/// Without the pause, two writers with different texts, or an error whose text differs at each retry, would cause a write for each retry.
+fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<Duration> {
+    let pause = if last.failed && last.text.as_deref() == error {
+        AFTER_FAILURE
+    } else if last.text.is_some() == error.is_some() {
+        BETWEEN_TEXTS
+    } else {
+        // It is written as soon as the TrainJob begins to fail, and removed as soon as it goes on.
+        return None;
+    };
+    // A clock that was set back ends the pause.
+    let since = Duration::try_from(now.duration_since(last.at)).ok()?;
+    pause.checked_sub(since).filter(|rest| !rest.is_zero())
 }
 
 fn write_status(

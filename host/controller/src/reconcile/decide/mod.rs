@@ -67,7 +67,7 @@ pub(crate) enum Report {
     Failure(ReconcileFailure),
     /// Live objects can't follow, since the plan is pinned: worth a line in the log.
     NotFollowed(ReconcileFailure),
-    /// The annotation about the failure of the reconcile could not be written: worth a line in the log.
+    /// The annotation about the error could not be written or removed: worth a line in the log.
     NotAnnotated(ReconcileFailure),
     /// The JobSet says both that it has run and what it was rendered from, as only one does that has never run.
     BothMarks,
@@ -117,7 +117,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
         return finish::leave(o, interests, None);
     }
     if let Some(failure) = &o.unreadable_job_set {
-        return finish::refuse(o, job, failure);
+        return finish::refuse(o, job, failure, now);
     }
     let status = finish::status(job, &o.initial, job.wishes.suspend, now);
     let has_ended = status::end(&status).is_some() || job.wishes.not_supported.is_some();

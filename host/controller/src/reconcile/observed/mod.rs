@@ -35,6 +35,8 @@ pub(crate) struct Observed {
     pub(crate) outdated: bool,
     /// Whether its reconciles have failed for so long that a temporary condition may not be one.
     pub(crate) persists: bool,
+    /// The last write of its annotation, if it was of the same TrainJob.
+    pub(crate) annotated: Option<AnnotationWrite>,
     /// The observations of this reconcile.
     pub(crate) asked: Asked,
     /// The actions of this reconcile.
@@ -167,6 +169,19 @@ pub(crate) struct LastReconcile {
     pub(crate) job_set: Option<u64>,
     /// The objects beside the JobSet; `None` if they were not looked at since the start.
     pub(crate) objects: Option<Arc<[AppliedObject]>>,
+}
+
+/// A write of the annotation about the error.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AnnotationWrite {
+    /// The TrainJob's UID.
+    pub(crate) uid: Box<str>,
+    /// The text; `None` if the annotation was removed.
+    pub(crate) text: Option<Arc<str>>,
+    /// When the reconcile that wrote it began.
+    pub(crate) at: Timestamp,
+    /// Whether the API server refused it or did not answer.
+    pub(crate) failed: bool,
 }
 
 /// An object beside a JobSet, with its last apply.

@@ -43,12 +43,28 @@ pub(crate) struct Gone<S> {
     pub(crate) was_seen: bool,
 }
 
+/// A change of an object that a watch shows.
+#[derive(Debug)]
+pub(crate) enum Change<S> {
+    /// It changed from one state to another.
+    Updated {
+        /// The state in the store before.
+        before: Arc<S>,
+        /// The state in the store now.
+        after: Arc<S>,
+    },
+    /// It was deleted, and is about to be removed from the store.
+    Gone(Gone<S>),
+    /// Any other change: it was created, listed or removed, or one of its states cannot be decoded.
+    Other,
+}
+
 /// The receiver of the events of a watch.
 pub(crate) trait Follower<W: Decode> {
     /// Called when the health of the watch changes.
     fn health(&self, health: Health);
-    /// Called when an object was created, changed or deleted; with its last state if it was deleted.
-    fn changed(&self, key: &W::Key, gone: Option<Gone<W::State>>);
+    /// Called when an object was created, changed or deleted.
+    fn changed(&self, key: &W::Key, change: Change<W::State>);
 }
 
 /// Watches a kind forever. Errors are logged and retried, and do not affect other watches.
@@ -190,20 +206,26 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         // Noted before they are removed, as in `deleted`.
         for (key, last) in self.store.missing(&listed, before) {
             let was_seen = false;
-            self.follower.changed(&key, Some(Gone { last, was_seen }));
+            let gone = Change::Gone(Gone { last, was_seen });
+            self.follower.changed(&key, gone);
         }
         let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
         let gone = self.store.replace(listed, before);
         self.works();
         for key in keys.iter().chain(&gone) {
-            self.follower.changed(key, None);
+            self.follower.changed(key, Change::Other);
         }
     }
 
     fn changed(&mut self, item: Item<W>) {
         if let Some((key, read)) = named::<W>(item) {
+            let before = self.store.get(&key);
             self.store.put_read(key.clone(), read);
-            self.follower.changed(&key, None);
+            let change = match (before, self.store.get(&key)) {
+                (Some(before), Some(after)) => Change::Updated { before, after },
+                _ => Change::Other,
+            };
+            self.follower.changed(&key, change);
         }
     }
 
@@ -216,13 +238,14 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                 let (version, last) = (last.version(), Arc::new(last));
                 let was_seen = true;
                 // Noted before it is removed, so that its last state is known once it is missing.
-                self.follower.changed(&key, Some(Gone { last, was_seen }));
+                let gone = Change::Gone(Gone { last, was_seen });
+                self.follower.changed(&key, gone);
                 self.store.remove(&key, version);
-                self.follower.changed(&key, None);
+                self.follower.changed(&key, Change::Other);
             }
             Err(last) => {
                 self.store.remove(&key, last.version());
-                self.follower.changed(&key, None);
+                self.follower.changed(&key, Change::Other);
             }
         }
     }

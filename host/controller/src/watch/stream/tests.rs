@@ -72,10 +72,10 @@ impl Follower<TrainJobObject> for Told<'_> {
     fn changed(
         &self,
         key: &NamespacedName,
-        gone: Option<Gone<<TrainJobObject as crate::watch::WatchedObject>::State>>,
+        change: Change<<TrainJobObject as crate::watch::WatchedObject>::State>,
     ) {
         let name = key.name.to_string();
-        if let Some(gone) = gone {
+        if let Change::Gone(gone) = change {
             // Nobody finds it gone who could not know how it went.
             let is_there = self.store.get(key).is_some();
             assert!(is_there || name == "never-seen", "{name}");

@@ -1,12 +1,15 @@
-//! An annotation says why a TrainJob can't be reconciled: as soon as it fails, until it succeeds, and without a write in between.
+//! An annotation says why a TrainJob can't be reconciled: as soon as it fails, until it succeeds, and with few writes in between.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
 
 use super::{failure, job, now, observed, world::World};
 use crate::reconcile::{
     decide::{Decision, Report, decide},
+    error_summary::Annotated,
     failure::{Class, Finding, ReconcileFailure},
-    observed::{JobFacts, Observed},
+    observed::{AnnotationWrite, JobFacts, Observed},
     step::{Action, Observe, Reason, Step},
 };
 
@@ -46,6 +49,16 @@ fn ended(mut job: JobFacts) -> JobFacts {
     job
 }
 
+/// The same with a failure that affects all TrainJobs.
+fn cluster_wide(mut o: Observed) -> Observed {
+    for (_, failure) in &mut o.failures {
+        if let ReconcileFailure::Met { summary, .. } = failure {
+            summary.annotated = Annotated::Never;
+        }
+    }
+    o
+}
+
 #[test]
 fn the_annotation_follows_the_reconcile() {
     let input = "Failed: Input";
@@ -83,6 +96,16 @@ fn the_annotation_follows_the_reconcile() {
             "it fails for longer than a moment",
             persists(failed(job(), Class::Conflict)),
             Written("Failed: Conflict"),
+        ),
+        (
+            "it fails as all TrainJobs do",
+            persists(cluster_wide(failed(job(), Class::Other))),
+            Unchanged,
+        ),
+        (
+            "it failed, and fails as all TrainJobs do",
+            persists(cluster_wide(failed(annotated(input), Class::Other))),
+            Unchanged,
         ),
         (
             "it has ended",
@@ -126,7 +149,7 @@ fn the_error_of_a_train_job_is_reported_even_if_it_can_not_be_annotated() {
 }
 
 #[test]
-fn an_annotation_that_can_not_be_removed_is_a_failure() {
+fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
     let mut o = observed(ended(annotated("Failed: Input")), None);
     (o.done.settled, o.done.status_written) = (true, true);
     let refused = failure(Class::Refused);
@@ -135,7 +158,146 @@ fn an_annotation_that_can_not_be_removed_is_a_failure() {
     let Decision::Done(end) = decide(&o, now()) else {
         panic!("it goes on");
     };
-    assert_eq!(end.failure, Some(refused));
+    assert_eq!(end.failure, None);
+    assert_eq!(end.reports, [Report::NotAnnotated(refused)]);
+    // It is removed later.
+    assert_eq!(end.again, Some(Duration::from_secs(600)));
+}
+
+#[test]
+fn an_error_is_annotated_even_if_the_status_can_not_be_written() {
+    let mut waits = job();
+    waits.wishes.suspend = true;
+    let mut o = failed(waits, Class::Input);
+    o.done.status_written = false;
+    let Decision::Next(write, Reason::StatusOutdated) = decide(&o, now()) else {
+        panic!("the status is not written");
+    };
+    o.failures.push((write, failure(Class::Refused)));
+    let Decision::Next(step, Reason::ErrorOutdated) = decide(&o, now()) else {
+        panic!("it is not annotated");
+    };
+    let text = Some(Arc::from("Failed: Input"));
+    assert_eq!(step, Step::Act(Action::WriteError(text)));
+}
+
+/// A write of the annotation so many seconds ago.
+fn written(mut o: Observed, text: Option<&str>, seconds: i64, failed: bool) -> Observed {
+    o.annotated = Some(AnnotationWrite {
+        uid: "job".into(),
+        text: text.map(Arc::from),
+        at: Timestamp::from_second(now().as_second() - seconds).unwrap(),
+        failed,
+    });
+    o
+}
+
+#[test]
+fn the_annotation_is_not_written_again_soon() {
+    let input = Some("Failed: Input");
+    let fails = |text: Option<&str>| failed(text.map_or_else(job, annotated), Class::Input);
+    let goes_on = || {
+        let mut o = observed(ended(annotated("Failed: Input")), None);
+        (o.done.settled, o.done.status_written) = (true, true);
+        o
+    };
+    let other = Some("Failed: Other");
+    for (name, o, is_written, again) in [
+        (
+            "another text",
+            written(fails(other), other, 59, false),
+            false,
+            None,
+        ),
+        (
+            "another text later",
+            written(fails(other), other, 60, false),
+            true,
+            None,
+        ),
+        (
+            "another writer",
+            written(fails(other), input, 59, false),
+            false,
+            None,
+        ),
+        (
+            "another writer later",
+            written(fails(other), input, 60, false),
+            true,
+            None,
+        ),
+        (
+            "it fails again",
+            written(fails(None), None, 0, false),
+            true,
+            None,
+        ),
+        (
+            "it goes on",
+            written(goes_on(), input, 0, false),
+            true,
+            None,
+        ),
+        (
+            "it was removed",
+            written(goes_on(), None, 50, false),
+            false,
+            Some(10),
+        ),
+        (
+            "refused",
+            written(fails(None), input, 599, true),
+            false,
+            None,
+        ),
+        (
+            "refused long ago",
+            written(fails(None), input, 600, true),
+            true,
+            None,
+        ),
+        (
+            "another text refused",
+            written(fails(None), other, 59, true),
+            false,
+            None,
+        ),
+        (
+            "another text refused before",
+            written(fails(None), other, 60, true),
+            true,
+            None,
+        ),
+        (
+            "removal refused",
+            written(goes_on(), None, 599, true),
+            false,
+            Some(1),
+        ),
+        (
+            "removal refused long ago",
+            written(goes_on(), None, 600, true),
+            true,
+            None,
+        ),
+        (
+            "a clock was set back",
+            written(fails(other), other, -1, false),
+            true,
+            None,
+        ),
+    ] {
+        match decide(&o, now()) {
+            Decision::Next(Step::Act(Action::WriteError(_)), _) => assert!(is_written, "{name}"),
+            Decision::Done(end) => {
+                assert!(!is_written, "{name}");
+                assert_eq!(end.again, again.map(Duration::from_secs), "{name}");
+                assert_eq!(end.reports, [], "{name}");
+            }
+            decision @ Decision::Next(..) => panic!("{name}: {decision:?}"),
+        }
+    }
 }
 
 #[test]
@@ -155,7 +317,7 @@ fn a_train_job_is_annotated_while_its_runtime_is_missing() {
 fn what_was_found_out_is_annotated_as_an_error_is() {
     let lost = ReconcileFailure::Found(Finding::EndIsUnknown).summary("bert");
     assert_eq!(&*lost.text, "EndUnknown: JobSet bert");
-    assert!(!lost.passing);
+    assert_eq!(lost.annotated, Annotated::AtOnce);
     let stale = ReconcileFailure::Found(Finding::StaleJobSet).summary("bert");
-    assert!(stale.passing);
+    assert_eq!(stale.annotated, Annotated::OncePersistent);
 }

@@ -14,7 +14,7 @@ use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
 use crate::{
     reconcile::{
-        error_summary::ErrorSummary,
+        error_summary::{Annotated, ErrorSummary},
         failure::{Class, ErrorId, ReconcileFailure},
         object_ref::ObjectRef,
         observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},
@@ -79,6 +79,7 @@ fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
         last: None,
         outdated: false,
         persists: false,
+        annotated: None,
         asked: Asked::default(),
         done: Done::default(),
         failures: Vec::new(),
@@ -99,7 +100,10 @@ fn failure(class: Class) -> ReconcileFailure {
     let summary = ErrorSummary {
         reason: "Failed",
         text: format!("Failed: {class:?}").into(),
-        passing: class == Class::Conflict,
+        annotated: match class {
+            Class::Conflict => Annotated::OncePersistent,
+            _ => Annotated::AtOnce,
+        },
     };
     ReconcileFailure::Met {
         error,

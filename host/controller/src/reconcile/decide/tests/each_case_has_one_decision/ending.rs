@@ -19,10 +19,14 @@ fn the_end_of_a_reconcile() {
     assert!(status.is_true("Suspended").is_some());
 
     // One that can't be written does not hide what came before.
-    let cant = with(
+    let mut cant = with(
         suspended(),
         failed(Step::Act(Action::WriteStatus(status)), Class::Other),
     );
+    let Decision::Next(Step::Act(Action::WriteError(Some(_))), _) = decide(&cant, now()) else {
+        panic!("it is not annotated");
+    };
+    cant.done.error_written = true;
     let Decision::Done(end) = decide(&cant, now()) else {
         panic!("it does not end");
     };

@@ -192,6 +192,7 @@ impl World {
             last: self.last.clone(),
             outdated: self.outdated,
             persists: false,
+            annotated: None,
             asked: Asked::default(),
             done: Done::default(),
             failures: Vec::new(),
