@@ -42,7 +42,13 @@ impl Policy for Measured {
         self.policy.plugin()
     }
 
+    fn prepare(&self) {
+        self.policy.prepare();
+    }
+
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
+        // Loading the code is not part of the call.
+        self.prepare();
         let started = Instant::now();
         let finished = self.policy.run(phase, call);
         let took = started.elapsed();
@@ -96,5 +102,62 @@ impl Stats {
             ]);
         }
         table.lines().for_each(report::note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use serde_json::{Value, json};
+    use trainyard_model::{
+        job::Job, manifest::Manifest, plugin::Settings, record::Record, session::Session,
+    };
+
+    use super::*;
+
+    /// A policy whose calls must not load its code.
+    struct Deferred {
+        plugin: Arc<Plugin>,
+        is_loaded: AtomicBool,
+    }
+
+    impl Policy for Deferred {
+        fn plugin(&self) -> &Arc<Plugin> {
+            &self.plugin
+        }
+
+        fn prepare(&self) {
+            self.is_loaded.store(true, Ordering::Relaxed);
+        }
+
+        fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
+            assert!(self.is_loaded.load(Ordering::Relaxed));
+            CallOutcome {
+                call,
+                end: Ok(()),
+                fuel: None,
+            }
+        }
+    }
+
+    #[test]
+    fn code_is_loaded_before_the_call_is_measured() {
+        let manifest = json!({
+            "name": "a", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "always", "phases": ["build"],
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let plugin = Plugin::new(manifest, "sha256:a", Settings::default()).unwrap();
+        let stats = Arc::new(Stats::default());
+        let policy = stats.measure(Arc::new(Deferred {
+            plugin: Arc::new(plugin),
+            is_loaded: AtomicBool::new(false),
+        }));
+        let mut session = Session::new(Arc::new(Job::default()), Record::new("a", "a", "a"));
+        let called = session.call(&*policy, Phase::Build, 0, Arc::new(Value::Null));
+        called.unwrap();
+        assert_eq!(stats.0.lock().unwrap().len(), 1);
     }
 }

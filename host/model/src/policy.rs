@@ -17,6 +17,9 @@ pub trait Policy: Send + Sync {
     /// Who it is, and what it may do.
     fn plugin(&self) -> &Arc<Plugin>;
 
+    /// Loads the plugin's code, if that is deferred until the first call. A call does it too.
+    fn prepare(&self) {}
+
     /// Calls one phase, with nothing left of any call before. Whether the call's writes count is not decided here.
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome;
 }
@@ -49,6 +52,9 @@ pub enum CallFailure {
         /// What its panic said, cleaned.
         message: Option<String>,
     },
+    /// The plugin's code does not load, so nothing of it was called.
+    #[error("its code does not load: {0}")]
+    NotLoaded(String),
     /// A limit ran out.
     #[error(
         "{}{}",
@@ -110,13 +116,14 @@ impl CallFailure {
         matches!(self, Self::Busy(_) | Self::Missing(_))
     }
 
-    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `limit`, `missing`, `busy` or `open`.
+    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `load`, `limit`, `missing`, `busy` or `open`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Refused(_) => "refused",
             Self::Broke(_) => "broke",
             Self::Trap { .. } => "trap",
+            Self::NotLoaded(_) => "load",
             Self::Limit { .. } => "limit",
             Self::Missing(_) => "missing",
             Self::Busy(Busy::Open { .. }) => "open",

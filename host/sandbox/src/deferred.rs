@@ -33,7 +33,7 @@ impl DeferredPolicy {
     fn loaded(&self) -> &Result<SandboxedPolicy, String> {
         self.loaded.get_or_init(|| {
             let loaded = self.sandbox.load_trusted(self.plugin.clone(), &self.bytes);
-            loaded.map_err(|problem| clean(&problem.to_string()))
+            loaded.map_err(|problem| clean(&problem.without_plugin()))
         })
     }
 }
@@ -43,15 +43,17 @@ impl Policy for DeferredPolicy {
         &self.plugin
     }
 
+    fn prepare(&self) {
+        // Each call reports why the code does not load.
+        let _ = self.loaded();
+    }
+
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         match self.loaded() {
             Ok(policy) => policy.run(phase, call),
             Err(problem) => CallOutcome {
                 call,
-                end: Err(CallFailure::Trap {
-                    kind: problem.clone(),
-                    message: None,
-                }),
+                end: Err(CallFailure::NotLoaded(problem.clone())),
                 fuel: None,
             },
         }

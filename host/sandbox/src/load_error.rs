@@ -60,6 +60,19 @@ pub enum LoadProblem {
     },
 }
 
+impl LoadProblem {
+    /// The problem, for a message that names the plugin already.
+    pub(crate) fn without_plugin(&self) -> String {
+        match self {
+            Self::Screen(_) | Self::Plugin(_) => self.to_string(),
+            Self::Compile { problem, .. } => problem.to_string(),
+            Self::Link { problem, .. } => problem.to_string(),
+            Self::Instantiate { cause, .. } => format!("while it was instantiated it {cause}"),
+            Self::Code { problem, .. } => problem.clone(),
+        }
+    }
+}
+
 pub(crate) fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> LoadProblem {
     let id = plugin.id.clone();
     move |problem| LoadProblem::Compile { id, problem }

@@ -37,6 +37,25 @@ fn code_is_compiled_by_the_first_call_alone() {
 }
 
 #[test]
+fn prepared_plugin_is_compiled_before_its_first_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("compiled");
+    let paths = CachePaths {
+        folder: cache.clone(),
+        key: folder.path().join("state/cache.key"),
+    };
+    let loader = loader_with(LoadLimits::default(), Some(paths));
+    let policy = deferred(&loader, &good());
+    policy.prepare();
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+    // The call needs the cache no more.
+    fs::remove_dir_all(&cache).unwrap();
+    let record = call(&policy).unwrap();
+    assert_eq!(env_of(&record, "PET_NNODES").as_deref(), Some("four"));
+    assert!(!cache.exists());
+}
+
+#[test]
 fn code_that_does_not_link_ends_each_call() {
     let core = transform_core("", PUT_NNODES);
     let component = component_in(&contract(), "transformer", &core);
@@ -45,8 +64,11 @@ fn code_that_does_not_link_ends_each_call() {
     let loader = loader();
     let policy = deferred(&loader, &bytes);
     for _ in 0..2 {
-        let error = call(&policy).unwrap_err().to_string();
-        let expected = "its manifest names the phase build, which it does not export";
-        assert!(error.contains(expected), "{error}");
+        let end = call(&policy).unwrap_err().cause;
+        assert_eq!(end.kind(), "load");
+        let error = end.to_string();
+        let expected =
+            "its code does not load: its manifest names the phase build, which it does not export";
+        assert!(error.starts_with(expected), "{error}");
     }
 }
