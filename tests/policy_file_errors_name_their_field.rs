@@ -152,6 +152,30 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
     }
 }
 
+/// A large file is refused with its first errors, and the number of the others.
+#[test]
+fn errors_of_a_large_file_are_bounded() {
+    let header = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins:\n";
+    for entry in [
+        // Refused by the schema, by the check of paths, and for the unknown name.
+        |at: usize| format!("- {{name: p{at}, zzz: 1}}\n"),
+        |at| format!("- {{name: p{at}, grants: [x]}}\n"),
+        |at| format!("- {{name: p{at}}}\n"),
+    ] {
+        let entries: String = (0..3_000).map(entry).collect();
+        let printed = refused("plan", format!("{header}{entries}"), NO_JOB);
+        let with_lines = printed.matches("error: policy.yaml:").count();
+        let more =
+            "error: policy.yaml: 2900 more errors are not printed; correct those above first\n";
+        assert!(printed.contains(more), "{printed}");
+        assert_eq!(with_lines, 101, "{printed}");
+        assert!(
+            printed.contains("error: policy.yaml:103: plugins[99]"),
+            "{printed}"
+        );
+    }
+}
+
 #[test]
 fn refused_plugin_is_not_reported_as_unknown() {
     let unknown = "no loaded plugin has the name `nccl`";

@@ -44,4 +44,10 @@ pub enum ConfigProblem {
     /// A field is wrong.
     #[error("{0}")]
     Field(String),
+    /// The file has more errors than are reported.
+    #[error("{errors} more errors are not printed; correct those above first")]
+    Omitted {
+        /// The number of errors that are not reported.
+        errors: usize,
+    },
 }

@@ -1,6 +1,6 @@
 //! From a file to a typed value, or to everything that is wrong with it.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde::de::DeserializeOwned;
@@ -15,6 +15,9 @@ use crate::{
 
 /// The maximum size of a configuration file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The maximum number of errors of a file that are reported. To find the line of one, its file is read again.
+pub const MAX_ERRORS: usize = 100;
 
 /// An apiVersion and a kind of configuration files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +124,8 @@ impl ConfigFile {
     /// Deserializes the file. `check` finds what the schema can't express; it is given the errors of the schema.
     ///
     /// # Errors
-    /// Everything that is wrong with the file. What `check` finds in a field that the schema refuses is left out.
+    /// What is wrong with the file: the first [`MAX_ERRORS`] errors, and the number of the others. What `check` finds in a field that
+    /// the schema refuses is left out.
     pub fn decode<T: DeserializeOwned>(
         &self,
         schema: &ConfigSchema<'_>,
@@ -129,7 +133,8 @@ impl ConfigFile {
     ) -> Result<T, Vec<ConfigError>> {
         let mut faults = schema.faults(&self.value);
         let mut further = check(&self.value, &faults);
-        further.retain(|fault| faults.iter().all(|known| known.field != fault.field));
+        let refused: HashSet<_> = faults.iter().map(|fault| &fault.field).collect();
+        further.retain(|fault| !refused.contains(&fault.field));
         faults.extend(further);
         if faults.is_empty() {
             return serde_path_to_error::deserialize(&self.value).map_err(|error| {
@@ -137,10 +142,15 @@ impl ConfigFile {
                 vec![self.error(field, error.inner().to_string())]
             });
         }
+        let omitted = faults.len().saturating_sub(MAX_ERRORS);
+        faults.truncate(MAX_ERRORS);
         let errors = faults.into_iter();
-        Err(errors
-            .map(|fault| self.error(fault.field, fault.problem))
-            .collect())
+        let errors = errors.map(|fault| self.error(fault.field, fault.problem));
+        let omitted = (omitted > 0).then(|| ConfigError {
+            location: Location::file(self.location.file.as_str()),
+            problem: ConfigProblem::Omitted { errors: omitted },
+        });
+        Err(errors.chain(omitted).collect())
     }
 
     /// The value, without nulls.

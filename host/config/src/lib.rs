@@ -1,6 +1,6 @@
 //! Reads the operator's configuration files: the controller's settings and the policy file.
 //!
-//! - `file` reads a file strictly, by its JSON Schema and by checks of its kind. All errors are reported at once, each with its line.
+//! - `file` reads a file strictly, by its JSON Schema and by checks of its kind. Its errors are reported at once, each with its line.
 //! - `error` is what can be wrong with a file.
 //! - `wording` describes, for the author of a value, how the value breaks its JSON Schema.
 //!
@@ -11,4 +11,4 @@ mod file;
 mod wording;
 
 pub use error::{ConfigError, ConfigProblem};
-pub use file::{ConfigFile, ConfigSchema, Fault, TypeMeta};
+pub use file::{ConfigFile, ConfigSchema, Fault, MAX_ERRORS, TypeMeta};

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
-use trainyard_config::{ConfigFile, ConfigSchema, Fault, TypeMeta};
+use trainyard_config::{
+    ConfigError, ConfigFile, ConfigProblem, ConfigSchema, Fault, MAX_ERRORS, TypeMeta,
+};
 
 const KINDS: &[TypeMeta] = &[TypeMeta {
     api_version: "example.com/v1",
@@ -80,6 +82,40 @@ fn all_errors_of_a_file() {
             "a.yaml:9: plugins[1].grant: unknown field; did you mean `grants`?",
             "a.yaml:9: plugins[1].name: is missing",
         ]
+    );
+}
+
+#[test]
+fn errors_beyond_the_maximum_are_counted() {
+    let entries = 3 * MAX_ERRORS;
+    let header = "apiVersion: example.com/v1\nkind: Example\nplugins:\n";
+    let text = format!("{header}{}", "- zzz: 1\n".repeat(entries));
+    let file = ConfigFile::parse("a.yaml", &text, KINDS).unwrap();
+    let schema = ConfigSchema {
+        schema: &schema(),
+        patterns: &[],
+    };
+    // Each entry has two errors of the schema, and one of the check that the schema does not have.
+    let check = |_: &Value, _: &[Fault]| {
+        let field = |at| FieldPath::of(["plugins"]).index(at);
+        let fault = |at| Fault {
+            field: field(at),
+            problem: "is checked".to_owned(),
+        };
+        (0..entries).map(fault).collect()
+    };
+    let errors: Vec<ConfigError> = file.decode::<Value>(&schema, check).unwrap_err();
+    let (last, first) = errors.split_last().unwrap();
+    assert_eq!(first.len(), MAX_ERRORS);
+    for error in first {
+        assert!(matches!(error.problem, ConfigProblem::Field(_)), "{error}");
+        let error = error.to_string();
+        let line = error.strip_prefix("a.yaml:").unwrap().split(':').next();
+        assert!(line.unwrap().parse::<usize>().is_ok(), "{error}");
+    }
+    assert_eq!(
+        last.to_string(),
+        "a.yaml: 800 more errors are not printed; correct those above first"
     );
 }
 

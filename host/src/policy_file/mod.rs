@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, Located, Location};
-use trainyard_config::{ConfigError, ConfigFile, ConfigSchema, TypeMeta};
+use trainyard_config::{
+    ConfigError, ConfigFile, ConfigProblem, ConfigSchema, MAX_ERRORS, TypeMeta,
+};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
@@ -148,15 +150,25 @@ impl PolicyFile {
     }
 
     /// Refuses each plugin that it names and that is not among the known ones. Settings of a plugin that is not loaded would have no
-    /// effect, so a mistyped name would leave the plugin that was meant without its limits.
+    /// effect, so a mistyped name would leave the plugin that was meant without its limits. Beyond the first [`MAX_ERRORS`], only their
+    /// number is reported.
     pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<Located> {
-        let names = self.names().filter(|(_, name)| !known.contains(name));
-        names
+        let mut names = self.names().filter(|(_, name)| !known.contains(name));
+        let errors = names.by_ref().take(MAX_ERRORS);
+        let mut errors: Vec<_> = errors
             .map(|(field, name)| Located {
                 location: self.location.clone().at(field),
                 message: unknown_plugin(name, known),
             })
-            .collect()
+            .collect();
+        let omitted = names.count();
+        if omitted > 0 {
+            errors.push(Located {
+                location: Location::file(self.location.file.as_str()),
+                message: ConfigProblem::Omitted { errors: omitted }.to_string(),
+            });
+        }
+        errors
     }
 
     /// The names of plugins in it, with their fields.
