@@ -1,7 +1,7 @@
 //! Keeps a cluster running for test programs that come and go, until this is ended: `make plane`.
 
 use anyhow::Result;
-use trainyard_cluster::Cluster;
+use trainyard_cluster::{Cluster, StopSignals};
 
 fn main() -> Result<()> {
     let kept = Cluster::start_own()?.keep()?;
@@ -9,7 +9,8 @@ fn main() -> Result<()> {
         "A cluster runs until this is ended by Ctrl-C. Tests use it, one program at a time, after"
     );
     println!("\n  export TRAINYARD_PLANE={}\n", kept.folder().display());
-    loop {
-        std::thread::park();
-    }
+    kept.block_on(async {
+        StopSignals::catch()?.recv().await;
+        Ok(())
+    })
 }

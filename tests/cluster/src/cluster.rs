@@ -180,6 +180,11 @@ impl KeptCluster {
     pub fn folder(&self) -> &Path {
         self.plane.folder()
     }
+
+    /// Runs what is asynchronous to its end.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.plane.block_on(future)
+    }
 }
 
 async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Controllers)> {

@@ -1,6 +1,8 @@
 //! etcd and kube-apiserver.
 
 use std::{
+    fs::Permissions,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -109,9 +111,7 @@ impl ControlPlane {
     }
 
     fn try_start(binaries: &Binaries) -> Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("trainyard-control-plane-")
-            .tempdir()?;
+        let folder = private_folder()?;
         let certificates = Certificates::make(folder.path())?;
         let launcher = Launcher {
             binaries: binaries.clone(),
@@ -319,6 +319,14 @@ impl ControlPlane {
     }
 }
 
+/// Creates a folder that other users can't read: it holds the credentials of an administrator.
+fn private_folder() -> Result<TempDir> {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("trainyard-control-plane-");
+    folder.permissions(Permissions::from_mode(0o700));
+    Ok(folder.tempdir()?)
+}
+
 impl Own {
     fn api_server(&self) -> MutexGuard<'_, Process> {
         self.api_server
@@ -345,4 +353,18 @@ fn client(server: &str, certificates: &Certificates) -> Result<Client> {
     config.write_timeout = Some(CALL_WITHIN);
     config.default_retry = false;
     Ok(Client::try_from(config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn other_users_cannot_read_the_folder() {
+        let folder = private_folder().unwrap();
+        let mode = folder.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 }

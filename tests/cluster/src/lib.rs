@@ -33,6 +33,7 @@ mod proxy;
 mod python;
 mod reference;
 mod resource;
+mod stop;
 mod trainyard;
 mod wait;
 
@@ -58,5 +59,6 @@ pub use proxy::{Act, Call, Proxy};
 pub use python::{Outcome, PythonClient};
 pub use reference::{Reference, ReferenceLimits};
 pub use resource::{Resource, UnknownKind};
+pub use stop::StopSignals;
 pub use trainyard::{Trainyard, http_get};
 pub use wait::eventually;

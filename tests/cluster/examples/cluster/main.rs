@@ -7,13 +7,15 @@ mod demo;
 
 use std::{
     collections::BTreeMap,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::Result;
 use clap::Parser;
-use tokio::signal::unix::{SignalKind, signal};
-use trainyard_cluster::{Cluster, Fate, NodeSpec, Trainyard, apply, deploy, kustomized};
+use trainyard_cluster::{
+    Cluster, Fate, NodeSpec, StopSignals, Trainyard, apply, deploy, kustomized,
+};
 
 /// The nodes that the example's pods fit on, one each.
 const GPU_NODES: usize = 4;
@@ -31,16 +33,13 @@ fn main() -> Result<()> {
     println!("starting Kubernetes (the first start builds it, which takes 10 to 15 minutes) ...");
     let cluster = Cluster::start_own()?;
     cluster.plane().block_on(async {
-        let (mut interrupt, mut terminate) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        );
+        let mut signals = StopSignals::catch()?;
         tokio::select! {
             result = run(&cluster, arguments.demo.as_deref()) => result?,
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            () = signals.recv() => {}
         }
-        println!("stopping the cluster ...");
+        // Standard output is gone if the terminal was closed.
+        let _ = writeln!(std::io::stdout(), "stopping the cluster ...");
         anyhow::Ok(())
     })
 }
