@@ -209,3 +209,139 @@ fn bundle_is_refused_if_the_plan_differs() {
     );
     assert!(!folder.path().join("bundle.tar").exists());
 }
+
+const CONTAINER: &str = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
+
+/// A cluster whose TrainJob was rendered with Torch and with the plugin tracer, which set the env var TRACER. The API server has added a
+/// protocol to each port, and tracer a UDP port before them.
+fn with_tracer(path: &str, torch_digest: Option<&str>) -> (u16, Value) {
+    if path.contains("/jobsets/") {
+        return (200, job_set());
+    }
+    let (code, mut object) = with_plan(path);
+    if object["kind"] == "ConfigMap" {
+        let mut plan: Value =
+            serde_json::from_str(object["data"]["plan"].as_str().unwrap()).unwrap();
+        let tracer = json!({"name": "tracer", "version": "0.1.0", "digest": "sha256:of-tracer", "config": {}});
+        plan["plugins"].as_array_mut().unwrap().push(tracer);
+        if let Some(digest) = torch_digest {
+            plan["plugins"][0]["digest"] = json!(digest);
+        }
+        object["data"]["plan"] = json!(plan.to_string());
+    }
+    (code, object)
+}
+
+fn job_set() -> Value {
+    let rank = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+    let container = json!({
+        "name": "node", "image": "example.com/image",
+        "resources": {"limits": {"example.com/npu": 4, "cpu": 3}},
+        "env": [
+            {"name": "TRACER", "value": "on"},
+            {"name": "PET_NNODES", "value": "1"},
+            {"name": "PET_NPROC_PER_NODE", "value": "3"},
+            {"name": "PET_NODE_RANK", "valueFrom": {"fieldRef": {"fieldPath": rank, "apiVersion": "v1"}}},
+            {"name": "PET_MASTER_ADDR", "value": "job-node-0-0.job"},
+            {"name": "PET_MASTER_PORT", "value": "1234"},
+        ],
+        "ports": [
+            {"containerPort": 29500, "protocol": "UDP"},
+            {"containerPort": 29500, "protocol": "TCP"},
+        ],
+    });
+    let pods = json!({"spec": {"containers": [container], "restartPolicy": "OnFailure"}});
+    let template = json!({"spec": {"parallelism": 1, "completions": 1, "completionMode": "Indexed", "template": pods}});
+    json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {"replicatedJobs": [{"name": "node", "replicas": 1, "groupName": "default", "template": template}], "suspend": false},
+    })
+}
+
+/// The exit code and the standard error of an explanation without the plugin tracer.
+fn explained_without_tracer(field: &str, torch_digest: Option<&'static str>) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _calls) = serve(move |path, _| with_tracer(path, torch_digest));
+    let output = explain(&url, &[field], "", folder.path());
+    (output.status.code().unwrap(), stderr(&output))
+}
+
+/// The lines about fields that the missing plugin may have set, without the warning that it is missing.
+fn set_elsewhere(field: &str) -> Vec<String> {
+    let (code, errors) = explained_without_tracer(field, None);
+    assert_eq!(code, 0, "{errors}");
+    let missing =
+        "warning: TrainJob default/job: the plugin tracer 0.1.0 (sha256:of-tracer) is not loaded";
+    let mut lines = errors.lines();
+    assert!(lines.next().unwrap().starts_with(missing), "{errors}");
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn fields_of_loaded_plugins_are_not_blamed_on_a_missing_one() {
+    for field in [
+        "PET_NNODES",
+        "PET_NODE_RANK",
+        "pod-sets[node].containers[node].env[PET_NNODES]",
+        "pod-sets[node].containers[node].ports",
+        &format!("{CONTAINER}.image"),
+        &format!("{CONTAINER}.ports[29500]"),
+        &format!("{CONTAINER}.resources"),
+        "spec.replicatedJobs[0].replicas",
+    ] {
+        assert_eq!(set_elsewhere(field), [""; 0], "{field}");
+    }
+}
+
+#[test]
+fn fields_of_a_missing_plugin_and_of_other_clients_are_named() {
+    let cause = "set by a plugin that is not loaded, or by another client";
+    let line = |field: &str, value: &str| {
+        format!("warning: {CONTAINER}.{field}: is {value} in the cluster, {cause}")
+    };
+    let (tracer, port) = (
+        line("env[TRACER]", "\"on\""),
+        line("env[PET_MASTER_PORT]", "\"1234\""),
+    );
+    for field in [
+        "TRACER",
+        "pod-sets[node].containers[node].env[TRACER]",
+        &format!("{CONTAINER}.env[TRACER]"),
+    ] {
+        assert_eq!(set_elsewhere(field), [tracer.as_str()], "{field}");
+    }
+    assert_eq!(set_elsewhere("PET_MASTER_PORT"), [port.as_str()]);
+    let both = [port.as_str(), &tracer];
+    assert_eq!(set_elsewhere("pod-sets[node].containers[node].env"), both);
+    assert_eq!(set_elsewhere("pod-sets[node].containers[node]"), both);
+}
+
+#[test]
+fn field_that_does_not_exist_is_refused_and_nothing_above_it_is_printed() {
+    for field in [
+        "spec.replicatedJobs[node].nothing",
+        "pod-sets[node].containers[node].env[NOTHING]",
+        "pod-sets[other].containers[node].env[TRACER]",
+        "nothing",
+        "NOTHING",
+    ] {
+        let (code, errors) = explained_without_tracer(field, None);
+        assert_eq!(code, 1, "{errors}");
+        let refused = format!("error: `{field}` is not in the JobSet");
+        assert!(
+            errors.lines().any(|line| line.starts_with(&refused)),
+            "{errors}"
+        );
+        assert!(!errors.contains("in the cluster"), "{errors}");
+    }
+}
+
+#[test]
+fn loaded_plugin_that_differs_is_reported_although_another_is_missing() {
+    let warning = "was rendered with other plugins or settings than those loaded here";
+    let (_, errors) = explained_without_tracer("PET_NNODES", Some("sha256:of-another-torch"));
+    assert!(errors.contains(warning), "{errors}");
+    let (_, errors) = explained_without_tracer("PET_NNODES", None);
+    assert!(!errors.contains(warning), "{errors}");
+}

@@ -37,7 +37,7 @@ pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
     catalog::{Catalog, Counts, Job},
-    explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep},
+    explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep, env_vars, path_in_job_set},
     problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,

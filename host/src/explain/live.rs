@@ -4,17 +4,18 @@ use std::fmt;
 
 use kube::Client;
 use serde_json::Value;
-use trainyard_api::{
-    FieldPath, Runtime,
-    merge::{JOB_SET, Names},
-    path::Segment,
-    runtime::Member,
-};
+use trainyard_api::{FieldPath, Runtime, runtime::Member};
 use trainyard_controller::reconcile::{Live, live, live_job_set};
-use trainyard_model::{manifest::ActiveWhen, plan::Generation};
-use trainyard_render::{NoSuchField, Provenance};
+use trainyard_model::{
+    manifest::ActiveWhen,
+    plan::{Generation, Plan},
+};
 
-use super::{ExplainArgs, Explanation, fields};
+use super::{
+    ExplainArgs, Explanation,
+    differences::{Cause, Comparison},
+    fields,
+};
 use crate::{
     bundle::InputKind,
     cli::RunArgs,
@@ -75,7 +76,9 @@ pub(super) fn explain(
     let rendered = rendered.map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
     let now = rendered.whole_plan();
     let pinned = snapshot.plan.as_ref();
-    if missing.is_empty() && !pinned.is_some_and(|plan| plan.is_kept_by(&now)) {
+    let pinned = pinned.map(|plan| of_loaded(plan, renderer.generation()));
+    let is_kept = pinned.is_some_and(|plan| plan.is_kept_by(&now));
+    if !is_kept {
         let message = format!(
             "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
         );
@@ -95,13 +98,31 @@ pub(super) fn explain(
         let recording = Recording::of(&written, &rendered);
         record::write(bundle, &loaded, vec![recording])?;
     }
-    let (fields, mut missing) = fields(&rendered, wanted);
-    if !missing.is_empty() {
-        let job_set = runtime.block_on(job_set(client, namespace, name));
-        let differences = differences(&fields, &mut missing, &job_set);
-        differences.iter().for_each(report::warn);
+    let cause = match (missing.is_empty(), is_kept) {
+        (false, _) => Cause::MissingPlugin,
+        (true, false) => Cause::OtherPlan,
+        (true, true) => Cause::OtherClient,
+    };
+    let (fields, mut absent) = fields(&rendered, wanted);
+    if !wanted.is_empty()
+        && let Some(live) = runtime.block_on(job_set(client, namespace, name))
+    {
+        let comparison = Comparison::new(&rendered.job_set, &live, cause);
+        let mut lines = comparison.changed(&fields);
+        let explained = wanted.iter().zip(&absent);
+        let explained = explained.filter_map(|(path, absent)| absent.is_none().then_some(*path));
+        lines.extend(comparison.added(explained));
+        for absent in &mut absent {
+            let found = absent.as_ref().map(|absent| comparison.absent(absent));
+            let found = found.unwrap_or_default();
+            if !found.is_empty() {
+                *absent = None;
+            }
+            lines.extend(found);
+        }
+        lines.iter().for_each(report::warn);
     }
-    ErrorList::from_iter(missing.into_iter().flatten()).or_ok(())?;
+    ErrorList::from_iter(absent.into_iter().flatten()).or_ok(())?;
     let explained = Explanation {
         train_job: name,
         namespace,
@@ -130,6 +151,14 @@ fn missing(live: &Live, generation: &Generation) -> Vec<String> {
     line.collect()
 }
 
+/// The plan without the plugins that are not loaded.
+fn of_loaded(plan: &Plan, generation: &Generation) -> Plan {
+    let mut plan = plan.clone();
+    plan.plugins
+        .retain(|planned| generation.plugin(&planned.name).is_some());
+    plan
+}
+
 /// Removes the plugins that are not loaded from a runtime.
 fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     let is_loaded = |name: &str| generation.plugin(name).is_some();
@@ -148,54 +177,10 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
 }
 
 /// The JobSet in the cluster. Without it, fields can't be compared with it.
-async fn job_set(client: Client, namespace: &str, name: &str) -> Value {
-    match live_job_set(client, namespace, name).await {
-        Ok(Some(job_set)) => job_set,
-        Ok(None) => Value::Null,
-        Err(error) => {
-            report::warn(format!("{error}; the fields are not compared with it"));
-            Value::Null
-        }
-    }
-}
-
-/// Where the JobSet in the cluster differs from what was explained. A wanted field that only the cluster has is not missing.
-fn differences(
-    fields: &[Provenance],
-    missing: &mut [Option<NoSuchField>],
-    job_set: &Value,
-) -> Vec<String> {
-    if job_set.is_null() {
-        return Vec::new();
-    }
-    let names = Names::new(job_set, &JOB_SET);
-    let of = |path: &FieldPath| value_at(job_set, &names.by_positions(path));
-    let by_whom = "which a plugin that is not loaded, or another client, has set";
-    let mut lines = Vec::new();
-    for field in fields {
-        let Some(path) = field.named() else { continue };
-        let explained = field.steps.last().and_then(|step| step.to.as_ref());
-        if let Some(found) = of(path).filter(|found| Some(*found) != explained) {
-            lines.push(format!("{path}: is {found} in the cluster, {by_whom}"));
-        }
-    }
-    for wanted in missing {
-        let found = wanted
-            .as_ref()
-            .and_then(|wanted| Some((&wanted.path, of(&wanted.path)?)));
-        if let Some((path, found)) = found {
-            lines.push(format!("{path}: is {found} in the cluster, {by_whom}"));
-            *wanted = None;
-        }
-    }
-    lines
-}
-
-/// The value at a path with positions.
-fn value_at<'v>(value: &'v Value, path: &FieldPath) -> Option<&'v Value> {
-    let mut segments = path.segments().iter();
-    segments.try_fold(value, |value, segment| match segment {
-        Segment::Index(at) => value.get(at),
-        Segment::Field(name) | Segment::Key(name) => value.get(name),
+async fn job_set(client: Client, namespace: &str, name: &str) -> Option<Value> {
+    let found = live_job_set(client, namespace, name).await;
+    found.unwrap_or_else(|error| {
+        report::warn(format!("{error}; the fields are not compared with it"));
+        None
     })
 }

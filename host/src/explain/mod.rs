@@ -1,6 +1,7 @@
 //! `trainyard explain`.
 
 mod blocks;
+mod differences;
 mod live;
 mod table;
 
@@ -222,8 +223,13 @@ fn path_of(field: &Provenance) -> String {
 
 /// A value as it is shown: an env var that only the runtime set is a whole item, whose name is in the path already.
 fn without_name<'v>(field: &Provenance, value: &'v Value) -> &'v Value {
-    let segments = field.named().map_or(&[][..], FieldPath::segments);
-    let is_env = matches!(segments, [.., list, _] if list.text() == "env");
+    let path = field.named();
+    path.map_or(value, |path| without_env_name(path, value))
+}
+
+/// The same for the value at a path of the JobSet.
+fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
+    let is_env = matches!(path.segments(), [.., list, _] if list.text() == "env");
     match value.get("name") {
         Some(_) if is_env => {
             let own = value.get("value").or_else(|| value.get("valueFrom"));

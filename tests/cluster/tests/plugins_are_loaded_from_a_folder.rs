@@ -212,7 +212,7 @@ fn explain_works_without_the_plugin(shared: &Shared, namespace: &Namespace<'_>) 
     let (_, errors) = explain("env[OTEL_EXPORTER_OTLP_ENDPOINT]")?;
     ensure!(
         errors.contains("http://collector:4317")
-            && errors.contains("which a plugin that is not loaded"),
+            && errors.contains("set by a plugin that is not loaded"),
         "{errors}"
     );
     Ok(())

@@ -1,6 +1,9 @@
 //! Paths in a JobSet, by the names of list items or by their positions.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, hash_map::Entry},
+};
 
 use serde_json::{Map, Value};
 
@@ -53,6 +56,20 @@ impl<'v> Names<'v> {
     #[must_use]
     pub fn by_positions(&self, path: &FieldPath) -> FieldPath {
         self.walk(path, Spelling::Positions)
+    }
+
+    /// Returns the value at a path, in either spelling. `None` if it does not exist.
+    #[must_use]
+    pub fn value(&self, path: &FieldPath) -> Option<&'v Value> {
+        let placed = self.by_positions(path);
+        if placed.segments().len() < path.segments().len() {
+            return None;
+        }
+        let mut segments = placed.segments().iter();
+        segments.try_fold(self.value, |value, segment| match segment {
+            Segment::Index(at) => value.get(at),
+            Segment::Field(name) | Segment::Key(name) => value.get(name),
+        })
     }
 
     fn walk(&self, path: &FieldPath, spelling: Spelling) -> FieldPath {
@@ -121,7 +138,8 @@ impl<'v> Names<'v> {
 /// The key of a container's ports.
 const PORT: &str = "containerPort";
 
-/// The first positions of the names in a list. A port also has a name with its protocol, and a string is its own name.
+/// The first positions of the names in a list. A port also has a name with its protocol, and its number alone is the TCP port's if there
+/// is one. A string is its own name.
 fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
     let mut names = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
@@ -131,7 +149,13 @@ fn names_of(items: &[Value], key: &str) -> HashMap<String, usize> {
         };
         if key == PORT {
             let protocol = protocol(item).unwrap_or("TCP");
-            names.entry(format!("{name}/{protocol}")).or_insert(at);
+            let with_protocol = names.entry(format!("{name}/{protocol}"));
+            if protocol == "TCP" && matches!(with_protocol, Entry::Vacant(_)) {
+                with_protocol.or_insert(at);
+                names.insert(name, at);
+                continue;
+            }
+            with_protocol.or_insert(at);
         }
         names.entry(name).or_insert(at);
     }
@@ -218,20 +242,26 @@ mod tests {
             let path = format!("{pod}.{path}").parse().unwrap();
             let found = by_positions(&job_set, &JOB_SET, &path);
             assert_eq!(found.to_string(), format!("{pod}.{nearest}"));
+            assert_eq!(Names::new(&job_set, &JOB_SET).value(&path), None);
         }
+        let name = format!("{pod}.containers[node].name").parse().unwrap();
+        assert_eq!(
+            Names::new(&job_set, &JOB_SET).value(&name),
+            Some(&json!("node"))
+        );
     }
 
     #[test]
     fn ports_are_found_by_number_and_protocol_and_uses_of_claims_by_name() {
         let spec = pods(json!({"spec": {"containers": [{
             "name": "node",
-            "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+            "ports": [{"containerPort": 80, "protocol": "UDP"}, {"containerPort": 80}],
             "resources": {"claims": [{"name": "gpu"}], "requests": {"memory": "1Gi"}},
         }]}}));
         for (path, wanted) in [
-            ("ports[80]", "ports[0]"),
-            ("ports[80/TCP]", "ports[0]"),
-            ("ports[80/UDP].protocol", "ports[1].protocol"),
+            ("ports[80]", "ports[1]"),
+            ("ports[80/TCP]", "ports[1]"),
+            ("ports[80/UDP].protocol", "ports[0].protocol"),
             ("resources.claims[gpu]", "resources.claims[0]"),
             ("resources.requests.memory", "resources.requests[memory]"),
         ] {

@@ -16,6 +16,8 @@ use crate::place::{is_of_additions, job_set_path};
 pub struct NoSuchField {
     /// The path as it was asked for.
     pub path: FieldPath,
+    /// The path in a JobSet that it means.
+    pub in_job_set: FieldPath,
     /// The nearest parent that the JobSet has.
     pub nearest: FieldPath,
     /// The names of what stands there: fields, keys, or items.
@@ -69,7 +71,7 @@ struct FieldQuery<'a> {
 
 impl<'a> FieldQuery<'a> {
     fn new(path: &'a FieldPath, job_set: &Names<'_>) -> Self {
-        let target = job_set_path(path).unwrap_or_else(|| path.clone());
+        let target = path_in_job_set(path);
         let placed = job_set.by_positions(&target);
         let found = placed.segments().len();
         let rest = target.segments().iter().skip(found).cloned().collect();
@@ -123,11 +125,14 @@ impl Explainer<'_> {
             if !found.is_empty() {
                 return Ok(found);
             }
-            let all: BTreeSet<_> = self.env_vars().map(|(_, name)| name.to_owned()).collect();
+            let all: BTreeSet<_> = env_vars(self.job_set)
+                .map(|(_, name)| name.to_owned())
+                .collect();
             names = Some(all.into_iter().collect());
         }
         Err(NoSuchField {
             path: path.clone(),
+            in_job_set: path_in_job_set(path),
             has: self.members(&asked.placed),
             nearest: self.paths.by_names(&asked.placed),
             env: names,
@@ -150,7 +155,7 @@ impl Explainer<'_> {
             .into_iter()
             .partition(|row| row.named.as_ref().and_then(env_name).as_deref() == Some(name));
         let told: BTreeSet<_> = found.iter().filter_map(|row| row.named.clone()).collect();
-        let of_name = self.env_vars().filter(|(_, one)| *one == name);
+        let of_name = env_vars(self.job_set).filter(|(_, one)| *one == name);
         let untold = of_name
             .map(|(path, _)| path)
             .filter(|path| !told.contains(path));
@@ -159,23 +164,6 @@ impl Explainer<'_> {
             found.extend(self.of_parent(&asked, &others).into_iter().flatten());
         }
         found
-    }
-
-    /// The env vars of all containers, with their paths by names.
-    fn env_vars(&self) -> impl Iterator<Item = (FieldPath, &str)> {
-        let jobs = list(self.job_set, "/spec/replicatedJobs");
-        jobs.flat_map(|job| {
-            let path = FieldPath::of(["spec", "replicatedJobs"]).key(name_of(job));
-            let pods = path.fields(["template", "spec", "template", "spec"]);
-            CONTAINERS.into_iter().flat_map(move |containers| {
-                let path = pods.field(containers);
-                let containers = list(job, &format!("/template/spec/template/spec/{containers}"));
-                containers.flat_map(move |container| {
-                    let path = path.key(name_of(container)).field("env");
-                    list(container, "/env").map(move |env| (path.key(name_of(env)), name_of(env)))
-                })
-            })
-        })
     }
 
     /// The names of what stands at a path with positions.
@@ -192,6 +180,29 @@ impl Explainer<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the path in a JobSet that a path means: itself, or that of the field if it is a path that plugins claim.
+#[must_use]
+pub fn path_in_job_set(path: &FieldPath) -> FieldPath {
+    job_set_path(path).unwrap_or_else(|| path.clone())
+}
+
+/// Returns the env vars of all containers of a JobSet: the path of each, by names, and its name.
+pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
+    let jobs = list(job_set, "/spec/replicatedJobs");
+    jobs.flat_map(|job| {
+        let path = FieldPath::of(["spec", "replicatedJobs"]).key(name_of(job));
+        let pods = path.fields(["template", "spec", "template", "spec"]);
+        CONTAINERS.into_iter().flat_map(move |containers| {
+            let path = pods.field(containers);
+            let containers = list(job, &format!("/template/spec/template/spec/{containers}"));
+            containers.flat_map(move |container| {
+                let path = path.key(name_of(container)).field("env");
+                list(container, "/env").map(move |env| (path.key(name_of(env)), name_of(env)))
+            })
+        })
+    })
 }
 
 /// The lists of a pod spec's containers.

@@ -23,7 +23,7 @@ use trainyard_model::{
     text::clean,
 };
 
-pub use self::answer::NoSuchField;
+pub use self::answer::{NoSuchField, env_vars, path_in_job_set};
 use crate::{
     journal::{Journal, JournalEntry, Source},
     place::paths_in,
