@@ -14,7 +14,7 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
-  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"replay\" and --keep-going
+  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\" and \"replay\", and with --keep-going
   2  the command line is invalid
 
 Examples:
@@ -52,7 +52,7 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Render the TrainJobs of a bundle again, and report the first field that differs from the recorded result.
     Replay(replay::ReplayArgs),
-    /// Validate TrainJobs and runtimes without a cluster, as an API server does and with the plugins of each TrainJob whose runtime is given.
+    /// Validate TrainJobs and runtimes without a cluster: the API server's checks and, for TrainJobs whose runtime is given, the plugins' checks.
     Validate(validate::ValidateArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
@@ -118,7 +118,7 @@ pub(crate) struct RunArgs {
 /// The input.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// A file, a folder (its *.yaml, *.yml and *.json files), or `-` for standard input, with TrainJobs, runtimes, and objects that
+    /// A file, a directory (its *.yaml, *.yml and *.json files), or `-` for standard input, with TrainJobs, runtimes, and objects that
     /// plugins look up. Can be repeated.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
     pub(crate) filename: Vec<PathBuf>,
@@ -187,7 +187,7 @@ pub(crate) struct LoadArgs {
     /// A plugin file to load in addition to the built-in plugins. Can be repeated.
     #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     pub(crate) plugin: Vec<PathBuf>,
-    /// A folder of plugin files: every *.wasm file in it is loaded.
+    /// A directory of plugin files: every *.wasm file in it is loaded.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) plugin_dir: Option<PathBuf>,
     /// The policy file, with grants, limits and configuration of plugins.
@@ -200,8 +200,8 @@ pub(crate) struct LoadArgs {
 /// The cache of compiled plugins.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// The folder that caches compiled plugins [default: $XDG_CACHE_HOME/trainyard]. The key that authenticates them is in
-    /// $XDG_STATE_HOME/trainyard, or in the cache folder if there is no home folder.
+    /// The directory that caches compiled plugins [default: $XDG_CACHE_HOME/trainyard]. The key that authenticates them is in
+    /// $XDG_STATE_HOME/trainyard, or in the cache directory if there is no home directory.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) cache_dir: Option<PathBuf>,
     /// The maximum size of the cache, such as 512Mi. The least recently used plugins are deleted first.

@@ -46,10 +46,10 @@ pub(crate) enum PluginCommand {
     },
     /// Build a plugin's crate as a component.
     Build {
-        /// The folder of the crate.
+        /// The directory of the crate.
         #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
         dir: PathBuf,
-        /// The file to write [default: NAME.wasm in the current folder].
+        /// The file to write [default: NAME.wasm in the current directory].
         #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
         output: Option<PathBuf>,
         /// Fail if Cargo.lock is missing or would change.

@@ -27,8 +27,8 @@ pub(crate) struct RenderArgs {
     /// with their settings in the policy file, and the result.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
-    /// Print the resources that each plugin call used to standard error: fuel, bytes over the contract's imports, writes and time. See
-    /// `limits` in the policy file.
+    /// Print to standard error what each plugin call used: fuel, bytes over the contract's imports, writes and time. See `limits` in the
+    /// policy file.
     #[arg(long)]
     stats: bool,
 }

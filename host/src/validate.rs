@@ -24,7 +24,7 @@ pub(crate) struct ValidateArgs {
 
 pub(crate) fn run(args: &ValidateArgs) -> Result<(), ErrorList> {
     if args.input.filename.is_empty() {
-        return Err(["nothing to check; give files or folders with -f"]
+        return Err(["nothing to check; pass files or directories with -f"]
             .into_iter()
             .collect());
     }

@@ -84,8 +84,7 @@ fn processes_as_a_keyword_or_string_are_converted() {
     assert_eq!(value["spec"]["trainer"]["numProcPerNode"], 8);
     assert_eq!(warned(&conversion).len(), 1);
     let (_, conversion) = job("{trainer: {numProcPerNode: gpu}}");
-    let wanted =
-        "spec.trainer.numProcPerNode: must be a number; `cpu` and `gpu` stand in the runtime";
+    let wanted = "spec.trainer.numProcPerNode: must be a number (set `cpu` and `gpu` in the runtime's mlPolicy.torch.numProcPerNode), but is";
     assert!(errors(&conversion)[0].starts_with(wanted));
     let (value, conversion) = job("{trainer: {numProcPerNode: many}}");
     let kept = &value["spec"]["trainer"]["numProcPerNode"];

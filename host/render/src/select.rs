@@ -279,10 +279,10 @@ impl Selection<'_> {
             SkipReason::Possible(reasons) => {
                 let loaded = self.loaded(fits);
                 format!(
-                    "{message}; loaded: {loaded}; a plugin that failed to load may be the one requested: {reasons}"
+                    "{message}; {loaded}; a plugin that failed to load may be the one requested: {reasons}"
                 )
             }
-            SkipReason::Unknown => format!("{message}; loaded: {}", self.loaded(fits)),
+            SkipReason::Unknown => format!("{message}; {}", self.loaded(fits)),
         };
         self.problems.push(Problem::NotLoaded {
             about,
@@ -301,9 +301,9 @@ impl Selection<'_> {
             .map(|plugin| format!("{} ({})", plugin.id.name, plugin.manifest.active_when))
             .collect();
         if names.is_empty() {
-            "none".to_owned()
+            "no loaded plugin can be used here".to_owned()
         } else {
-            names.join(", ")
+            format!("loaded: {}", names.join(", "))
         }
     }
 

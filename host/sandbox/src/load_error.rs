@@ -43,7 +43,7 @@ pub enum LoadProblem {
         problem: LinkError,
     },
     /// It misbehaves while it is instantiated.
-    #[error("plugin {id}: while it was instantiated it {cause}")]
+    #[error("plugin {id}: its instantiation failed: {cause}")]
     Instantiate {
         /// The plugin.
         id: PluginId,

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use trainyard_schema::documents::Kind;
@@ -79,14 +79,22 @@ fn comparable(keyword: &str, value: Option<&Value>) -> Option<Vec<String>> {
     Some(texts)
 }
 
-/// What is around the schema: names, scope, columns, subresources.
+/// What is around the schema: names, scope, subresources.
 fn header(spec: &Value) -> Value {
     let mut header = spec.clone();
-    header["versions"][0]
-        .as_object_mut()
-        .unwrap()
-        .remove("schema");
+    let version = header["versions"][0].as_object_mut().unwrap();
+    version.remove("schema");
+    version.remove("additionalPrinterColumns");
     header
+}
+
+/// The columns that `kubectl get` prints, by name.
+fn columns(spec: &Value) -> BTreeMap<&str, &Value> {
+    let columns = spec["versions"][0]["additionalPrinterColumns"].as_array();
+    let columns = columns.into_iter().flatten();
+    columns
+        .map(|column| (column["name"].as_str().unwrap(), column))
+        .collect()
 }
 
 fn differences() -> BTreeSet<String> {
@@ -95,7 +103,18 @@ fn differences() -> BTreeSet<String> {
     for kind in Kind::ALL {
         let (there, crd) = (&reference[kind.name()], kind.crd().unwrap());
         let here = &crd["spec"];
-        assert_eq!(header(there), header(here), "{}", kind.name());
+        let name = kind.name();
+        assert_eq!(header(there), header(here), "{name}");
+        for (column, expected) in columns(there) {
+            assert_eq!(
+                columns(here).get(column),
+                Some(&expected),
+                "{name}: {column}"
+            );
+        }
+        let added = columns(here).into_keys();
+        let added = added.filter(|column| !columns(there).contains_key(column));
+        found.extend(added.map(|column| format!("{name} column {column} added")));
         let schema = |spec: &Value| spec["versions"][0]["schema"]["openAPIV3Schema"].clone();
         assert!(schema(there).is_object());
         compare(&schema(there), &schema(here), kind.name(), &mut found);

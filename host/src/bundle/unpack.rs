@@ -193,7 +193,7 @@ fn not_plain(kind: EntryType) -> Option<&'static str> {
         EntryType::Regular => return None,
         EntryType::Symlink => "a symbolic link",
         EntryType::Link => "a hard link",
-        EntryType::Directory => "a folder",
+        EntryType::Directory => "a directory",
         EntryType::Char | EntryType::Block | EntryType::Fifo => "a device or a pipe",
         _ => "an extension of tar",
     })

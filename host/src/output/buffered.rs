@@ -88,7 +88,7 @@ pub(crate) enum BufferError {
     },
     /// The file that holds it can't be written or read.
     #[error(
-        "can't buffer the output in the folder for temporary files: {0}; set TMPDIR to a folder with enough space"
+        "cannot buffer the output in the directory for temporary files: {0}; set TMPDIR to a directory with enough space"
     )]
     File(#[from] std::io::Error),
 }

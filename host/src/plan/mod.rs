@@ -31,7 +31,7 @@ pub(crate) struct PlanArgs {
     /// Also list what each plugin reads, creates and writes, and its grants. HTML always includes them.
     #[arg(long)]
     claims: bool,
-    /// Show what would change if this plugin were added, or replaced the loaded plugin of its name: its position, missing grants,
+    /// Show what would change if this plugin were added, or replaced the loaded plugin with the same name: its position, missing grants,
     /// conflicts, cycles and possible clashes. The exit code is 1 if it would be refused.
     #[arg(long, value_name = "NEW.wasm", conflicts_with = "filename", value_hint = clap::ValueHint::FilePath)]
     against: Option<PathBuf>,

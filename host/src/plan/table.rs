@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_that_a_train_job_may_bring_together_are_told() {
+    fn possible_clashes_are_printed() {
         let writes = |name: &str, path: &str| {
             plugin(&format!(
                 r#"{{"name": "{name}", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins",
@@ -110,7 +110,7 @@ mod tests {
         let all = lines(&relations.of_all(&[]));
         assert!(
             all.iter().any(|line| line.starts_with(
-                "possible clash: a writes `labels[$config./label]`, b writes `labels[team]`"
+                "possible clash: a writes `labels[$config./label]` and b writes `labels[team]`"
             )),
             "{all:?}"
         );

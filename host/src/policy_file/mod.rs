@@ -33,7 +33,7 @@ const TYPE_META: TypeMeta = TypeMeta {
 
 const DIGEST: &str = "^sha256:[0-9a-f]{64}$";
 
-/// What the operator sets for plugins, and for all TrainJobs.
+/// The operator's settings for plugins and for all TrainJobs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PolicyFile {
@@ -48,7 +48,7 @@ pub(crate) struct PolicyFile {
     #[serde(rename = "kind")]
     #[schemars(extend("const" = "PolicyFile"))]
     _kind: String,
-    /// Resource names with their domain that count as accelerators, instead of the shipped list; a trailing `*` stands for any
+    /// Resource names with their domain that count as accelerators, instead of the shipped list; a trailing `*` matches any
     /// ending.
     #[serde(default)]
     accelerators: Option<Vec<String>>,
@@ -56,8 +56,8 @@ pub(crate) struct PolicyFile {
     #[serde(default)]
     #[schemars(length(min = 1, max = 253))]
     cluster_domain: Option<String>,
-    /// Facts of the cluster that plugins may read by name, as `status/url`. They are no secrets: the snapshot of a TrainJob holds those
-    /// that its plugins read. 32 KiB at most, names and texts together.
+    /// Facts of the cluster that plugins may read by name, such as `status/url`. They are not secret: the snapshot of a TrainJob holds
+    /// those that its plugins read. At most 32 KiB, names and values together.
     #[serde(default)]
     facts: BTreeMap<String, String>,
     /// Settings of plugins, by name.
@@ -65,7 +65,7 @@ pub(crate) struct PolicyFile {
     plugins: Vec<PluginPolicy>,
 }
 
-/// What the operator sets for one plugin.
+/// The operator's settings for one plugin.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PluginPolicy {
@@ -76,28 +76,28 @@ struct PluginPolicy {
     #[serde(default)]
     #[schemars(regex(pattern = DIGEST))]
     digest: Option<String>,
-    /// What it may do beyond the default: paths that it writes, objects that it looks up (`lookups[v1/Node/*]`), and pod sets
-    /// whose count its `nodeSets` set (`pod-sets[NAME].count`).
+    /// Permissions beyond the defaults: paths that the plugin may write, objects that it may look up (`lookups[v1/Node/*]`), and pod sets
+    /// whose count its `nodeSets` may set (`pod-sets[NAME].count`).
     #[serde(default)]
     grants: Vec<ClaimPath>,
-    /// What one call of it may use.
+    /// Limits of one call of the plugin.
     #[serde(default)]
     limits: Limits,
     /// Its configuration, checked by the schema in its manifest.
     #[serde(default)]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     config: Option<Value>,
-    /// Plugins that run before it where both write a path.
+    /// Plugins that run before this one if both write a path.
     #[serde(default)]
     after: Vec<String>,
-    /// Plugins that run after it where both write a path.
+    /// Plugins that run after this one if both write a path.
     #[serde(default)]
     before: Vec<String>,
-    /// Plugins that are never active together with it: a TrainJob that would switch on both is refused, and what the two claim is
-    /// no conflict.
+    /// Plugins that are never active together with this one: a TrainJob that would enable both is refused, so their claims cannot
+    /// conflict.
     #[serde(default)]
     excludes: Vec<String>,
-    /// Whether it is left out, although it is built in or its file is given. A TrainJob that names it is refused; all others go on
+    /// Disables the plugin, even if it is built in or its file is loaded. A TrainJob that names it is refused; all others are rendered
     /// without it.
     #[serde(default)]
     disabled: bool,

@@ -89,10 +89,10 @@ pub struct Logging {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     #[default]
     Json,
-    /// Text for people.
+    /// Human-readable text.
     Text,
 }
 
@@ -100,16 +100,16 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What failed.
+    /// Errors.
     Error,
-    /// What may fail.
+    /// Also warnings.
     Warn,
-    /// What was done.
+    /// Also what the controller does.
     #[default]
     Info,
-    /// How it was done.
+    /// Also how it does it.
     Debug,
-    /// Every step.
+    /// Everything.
     Trace,
 }
 

@@ -131,7 +131,8 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
         };
         if set.replicas != 1 {
             let message = format!(
-                "must be 1 for a replicated job with the label {}",
+                "is {}, but must be 1 because the replicated job has the label {}: {ancestor}; set it to 1, or remove the label",
+                set.replicas,
                 well_known::ANCESTOR_LABEL
             );
             problems.push(Problem::runtime(path.index(at).field("replicas"), message));

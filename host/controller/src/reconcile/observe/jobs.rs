@@ -97,7 +97,7 @@ impl Job {
     /// Parses a Job. One that cannot be decoded was not created by JobSet, because its JobSet could not be decoded either.
     fn read(text: &str) -> Option<Self> {
         let sent: Sent = wire::decode(&without_managed_fields(text))
-            .inspect_err(|why| tracing::warn!(%why, "a Job is left as it is"))
+            .inspect_err(|why| tracing::warn!(%why, "a Job cannot be decoded and is not changed"))
             .ok()?;
         let mut conditions = sent.status.conditions.iter();
         Some(Self {
