@@ -74,7 +74,7 @@ fn links_devices_and_extensions_are_refused() {
     for (kind, words) in [
         (EntryType::Symlink, "a symbolic link"),
         (EntryType::Link, "a hard link"),
-        (EntryType::Directory, "a folder"),
+        (EntryType::Directory, "a directory"),
         (EntryType::Fifo, "a device or a pipe"),
         (EntryType::Block, "a device or a pipe"),
         (EntryType::GNULongName, "an extension of tar"),
