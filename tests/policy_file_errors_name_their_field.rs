@@ -1,6 +1,6 @@
 //! Errors of a policy file name the file and the field, and are reported together with those of plugins and input.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::fs;
 

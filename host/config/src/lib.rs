@@ -6,6 +6,11 @@
 //!
 //! What a file means is up to the crate that reads it.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "an error ends the reading of a file: there are few, and none is in a hot path"
+)]
+
 mod error;
 mod file;
 mod wording;

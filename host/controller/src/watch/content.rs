@@ -216,7 +216,10 @@ mod tests {
         let job = |annotations: Option<Value>| {
             let mut metadata = json!({"name": "n"});
             if let Some(annotations) = annotations {
-                metadata["annotations"] = annotations;
+                metadata
+                    .as_object_mut()
+                    .unwrap()
+                    .insert("annotations".to_owned(), annotations);
             }
             content(&json!({
                 "apiVersion": names::TRAINER_API_VERSION, "kind": "TrainJob", "metadata": metadata,

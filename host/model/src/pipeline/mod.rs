@@ -101,8 +101,8 @@ impl PhaseError {
 
 /// Why a plugin's call has to be made again, or does not count.
 enum Failed {
-    Needs(PendingLookup),
-    Error(PhaseError),
+    Needs(Box<PendingLookup>),
+    Error(Box<PhaseError>),
 }
 
 /// Returns the ranks of plugins: their places among themselves sorted by name.
@@ -132,10 +132,10 @@ impl Pipeline<'_> {
             }
             match self.call(session, phase, step) {
                 Ok(()) => continue,
-                Err(Failed::Needs(lookup)) => lookups.push(lookup),
+                Err(Failed::Needs(lookup)) => lookups.push(*lookup),
                 Err(Failed::Error(error)) => {
                     let is_busy = error.is_transient();
-                    problems.push((name.clone(), error));
+                    problems.push((name.clone(), *error));
                     if is_busy {
                         break;
                     }
@@ -163,11 +163,11 @@ impl Pipeline<'_> {
         let error = loop {
             if let Err(overdue) = self.deadline.check() {
                 let plugin = step.plugin().id.clone();
-                return Err(Failed::Error(PhaseError::Overdue {
+                return Err(Failed::Error(Box::new(PhaseError::Overdue {
                     overdue,
                     plugin,
                     phase,
-                }));
+                })));
             }
             match session.call(step.policy, phase, step.rank, step.config.clone()) {
                 Ok(()) => return Ok(()),
@@ -178,23 +178,23 @@ impl Pipeline<'_> {
             }
         };
         let Some(key) = error.missing().cloned() else {
-            return Err(Failed::Error(PhaseError::Call(error)));
+            return Err(Failed::Error(Box::new(PhaseError::Call(error))));
         };
         let plugin = error.plugin;
         Err(if session.lookups().len() < MAX_LOOKUPS {
-            Failed::Needs(PendingLookup {
+            Failed::Needs(Box::new(PendingLookup {
                 plugin,
                 phase,
                 key,
                 namespace: session.job().namespace.clone(),
-            })
+            }))
         } else {
-            Failed::Error(PhaseError::TooManyLookups {
+            Failed::Error(Box::new(PhaseError::TooManyLookups {
                 plugin,
                 phase,
                 key,
                 most: MAX_LOOKUPS,
-            })
+            }))
         })
     }
 }

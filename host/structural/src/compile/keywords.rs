@@ -100,7 +100,7 @@ impl<'a> Keywords<'a> {
                 && name != "x-kubernetes-validations"
                 && name != "additionalProperties";
             if !(allowed || type_too && name == "type") {
-                let reason = format!("is not allowed under allOf, anyOf, oneOf and not");
+                let reason = "is not allowed under allOf, anyOf, oneOf and not".to_owned();
                 return Err(refused(&self.at.field(name), reason));
             }
         }

@@ -27,6 +27,11 @@
 //! # }
 //! ```
 
+#![expect(
+    clippy::result_large_err,
+    reason = "an error ends a test, and shows the whole call"
+)]
+
 mod lookups;
 mod outcome;
 mod pods;

@@ -93,6 +93,10 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
 }
 
 /// The result of a rendering that is not an error.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it at a time, and it is taken apart at once"
+)]
 enum Outcome {
     Rendered(RenderedPlan, Vec<String>, RenderedFacts),
     /// Plugins need lookups.
