@@ -46,7 +46,9 @@ impl Policy for Observed {
         if let Err(error) = &finished.end
             && !matches!(error, CallFailure::Missing(_))
         {
-            tracing::debug!(parent: &span, %error, kind = error.kind(), "the call counts for nothing");
+            // The whole error comes with the reconcile's own line, which does not repeat it.
+            tracing::info!(parent: &span, kind = error.kind(), "the call failed, and its writes are discarded");
+            tracing::debug!(parent: &span, %error, "the call failed");
         }
         tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");
         finished
