@@ -6,8 +6,7 @@ use thiserror::Error;
 use trainyard_api::{FieldPath, Runtime, TrainJob, path::PathError};
 use trainyard_model::{
     deadline::{Deadline, Overdue},
-    lookup::LookupKey,
-    pipeline::PhaseError,
+    pipeline::{PhaseError, TooManyLookups},
     plan::PlanError,
     plugin::PluginId,
     policy::{CallFailure, Phase},
@@ -98,19 +97,8 @@ pub enum Problem {
     #[error(transparent)]
     Call(#[from] Box<CallError>),
     /// Plugins looked up too many objects.
-    #[error(
-        "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
-    )]
-    TooManyLookups {
-        /// The plugin that asked last.
-        plugin: PluginId,
-        /// The phase.
-        phase: Phase,
-        /// What it asked for.
-        key: LookupKey,
-        /// How many a TrainJob may have.
-        most: usize,
-    },
+    #[error(transparent)]
+    TooManyLookups(#[from] TooManyLookups),
     /// The active plugins have no order for this TrainJob.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -212,7 +200,9 @@ impl Problem {
     #[must_use]
     pub fn plugin(&self) -> Option<&PluginId> {
         match self {
-            Self::Refused { plugin, .. } | Self::TooManyLookups { plugin, .. } => Some(plugin),
+            Self::Refused { plugin, .. } | Self::TooManyLookups(TooManyLookups { plugin, .. }) => {
+                Some(plugin)
+            }
             Self::Call(error) => Some(&error.plugin),
             Self::Field { .. }
             | Self::NotLoaded { .. }
@@ -274,17 +264,7 @@ impl From<PhaseError> for Problem {
                 _ => Self::Call(error),
             },
             PhaseError::Reported(said) => Self::refused(&said.plugin, said.phase, &said.failure),
-            PhaseError::TooManyLookups {
-                plugin,
-                phase,
-                key,
-                most,
-            } => Self::TooManyLookups {
-                plugin,
-                phase,
-                key,
-                most,
-            },
+            PhaseError::TooManyLookups(error) => error.into(),
             PhaseError::Overdue {
                 overdue,
                 plugin,

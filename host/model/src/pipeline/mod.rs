@@ -62,19 +62,8 @@ pub enum PhaseError {
     #[error("plugin {} in {}: {}", .0.plugin, .0.phase, .0.failure)]
     Reported(Diagnostic),
     /// Plugins look up one object after another without end.
-    #[error(
-        "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
-    )]
-    TooManyLookups {
-        /// The plugin that asked last.
-        plugin: PluginId,
-        /// The phase.
-        phase: Phase,
-        /// What it asked for.
-        key: LookupKey,
-        /// How many a TrainJob may have.
-        most: usize,
-    },
+    #[error(transparent)]
+    TooManyLookups(#[from] TooManyLookups),
     /// The time was up before the call.
     #[error("plugin {plugin} in {phase}: {overdue}")]
     Overdue {
@@ -87,6 +76,22 @@ pub enum PhaseError {
     },
 }
 
+/// The lookup that exceeds the limit of a TrainJob.
+#[derive(Debug, Error)]
+#[error(
+    "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
+)]
+pub struct TooManyLookups {
+    /// The plugin that asked last.
+    pub plugin: PluginId,
+    /// The phase.
+    pub phase: Phase,
+    /// What it asked for.
+    pub key: LookupKey,
+    /// How many a TrainJob may have.
+    pub most: usize,
+}
+
 impl PhaseError {
     /// Whether the host is too busy.
     #[must_use]
@@ -94,7 +99,7 @@ impl PhaseError {
         match self {
             Self::Overdue { .. } => true,
             Self::Call(error) => error.cause.is_transient(),
-            Self::Reported(_) | Self::TooManyLookups { .. } => false,
+            Self::Reported(_) | Self::TooManyLookups(_) => false,
         }
     }
 }
@@ -189,12 +194,13 @@ impl Pipeline<'_> {
                 namespace: session.job().namespace.clone(),
             }))
         } else {
-            Failed::Error(Box::new(PhaseError::TooManyLookups {
+            let error = TooManyLookups {
                 plugin,
                 phase,
                 key,
                 most: MAX_LOOKUPS,
-            }))
+            };
+            Failed::Error(Box::new(error.into()))
         })
     }
 }
