@@ -27,16 +27,7 @@ struct Repeated {
     hash: u64,
     times: u32,
     /// When it was logged in full.
-    logged: Instant,
-}
-
-/// What is known of a failure that was noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Noted {
-    /// How many times in a row the TrainJob has failed with the same error.
-    pub(crate) times: u32,
-    /// Whether the error is due to be logged in full.
-    pub(crate) is_due: bool,
+    logged: Option<Instant>,
 }
 
 /// Why a TrainJob fails.
@@ -49,8 +40,8 @@ pub(crate) struct FailureCause {
 }
 
 impl Failures {
-    /// Notes a failure.
-    pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError, now: Instant) -> Noted {
+    /// Notes a failure, and returns how many times in a row the TrainJob has failed with the same error.
+    pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError) -> u32 {
         let hash = self.hasher.hash_one(error.to_string());
         let cause = FailureCause {
             reason: error.reason(),
@@ -59,20 +50,28 @@ impl Failures {
         let mut last = self.last();
         let before = last.get(key).filter(|before| before.hash == hash);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
-        let logged = before
-            .map(|before| before.logged)
-            .filter(|logged| now.duration_since(*logged) < IN_FULL);
         let repeated = Repeated {
             cause,
             hash,
             times,
-            logged: logged.unwrap_or(now),
+            logged: before.and_then(|before| before.logged),
         };
         last.insert(key.clone(), repeated);
-        Noted {
-            times,
-            is_due: logged.is_none(),
+        times
+    }
+
+    /// Whether the last failure, which is about to be logged, is due to be logged in full. If it is, it counts as logged now.
+    pub(crate) fn is_due(&self, key: &NamespacedName, now: Instant) -> bool {
+        let mut last = self.last();
+        let Some(last) = last.get_mut(key) else {
+            return true;
+        };
+        let is_recent = |logged| now.duration_since(logged) < IN_FULL;
+        let is_due = !last.logged.is_some_and(is_recent);
+        if is_due {
+            last.logged = Some(now);
         }
+        is_due
     }
 
     /// Forgets the failures of a TrainJob.
@@ -104,8 +103,7 @@ mod tests {
     #[test]
     fn the_same_error_in_a_row_is_counted() {
         let failures = Failures::default();
-        let now = Instant::now();
-        let times = |key: &NamespacedName, name| failures.note(key, &error(name), now).times;
+        let times = |key: &NamespacedName, name| failures.note(key, &error(name));
         let key = NamespacedName::new("a", "one");
         assert_eq!(times(&key, "a"), 1);
         assert_eq!(times(&key, "a"), 2);
@@ -133,8 +131,21 @@ mod tests {
             (131, "b", true),
         ] {
             let now = start + Duration::from_secs(minutes * 60);
-            let noted = failures.note(&key, &error(name), now);
-            assert_eq!(noted.is_due, is_due, "{minutes}");
+            failures.note(&key, &error(name));
+            assert_eq!(failures.is_due(&key, now), is_due, "{minutes}");
         }
+    }
+
+    #[test]
+    fn an_error_that_was_not_logged_yet_is_due() {
+        let failures = Failures::default();
+        let now = Instant::now();
+        let key = NamespacedName::new("a", "one");
+        for _ in 0..3 {
+            failures.note(&key, &error("a"));
+        }
+        assert!(failures.is_due(&key, now));
+        failures.note(&key, &error("a"));
+        assert!(!failures.is_due(&key, now));
     }
 }

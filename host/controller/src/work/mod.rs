@@ -23,7 +23,7 @@ use trainyard_api::names;
 use crate::{
     census,
     events::Recorder,
-    failures::{Failures, Noted},
+    failures::Failures,
     metrics::{Metrics, Outcome, TrainJobCounts},
     queue::{NamespacedName, Queue, Running},
     reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY},
@@ -217,7 +217,7 @@ impl Work {
             Err(_) => {
                 let again = running.fail();
                 let error = ReconcileError::Internal("the reconcile panicked".to_owned());
-                self.failures.note(&key, &error, Instant::now());
+                self.failures.note(&key, &error);
                 tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
                 Outcome::Error("panic")
             }
@@ -234,7 +234,7 @@ impl Work {
         let key = running.key().clone();
         let failing = running.failing();
         let reason = error.reason();
-        let Noted { times, is_due } = self.failures.note(&key, error, Instant::now());
+        let times = self.failures.note(&key, error);
         // A conflict ends once the watch has caught up.
         let again = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
@@ -248,6 +248,7 @@ impl Work {
             tracing::debug!(%error, ?again, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
+        let is_due = self.failures.is_due(&key, Instant::now());
         let error_text = is_due.then(|| tracing::field::display(error));
         if times > 1 {
             tracing::warn!(

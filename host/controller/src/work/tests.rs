@@ -193,7 +193,7 @@ async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
     // Another client's annotation is removed from a TrainJob that does not fail.
     assert!(wakes(plain(), annotated()));
     let error = ReconcileError::Internal("a".to_owned());
-    work.failures.note(&key, &error, Instant::now());
+    work.failures.note(&key, &error);
     assert!(!wakes(plain(), annotated()));
     assert!(!wakes(annotated(), plain()));
     assert!(wakes(plain(), suspended()));
