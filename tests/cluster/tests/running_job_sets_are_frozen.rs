@@ -2,7 +2,7 @@
 //! it is deleted, it is recreated as it was.
 #![allow(clippy::indexing_slicing)]
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -13,6 +13,23 @@ use crate::common::{
     editions::{Editions, JOB, MODES, SNAPSHOT, TestJob, emitting, pods_of},
     is_suspended, kind,
 };
+
+/// With the plugins and settings of its plan, the TrainJob gets the objects back that are missing.
+async fn are_recreated_as_they_were(
+    shared: &Editions,
+    test_job: &TestJob<'_>,
+    before: &BTreeMap<&'static str, String>,
+) -> Result<()> {
+    let controller = shared.cluster.controller_with(&shared.first).await?;
+    let after = test_job
+        .touch_until("it is recreated", async || {
+            let notes = test_job.notes().await?;
+            Ok((notes.len() == MODES.len()).then_some(notes))
+        })
+        .await?;
+    ensure!(after == *before, "{after:?}");
+    controller.kill().map(drop)
+}
 
 async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
@@ -41,15 +58,7 @@ async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> R
     ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
     controller.kill()?;
 
-    let controller = cluster.controller_with(&shared.first).await?;
-    let after = test_job
-        .touch_until("it is recreated", async || {
-            let notes = test_job.notes().await?;
-            Ok((notes.len() == MODES.len()).then_some(notes))
-        })
-        .await?;
-    ensure!(after == before, "{after:?}");
-    controller.kill().map(drop)
+    are_recreated_as_they_were(shared, &test_job, &before).await
 }
 
 /// The operator's settings of a plugin are part of the plan, as is the plugin.
@@ -82,15 +91,7 @@ async fn plugin_settings_change_does_not_reach_running_train_jobs(shared: &Editi
     ensure!(now["metadata"]["uid"] == job_set["metadata"]["uid"]);
     controller.kill()?;
 
-    let controller = cluster.controller_with(&shared.first).await?;
-    let after = test_job
-        .touch_until("it is recreated", async || {
-            let notes = test_job.notes().await?;
-            Ok((notes.len() == MODES.len()).then_some(notes))
-        })
-        .await?;
-    ensure!(after == before, "{after:?}");
-    controller.kill().map(drop)
+    are_recreated_as_they_were(shared, &test_job, &before).await
 }
 
 /// Suspends the JobSet as a user would, and waits until it is unsuspended.
