@@ -7,12 +7,13 @@
 //!
 //! From JSON to a schema:
 //! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD. A node has a `value_type`.
-//! - `pattern` and `format` are what texts are checked against; `duration` is the one format with a parser of its own.
+//! - `pattern` and `format` are what texts are checked against; `duration` is the one format with a parser of its own. `rules` are the
+//!   CEL rules of a node.
 //!
 //! From an object to its [`Outcome`], with the `options` of its kind:
 //! - `prune` drops unknown fields, each of which is an `unknown`, and sets defaults.
 //! - `metadata`, `names` and `embedded` are the rules for metadata, of the object itself and of objects in its fields.
-//! - `validate` checks values, `lists` checks the keys of lists, and `cel` evaluates `x-kubernetes-validations`.
+//! - `validate` checks values, `lists` checks the keys of lists, and `cel` compiles and evaluates the `rules`.
 //! - A `violation` is printed as the server prints it; `go` formats values as Go does. `stack_path` is where a walk is.
 //!
 //! Differences from a server:
@@ -41,6 +42,7 @@ mod node;
 mod options;
 mod pattern;
 mod prune;
+mod rules;
 mod stack_path;
 mod unknown;
 mod validate;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::{cel::Rules, format::Format, pattern::Pattern, value_type::ValueType};
+use crate::{format::Format, pattern::Pattern, rules::Rules, value_type::ValueType};
 
 /// The schema of a value and of the values in it. All uses of a definition share one node.
 ///
@@ -32,7 +32,7 @@ pub(crate) struct Node {
 #[derive(Debug)]
 pub(crate) struct Property {
     pub(crate) node: Arc<Node>,
-    /// The name of the field in CEL rules; `None` if it can't be escaped.
+    /// The name of the field in CEL rules; `None` if it cannot be escaped.
     pub(crate) cel_name: Option<String>,
 }
 

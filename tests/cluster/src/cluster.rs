@@ -13,6 +13,7 @@ use crate::{
     api::Api,
     binaries::Binaries,
     certificates::Certificates,
+    clear::clear,
     control_plane::ControlPlane,
     crds::{Install, install},
     health,
@@ -72,7 +73,7 @@ impl Cluster {
         let plane = ControlPlane::attach(kept, &binaries)?;
         let kubelet = plane.block_on(async {
             install_all(&plane, &crds).await?;
-            kept::clear(&plane, &crds).await?;
+            clear(&plane, &crds).await?;
             let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
             add_nodes(&kubelet).await?;
             nodes_take_pods(plane.client()).await?;

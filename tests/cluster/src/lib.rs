@@ -9,6 +9,7 @@ mod api;
 mod binaries;
 mod cache;
 mod certificates;
+mod clear;
 mod clients;
 mod cluster;
 mod control_plane;

@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use cel::{Context, ExecutionError, Value as CelValue, common::types::CelOptional};
 use serde_json::Value;
 
-use super::{
-    environment::environment,
-    rule::{Compiled, Rule},
-    values,
-};
+use super::{compile::compiled, environment::environment, values};
 use crate::{
     go, lists,
     node::{Child, ListType, Node},
+    rules::{Compiled, Rule},
     stack_path::StackPath,
     value_type::ValueType,
     violation::{Violation, ViolationKind},
@@ -98,7 +95,7 @@ fn check_here(
     if old.is_none() && node.rules.are_transition_rules() {
         return;
     }
-    let Compiled { rules, reads } = match node.rules.compiled(node, whole, at) {
+    let Compiled { rules, reads } = match compiled(node, whole, at) {
         Ok(compiled) => compiled,
         // Only for a schema that was compiled lazily.
         Err(problem) => {

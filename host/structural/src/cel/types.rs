@@ -11,10 +11,9 @@ use cel::common::ast::{
 use super::{
     environment::{NAMESPACES, is_function},
     escaping::is_reserved,
-    reads::Reads,
     values::is_declared,
 };
-use crate::{node::Node, value_type::ValueType};
+use crate::{node::Node, rules::Reads, value_type::ValueType};
 
 /// The type of an expression.
 #[derive(Clone, Debug)]

@@ -13,10 +13,11 @@ use cel::common::{
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use serde_json::{Map, Number, Value};
 
-use super::{escaping, keyed::KeyedList, reads::Reads, unreadable::Unreadable};
+use super::{escaping, keyed::KeyedList, unreadable::Unreadable};
 use crate::{
     duration, format,
     node::{ListType, Node},
+    rules::Reads,
     value_type::ValueType,
 };
 

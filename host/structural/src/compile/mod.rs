@@ -17,6 +17,7 @@ use crate::{
     cel,
     error::CompileError,
     node::{Additional, Below, ListType, Node, Property},
+    rules::{self, Rules},
     stack_path::StackPath,
     value_type::ValueType,
 };
@@ -137,8 +138,7 @@ impl<'d> Compiler<'d> {
         node.items = self.items(&keywords, &node, position, at)?;
         extensions::check_keys(&node, at)?;
         node.checks = self.checks(&keywords, &node, position, at)?;
-        let rules = map.get("x-kubernetes-validations");
-        node.rules = cel::Rules::read(rules, position.correlated, at)?;
+        node.rules = Rules::read(map.get(rules::KEYWORD), position.correlated, at)?;
         check_shape(&node, position, at)?;
         node.in_cel = in_cel(&node);
         node.below = below(&node);
@@ -223,7 +223,7 @@ fn check_whole(node: &Node, position: Position, at: &StackPath<'_>) -> Result<()
         })?;
     }
     let is_object = position.level == Level::Root || node.embedded;
-    if let Err(problem) = node.rules.compiled(node, is_object, at) {
+    if let Err(problem) = cel::compiled(node, is_object, at) {
         return Err(problem.clone());
     }
     match &node.default {
