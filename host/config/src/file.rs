@@ -16,7 +16,7 @@ use crate::{
 /// The maximum size of a configuration file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The maximum number of errors of a file that are reported. To find the line of one, its file is read again.
+/// The maximum number of errors of a file that are reported.
 pub const MAX_ERRORS: usize = 100;
 
 /// An apiVersion and a kind of configuration files.

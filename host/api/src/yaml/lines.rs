@@ -1,18 +1,20 @@
-//! The lines of fields in the text from which they were parsed. A line is found when an error is printed. Parsing keeps no positions, so
-//! it has no cost without errors.
+//! The lines of fields in the text from which they were parsed.
+//!
+//! Parsing keeps no positions, so an input without errors has no cost. The text of a document is parsed again when the first line in it
+//! is needed, and its nodes are kept for the others.
 
 use std::{
     cmp::Ordering,
     fmt,
     hash::{Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use saphyr_parser::{Event, Parser};
 
 use crate::path::Segment;
 
-/// The maximum size of a document whose lines are found, in bytes. A run can have hundreds of errors.
+/// The maximum size of a document whose lines are found, in bytes. A run can have errors in hundreds of documents.
 const MAX_BYTES: usize = 256 << 10;
 
 /// The position of a document in its text.
@@ -30,65 +32,139 @@ pub(crate) struct Part {
 
 /// The text of a document, if it is kept. All texts are equal: a location is the same whether or not its text is known.
 #[derive(Clone, Default)]
-pub struct DocumentText(Option<(Arc<str>, Part)>);
+pub struct DocumentText(Option<Arc<KeptText>>);
+
+struct KeptText {
+    text: Arc<str>,
+    part: Part,
+    nodes: OnceLock<Nodes>,
+}
 
 impl DocumentText {
     /// Keeps a document of a text, unless it is too long.
     pub(crate) fn new(text: Arc<str>, part: Part) -> Self {
         let is_short = part.end.saturating_sub(part.start) <= MAX_BYTES;
-        Self(is_short.then_some((text, part)))
+        let kept = is_short.then(|| KeptText {
+            text,
+            part,
+            nodes: OnceLock::new(),
+        });
+        Self(kept.map(Arc::new))
     }
 
     /// Returns the line, from 1, of the field at a path, or of its nearest parent in the document. `None` if the text is not
     /// known.
     pub(crate) fn line(&self, steps: &[Segment]) -> Option<usize> {
-        let (text, part) = self.0.as_ref()?;
-        let events = Parser::new_from_str(text.get(part.start..part.end)?);
-        let events = events.map_while(Result::ok);
-        let events = Events(events.map(|(event, at)| (event, at.start.line())).collect());
-        let mut at = events.document(part.documents_before)?;
-        let mut line = events.line(at)?;
+        let kept = self.0.as_ref()?;
+        let nodes = kept.nodes.get_or_init(|| kept.nodes());
+        let mut at = 0;
+        let mut line = nodes.0.first()?.line;
         for step in steps {
-            let Some((found, value)) = events.below(at, step) else {
+            let Some((found, value)) = nodes.below(at, step) else {
                 break;
             };
-            (line, at) = (events.line(found)?, value);
+            (line, at) = (nodes.0.get(found)?.line, value);
         }
-        Some(line + part.lines_before)
+        Some(line + kept.part.lines_before)
     }
 }
 
-/// The events of a part of a text, with their lines. A node is identified by the index of its first event.
-struct Events<'t>(Vec<(Event<'t>, usize)>);
-
-impl Events<'_> {
-    fn event(&self, at: usize) -> Option<&Event<'_>> {
-        self.0.get(at).map(|(event, _)| event)
+impl KeptText {
+    /// Parses the document.
+    fn nodes(&self) -> Nodes {
+        let part = self.text.get(self.part.start..self.part.end);
+        let events = Parser::new_from_str(part.unwrap_or_default());
+        let mut starts = 0;
+        let of_document = events
+            .map_while(Result::ok)
+            .skip_while(|(event, _)| {
+                starts += usize::from(matches!(event, Event::DocumentStart(_)));
+                starts <= self.part.documents_before
+            })
+            .take_while(|(event, _)| !matches!(event, Event::DocumentEnd));
+        let mut nodes = Nodes::default();
+        let mut open = Vec::new();
+        for (event, span) in of_document {
+            nodes.add(event, span.start.line(), &mut open);
+        }
+        nodes
     }
+}
 
-    fn line(&self, at: usize) -> Option<usize> {
-        self.0.get(at).map(|(_, line)| *line)
-    }
+/// The nodes of a document, in the order of its text. A node is identified by its index.
+#[derive(Default)]
+struct Nodes(Vec<Node>);
 
-    /// The root node of a document.
-    fn document(&self, number: usize) -> Option<usize> {
-        let events = self.0.iter().enumerate();
-        let mut starts = events.filter(|(_, (event, _))| matches!(event, Event::DocumentStart(_)));
-        starts.nth(number).map(|(at, _)| at + 1)
-    }
+struct Node {
+    kind: NodeKind,
+    line: usize,
+    /// The index after the node and the nodes in it.
+    end: usize,
+}
 
-    /// The node of a step below a node, after the node of its key.
-    fn below(&self, at: usize, step: &Segment) -> Option<(usize, usize)> {
-        match (self.event(at)?, step) {
-            (Event::MappingStart(..), Segment::Field(name) | Segment::Key(name)) => {
-                let value = self.value(at, name)?;
-                Some((value - 1, value))
+enum NodeKind {
+    /// Its keys and values follow in turns.
+    Mapping,
+    Sequence,
+    /// The text is known in a mapping, where it can be a key or a name.
+    Scalar(Option<Box<str>>),
+    Alias,
+}
+
+impl Nodes {
+    /// Adds the node of an event. `open` are the mappings and sequences around it.
+    fn add(&mut self, event: Event<'_>, line: usize, open: &mut Vec<usize>) {
+        let is_in_mapping = || {
+            let around = open.last().and_then(|at| self.0.get(*at));
+            around.is_some_and(|around| matches!(around.kind, NodeKind::Mapping))
+        };
+        let kind = match event {
+            Event::MappingStart(..) => NodeKind::Mapping,
+            Event::SequenceStart(..) => NodeKind::Sequence,
+            Event::Scalar(text, ..) => {
+                NodeKind::Scalar(is_in_mapping().then(|| text.into_owned().into_boxed_str()))
             }
-            (Event::SequenceStart(..), Segment::Index(index)) => {
+            Event::Alias(_) => NodeKind::Alias,
+            Event::MappingEnd | Event::SequenceEnd => {
+                let end = self.0.len();
+                if let Some(node) = open.pop().and_then(|at| self.0.get_mut(at)) {
+                    node.end = end;
+                }
+                return;
+            }
+            _ => return,
+        };
+        let at = self.0.len();
+        if matches!(kind, NodeKind::Mapping | NodeKind::Sequence) {
+            open.push(at);
+        }
+        self.0.push(Node {
+            kind,
+            line,
+            end: at + 1,
+        });
+    }
+
+    fn kind(&self, at: usize) -> Option<&NodeKind> {
+        self.0.get(at).map(|node| &node.kind)
+    }
+
+    fn text(&self, at: usize) -> Option<&str> {
+        match self.kind(at)? {
+            NodeKind::Scalar(text) => text.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The node with the line of a step below a node, and the node of its value. They differ in a mapping, where the key has the line.
+    fn below(&self, at: usize, step: &Segment) -> Option<(usize, usize)> {
+        match (self.kind(at)?, step) {
+            (NodeKind::Mapping, Segment::Field(name) | Segment::Key(name)) => self.entry(at, name),
+            (NodeKind::Sequence, Segment::Index(index)) => {
                 let item = self.children(at).nth(*index)?;
                 Some((item, item))
             }
-            (Event::SequenceStart(..), Segment::Key(name)) => {
+            (NodeKind::Sequence, Segment::Key(name)) => {
                 let is_it = |item: &usize| self.name(*item) == Some(name);
                 let item = self.children(at).find(is_it)?;
                 Some((item, item))
@@ -97,14 +173,12 @@ impl Events<'_> {
         }
     }
 
-    /// The value of a key of a mapping.
-    fn value(&self, at: usize, name: &str) -> Option<usize> {
-        let is_it =
-            |key: usize| matches!(self.event(key), Some(Event::Scalar(text, ..)) if text == name);
+    /// The key and the value of an entry of a mapping.
+    fn entry(&self, at: usize, name: &str) -> Option<(usize, usize)> {
         let mut children = self.children(at);
         while let (Some(key), Some(value)) = (children.next(), children.next()) {
-            if is_it(key) {
-                return Some(value);
+            if self.text(key) == Some(name) {
+                return Some((key, value));
             }
         }
         None
@@ -112,46 +186,26 @@ impl Events<'_> {
 
     /// The `name` of an item, which is the key of most lists.
     fn name(&self, at: usize) -> Option<&str> {
-        if !matches!(self.event(at)?, Event::MappingStart(..)) {
-            return None;
-        }
-        match self.event(self.value(at, "name")?)? {
-            Event::Scalar(text, ..) => Some(text),
+        match self.kind(at)? {
+            NodeKind::Mapping => self.text(self.entry(at, "name")?.1),
             _ => None,
         }
     }
 
-    /// The items of a list, or the keys and values of a mapping.
+    /// The items of a sequence, or the keys and values of a mapping.
     fn children(&self, at: usize) -> impl Iterator<Item = usize> {
-        let is_child = |at: &usize| {
-            let event = self.event(*at);
-            event.is_some_and(|event| !matches!(event, Event::SequenceEnd | Event::MappingEnd))
-        };
-        let first = Some(at + 1).filter(is_child);
-        std::iter::successors(first, move |at| Some(self.behind(*at)).filter(is_child))
-    }
-
-    /// The index of the node after a node.
-    fn behind(&self, mut at: usize) -> usize {
-        let mut depth = 0;
-        loop {
-            match self.event(at) {
-                Some(Event::SequenceStart(..) | Event::MappingStart(..)) => depth += 1,
-                Some(Event::SequenceEnd | Event::MappingEnd) => depth -= 1,
-                Some(_) => {}
-                None => return at,
-            }
-            at += 1;
-            if depth <= 0 {
-                return at;
-            }
-        }
+        let end = self.0.get(at).map_or(0, |node| node.end);
+        let first = Some(at + 1).filter(|child| *child < end);
+        std::iter::successors(first, move |child| {
+            let next = self.0.get(*child)?.end;
+            (next < end).then_some(next)
+        })
     }
 }
 
 impl fmt::Debug for DocumentText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = self.0.as_ref().map(|(_, part)| part);
+        let part = self.0.as_ref().map(|kept| kept.part);
         f.debug_tuple("DocumentText").field(&part).finish()
     }
 }
