@@ -16,7 +16,7 @@ use trainyard_model::{
     policy::Policy,
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
-use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen_here};
+use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen};
 
 use crate::common::root;
 
@@ -32,13 +32,18 @@ fn folders_of(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
+/// The hidden subcommand that compiles.
+fn compiler() -> CompilerCommand {
+    CompilerCommand {
+        program: env!("CARGO_BIN_EXE_trainyard").into(),
+        args: vec!["compile-worker".into()],
+    }
+}
+
 /// What a component makes of the TrainJobs beside it, and what it warns of.
 fn rendered(fixture: &Path) -> (String, String) {
     let loader = Loader::new(LoaderOptions {
-        compiler: CompilerCommand {
-            program: env!("CARGO_BIN_EXE_trainyard").into(),
-            args: vec!["compile-worker".into()],
-        },
+        compiler: compiler(),
         cache: None,
         limits: LoadLimits::default(),
         threads: 1,
@@ -103,7 +108,7 @@ fn recorded_components_have_the_version_of_their_folder() {
         assert_eq!(age(name, VERSION), Age::Spoken, "{name}");
         for fixture in folders_of(&version) {
             let component = fs::read(fixture.join("plugin.wasm")).unwrap();
-            let screened = screen_here(component, &LoadLimits::default()).unwrap();
+            let screened = screen(component, &LoadLimits::default(), &compiler()).unwrap();
             assert_eq!(screened.manifest.contract, name);
             let of_it = format!("@{name}#");
             assert!(

@@ -1,34 +1,38 @@
 //! Policies as sandboxed WebAssembly components: loading, limits, and calls.
 //!
-//! A file is read and screened ([`screen`]), compiled in a child process ([`compile`]) or taken from the authenticated
-//! `cache`, linked against the `contract` and nothing else, tried out under its limits ([`Loader`] in `loader`), and then called through
-//! [`trainyard_model::policy::Policy`] (`policy`): a fresh store and a fresh instance each time.
+//! [`Loader`] (`loader`) loads a file: it reads and screens it ([`screen`]), compiles it in a child process ([`compile`]) or takes it
+//! from the authenticated `cache`, links it against the `contract` and nothing else, and instantiates it once under its limits. The
+//! plugin is then called through [`trainyard_model::policy::Policy`] (`policy`), each time with a fresh store and a fresh instance.
 //!
-//! `deferred` loads the code of a built-in plugin when it is first called. `sandbox` is what all plugins of a loader share, and `load_error`
-//! why one of them is refused.
+//! `surface` is what a component imports and exports, `load_limits` bounds what a file may contain and cost, and `error` has every
+//! reason to refuse it. `deferred` loads the code of a built-in plugin when it is first called. `sandbox` is what all plugins of a
+//! loader share.
 //!
-//! `engine` is shared by all plugins, and holds the clock of their wall-clock limits; `state` is what a store holds while a call runs; `pool`
-//! are the threads that calls run on. `vouched` is the only place where compiled code becomes a component, and the only `unsafe`.
+//! `engine` has the clock of the wall-clock limits; `state` is the data of a store while a call runs; `pool` has the threads that calls
+//! run on. `vouched` is the only place where compiled code becomes a component, and has the only `unsafe`.
 
 mod cache;
 pub mod compile;
 mod contract;
 mod deferred;
 mod engine;
-mod load_error;
+mod error;
+mod load_limits;
 mod loader;
 mod policy;
 mod pool;
 mod sandbox;
 pub mod screen;
 mod state;
+mod surface;
 mod vouched;
 
 pub use cache::CachePaths;
-pub use compile::{CompileError, CompilerCommand};
+pub use compile::CompilerCommand;
 pub use deferred::DeferredPolicy;
-pub use load_error::{LoadError, LoadProblem};
+pub use error::{CompileError, LinkError, LoadError, LoadProblem, ScreenError};
+pub use load_limits::LoadLimits;
 pub use loader::{Loader, LoaderOptions, SetupError};
-pub use policy::{LinkError, SandboxedPolicy};
+pub use policy::SandboxedPolicy;
 pub use pool::{Panicked, Pool};
-pub use screen::{LoadLimits, ScreenError, Screened};
+pub use screen::Screened;

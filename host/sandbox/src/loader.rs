@@ -15,11 +15,12 @@ use crate::{
     contract::{Contract, OURS},
     deferred::DeferredPolicy,
     engine::RunningEngine,
-    load_error::{LoadError, LoadProblem, not_compiled},
+    error::{LoadError, LoadProblem, not_compiled},
+    load_limits::LoadLimits,
     policy::SandboxedPolicy,
     pool::Pool,
     sandbox::Sandbox,
-    screen::{self, LoadLimits, Outlined},
+    screen::{self, Outlined},
 };
 
 /// How plugins are loaded.

@@ -19,7 +19,7 @@ use wasmtime::{
 use crate::{
     contract::{Contract, Failure},
     engine::{RunningEngine, STACK_BYTES, ticks},
-    load_error::LoadProblem,
+    error::{LinkError, LoadProblem},
     state::{OutOfMemory, State},
 };
 
@@ -29,17 +29,6 @@ pub struct SandboxedPolicy {
     engine: Arc<RunningEngine>,
     pre: InstancePre<State>,
     exports: BTreeMap<Phase, ComponentExportIndex>,
-}
-
-/// Why a compiled component is no plugin.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// An import or export has other types than the contract says.
-    #[error("it does not fit the contract: {0}")]
-    Types(String),
-    /// A phase of the manifest is not exported.
-    #[error("its manifest names the phase {0}, which it does not export")]
-    PhaseMissing(Phase),
 }
 
 /// What does not fit, by wasmtime's own words.

@@ -10,7 +10,7 @@ use crate::{
     compile,
     contract::Contract,
     engine::RunningEngine,
-    load_error::{LoadProblem, not_compiled},
+    error::{LoadProblem, not_compiled},
     policy::SandboxedPolicy,
     state::State,
     vouched::{self, Vouched},

@@ -8,11 +8,11 @@
 
 use std::collections::BTreeSet;
 
-use trainyard_sandbox::{LoadLimits, screen::screen_here};
+use trainyard_sandbox::{LoadLimits, screen::screen};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, WorldItem};
 
-use crate::common::{self, contract, load, loader, with_custom};
+use crate::common::{self, compiler, contract, load, loader, with_custom};
 
 #[test]
 fn every_method_of_the_contract_links() {
@@ -41,7 +41,7 @@ fn every_method_of_the_contract_links() {
             }
         }
     }
-    let screened = screen_here(component.clone(), &LoadLimits::default()).unwrap();
+    let screened = screen(component.clone(), &LoadLimits::default(), &compiler()).unwrap();
     assert_eq!(screened.imports.into_iter().collect::<BTreeSet<_>>(), all);
     assert!(all.len() > 100, "{}", all.len());
     load(&loader(), component).map(drop).unwrap();

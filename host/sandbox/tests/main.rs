@@ -8,5 +8,4 @@ mod every_method_links;
 mod hostile_calls_are_contained;
 mod instantiation_is_contained;
 mod only_the_contract_can_be_imported;
-mod screening_survives_corrupt_files;
 mod tampered_cache_entries_are_recompiled;

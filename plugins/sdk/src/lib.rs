@@ -27,11 +27,11 @@
 //!
 //! On a machine's own target the same code runs against the host's record: see [`mock`].
 
-// Above what uses its macros.
-#[macro_use]
-mod table;
+#[cfg(not(target_family = "wasm"))]
+mod call;
 mod config;
 mod contract;
+mod give;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod guest;
@@ -51,6 +51,8 @@ mod values;
 pub use const_format;
 pub use trainyard_sdk_derive::Config;
 
+#[cfg(not(target_family = "wasm"))]
+pub use self::parts::{Phases, Writing};
 pub use self::{
     config::{Config, Setting, read_list, read_map},
     contract::*,

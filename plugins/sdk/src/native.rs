@@ -1,13 +1,9 @@
 //! A plugin as native code behind the host's own trait: for tests and benchmarks, and for hosts that trust it.
 
-use std::{
-    cell::RefCell,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use trainyard_model::{
-    call::{Call, Fault, Faulted},
+    call::{Call, Faulted},
     manifest::{Manifest, PartsError},
     plugin::{Plugin, PluginError, Settings},
     policy::{CallFailure, CallOutcome, Phase, Policy},
@@ -15,30 +11,12 @@ use trainyard_model::{
     value,
 };
 
-use crate::{Context, Failure, PluginParts, table::Give};
-
-/// A phase that writes: transform or build.
-pub type Writing = fn(&Context) -> Result<(), Failure>;
-
-/// The phases of a plugin as functions.
-#[derive(Clone, Copy, Debug)]
-pub struct Phases {
-    /// Its transform.
-    pub transform: Option<Writing>,
-    /// Its build.
-    pub build: Option<Writing>,
-    /// Its check.
-    pub check: Option<fn(&Context)>,
-}
-
-impl Phases {
-    /// No phase at all.
-    pub const NONE: Self = Self {
-        transform: None,
-        build: None,
-        check: None,
-    };
-}
+use crate::{
+    call::during,
+    contract::Context,
+    give::Give,
+    parts::{Phases, PluginParts},
+};
 
 /// Why the parts make no plugin.
 #[derive(Debug, thiserror::Error)]
@@ -130,35 +108,5 @@ fn ended(panic: Box<dyn std::any::Any + Send>) -> CallFailure {
                 message: message.as_deref().map(clean),
             }
         }
-    }
-}
-
-thread_local! {
-    /// The call that the handles on this thread mean.
-    static CALL: RefCell<Option<Box<Call>>> = const { RefCell::new(None) };
-}
-
-/// Runs a phase with the call in reach of its handles, and gives the call back however the phase ends.
-fn during<T>(call: Box<Call>, phase: impl FnOnce() -> T) -> (Box<Call>, std::thread::Result<T>) {
-    let outer = CALL.replace(Some(call));
-    let result = catch_unwind(AssertUnwindSafe(phase));
-    let inner = CALL.replace(outer);
-    match inner {
-        Some(call) => (call, result),
-        // Only this function puts a call there and takes it away, and it nests.
-        None => unreachable!("the call stays in its place while a phase runs"),
-    }
-}
-
-/// Calls one method of the contract, which names it so. A fault ends the phase, as a trap does in the sandbox.
-pub(crate) fn with_call<T>(
-    name: &'static str,
-    method: impl FnOnce(&mut Call) -> Result<T, Fault>,
-) -> T {
-    let result = CALL.with_borrow_mut(|call| call.as_deref_mut().map(method));
-    match result {
-        Some(Ok(value)) => value,
-        Some(Err(fault)) => resume_unwind(Box::new(fault.in_method(name))),
-        None => resume_unwind(Box::new("a handle was used outside of a phase".to_owned())),
     }
 }

@@ -1,5 +1,8 @@
 //! What the [`plugin!`](crate::plugin) macro puts into a plugin.
 
+#[cfg(not(target_family = "wasm"))]
+use crate::contract::{Context, Failure};
+
 /// A plugin's manifest in its parts, and its phases as functions.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +13,40 @@ pub struct PluginParts {
     pub parts: &'static str,
     /// The phases.
     #[cfg(not(target_family = "wasm"))]
-    pub phases: crate::native::Phases,
+    pub phases: Phases,
+}
+
+/// A phase that writes: transform or build.
+#[cfg(not(target_family = "wasm"))]
+pub type Writing = fn(&Context) -> Result<(), Failure>;
+
+/// The phases of a plugin as functions.
+#[cfg(not(target_family = "wasm"))]
+#[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    /// Its transform.
+    pub transform: Option<Writing>,
+    /// Its build.
+    pub build: Option<Writing>,
+    /// Its check.
+    pub check: Option<fn(&Context)>,
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl Phases {
+    /// No phase at all.
+    pub const NONE: Self = Self {
+        transform: None,
+        build: None,
+        check: None,
+    };
+}
+
+#[cfg(target_family = "wasm")]
+impl From<crate::guest::RawContext> for crate::contract::Context {
+    fn from(raw: crate::guest::RawContext) -> Self {
+        crate::give::Give::give(raw)
+    }
 }
 
 /// The name of a plugin whose manifest has none: its package's, without `trainyard-plugin-`.
@@ -76,7 +112,7 @@ macro_rules! __phases {
 macro_rules! __native_phases {
     ($type:ty; $($phase:ident),+) => {{
         #[allow(unused_mut)]
-        let mut phases = $crate::native::Phases::NONE;
+        let mut phases = $crate::Phases::NONE;
         $($crate::__native_phase!(phases, $phase, $type);)+
         phases
     }};

@@ -6,9 +6,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::{Value, json};
 use trainyard_sdk::{
-    Config, Context, Failure, PluginParts, Transform,
+    Config, Context, Failure, Phases, PluginParts, Transform,
     mock::{MockError, MockJob},
-    native::Phases,
 };
 
 /// How the nodes talk.

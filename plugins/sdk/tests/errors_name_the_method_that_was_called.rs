@@ -6,9 +6,8 @@ use std::cell::Cell;
 
 use trainyard_model::policy::CallFailure;
 use trainyard_sdk::{
-    Build, Container, Context, Failure, KeyFile, PluginParts, PodSet, Port, Transform,
+    Build, Container, Context, Failure, KeyFile, Phases, PluginParts, PodSet, Port, Transform,
     mock::{MockError, MockJob},
-    native::Phases,
 };
 
 type Wrong = (&'static str, fn(&Context));

@@ -6,9 +6,8 @@ use std::cell::Cell;
 
 use serde_json::json;
 use trainyard_sdk::{
-    Build, Check, Context, Failure, KeyFile, Mount, PluginParts, Port, Transform,
+    Build, Check, Context, Failure, KeyFile, Mount, Phases, PluginParts, Port, Transform,
     mock::{MockJob, Outcome},
-    native::Phases,
 };
 
 struct Scripts;

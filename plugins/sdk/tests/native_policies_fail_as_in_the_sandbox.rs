@@ -12,10 +12,7 @@ use trainyard_model::{
     record::Record,
     session::Session,
 };
-use trainyard_sdk::{
-    Context, Failure, PluginParts, Transform,
-    native::{NativePolicy, Phases},
-};
+use trainyard_sdk::{Context, Failure, Phases, PluginParts, Transform, native::NativePolicy};
 
 struct Labels;
 

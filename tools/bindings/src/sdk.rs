@@ -38,8 +38,11 @@ pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
 }
 
 fn module(contract: &Contract) -> anyhow::Result<String> {
-    let mut out =
-        "//! Handles and values of the contract, a file for each of its interfaces.\n\n".to_owned();
+    let mut out = "//! Handles and values of the contract, a file for each of its interfaces.\n\n\
+         // Above the files that use its macros.\n\
+         #[macro_use]\n\
+         mod table;\n\n"
+        .to_owned();
     let files = contract
         .interfaces()
         .map(|interface| snake(&interface.name));

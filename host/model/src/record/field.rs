@@ -158,9 +158,6 @@ fields! {
 }
 
 impl Field {
-    /// How many fields there are.
-    pub const COUNT: usize = Self::ALL.len();
-
     /// Its number, from 0.
     #[must_use]
     pub const fn index(self) -> usize {

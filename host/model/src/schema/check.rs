@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{
     limits::{Budget, Exhausted, MAX_PROBLEMS, STEPS_OF_A_PATTERN, STEPS_OF_A_PROBLEM, of_text},
-    node::{Id, ListRules, Node, Nodes, NumberRules, ObjectRules, TextRules, Type},
+    node::{Id, ListRules, Node, Nodes, NumberRules, ObjectRules, TextRules},
     number,
     problem::{Fault, Problem, short, short_text},
     read::escaped,
@@ -354,19 +354,4 @@ struct Place<'a, 's, 'f> {
     at: &'a At<'a>,
     description: Option<&'s str>,
     found: &'f mut Found<'s>,
-}
-
-/// The types that a problem names, as those who write a configuration call them.
-pub(super) fn type_words(types: &[Type]) -> Vec<&'static str> {
-    let words = |kind: &Type| match kind {
-        // Nothing is a value that is left out, so nobody is told to write null.
-        Type::Null => None,
-        Type::Boolean => Some("true or false"),
-        Type::Integer => Some("a whole number"),
-        Type::Number => Some("a number"),
-        Type::String => Some("a text"),
-        Type::Array => Some("a list"),
-        Type::Object => Some("a map"),
-    };
-    types.iter().filter_map(words).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::{ConfigError, check::type_words, node::Type};
+use super::{ConfigError, node::Type};
 use crate::text::clean;
 
 /// The most of a value that is repeated.
@@ -224,6 +224,21 @@ fn with_description(problem: String, description: Option<&str>) -> String {
 fn counted(count: u64, what: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {what}{s}")
+}
+
+/// The types as the author of a configuration knows them.
+fn type_words(types: &[Type]) -> Vec<&'static str> {
+    let words = |kind: &Type| match kind {
+        // A null value counts as unset, so an error does not suggest it.
+        Type::Null => None,
+        Type::Boolean => Some("true or false"),
+        Type::Integer => Some("a whole number"),
+        Type::Number => Some("a number"),
+        Type::String => Some("a text"),
+        Type::Array => Some("a list"),
+        Type::Object => Some("a map"),
+    };
+    types.iter().filter_map(words).collect()
 }
 
 /// What stands there: a large value by what it is.

@@ -9,7 +9,7 @@ use rlimit::Resource;
 use wasmtime::Engine;
 
 use super::{REFUSED, Task, header::Header};
-use crate::{contract::OURS, engine, screen::Surface};
+use crate::{contract::OURS, engine, surface::Surface};
 
 /// The whole of the child.
 #[must_use]

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::Task;
-use crate::screen::LoadLimits;
+use crate::load_limits::LoadLimits;
 
 /// The task and its limits.
 pub(super) struct Header {

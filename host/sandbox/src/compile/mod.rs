@@ -16,10 +16,7 @@ use wasmtime::Engine;
 
 pub use self::child::child_main;
 use self::header::Header;
-use crate::{
-    screen::{LoadLimits, Surface},
-    vouched::Vouched,
-};
+use crate::{error::CompileError, load_limits::LoadLimits, surface::Surface, vouched::Vouched};
 
 /// The child's exit code for a component that the compiler refuses.
 const REFUSED: u8 = 3;
@@ -67,32 +64,6 @@ impl CompilerCommand {
             args: vec![argument.into()],
         })
     }
-}
-
-/// Why a component is not compiled.
-#[derive(Debug, thiserror::Error)]
-pub enum CompileError {
-    /// The child could not be run.
-    #[error("the compiling process could not be run: {0}")]
-    Child(#[from] std::io::Error),
-    /// It took too long.
-    #[error("takes more than {0} s to check and compile")]
-    Time(u64),
-    /// It took too much memory.
-    #[error("takes more than {0} bytes of memory to check and compile")]
-    Memory(u64),
-    /// It becomes too large.
-    #[error("has more than {0} bytes of compiled code")]
-    Code(u64),
-    /// The child's answer is not one.
-    #[error("the compiling process returned an invalid answer")]
-    Answer,
-    /// The compiler refuses it.
-    #[error("does not compile: {0}")]
-    Refused(String),
-    /// The child ended in another way.
-    #[error("the compiling process ended with {0}")]
-    Ended(ExitStatus),
 }
 
 /// Does a task in a child process under the limits.

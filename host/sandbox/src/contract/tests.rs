@@ -26,7 +26,7 @@ use wit_parser::{ManglingAndAbi, Resolve, SourceMap};
 use super::*;
 use crate::{
     CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy, ScreenError,
-    screen::Surface,
+    surface::Surface,
 };
 
 /// The version that many minor ones later: of 1.0.0 the first one is 1.1.0.

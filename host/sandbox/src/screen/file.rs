@@ -1,6 +1,6 @@
 use std::{fs::File, io::Read, path::Path};
 
-use super::{LoadLimits, ScreenError};
+use crate::{error::ScreenError, load_limits::LoadLimits};
 
 /// Reads a file, without ever reading more than allowed or waiting for a device.
 ///

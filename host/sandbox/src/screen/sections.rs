@@ -1,7 +1,7 @@
 use trainyard_model::manifest::SECTION;
 use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 
-use super::{LoadLimits, ScreenError};
+use crate::{error::ScreenError, load_limits::LoadLimits};
 
 /// The manifest of a component, as it is written, once what compiling costs was counted.
 ///

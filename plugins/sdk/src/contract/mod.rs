@@ -2,6 +2,10 @@
 
 //! Handles and values of the contract, a file for each of its interfaces.
 
+// Above the files that use its macros.
+#[macro_use]
+mod table;
+
 mod context;
 mod job;
 mod lookups;

@@ -12,8 +12,6 @@ use std::{
     cell::Cell,
 };
 
-use crate::{Context, table::Give};
-
 mod worlds;
 
 pub use self::worlds::{
@@ -22,12 +20,6 @@ pub use self::worlds::{
         context::Context as RawContext, types::Failure as RawFailure,
     },
 };
-
-impl From<RawContext> for Context {
-    fn from(raw: RawContext) -> Self {
-        raw.give()
-    }
-}
 
 /// The bytes of a text, for a custom section.
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {

@@ -10,7 +10,7 @@
 //! #     }
 //! # }
 //! # mod plugin {
-//! #     use trainyard_sdk::{native::Phases, PluginParts, Transform};
+//! #     use trainyard_sdk::{Phases, PluginParts, Transform};
 //! #     pub const PLUGIN: PluginParts = PluginParts {
 //! #         manifest: r#"{"name":"greeter","activeWhen":"plugins","claims":{"writes":["pod-sets[@trainer].containers[node].env[GREETING]"]}}"#,
 //! #         parts: r#"{"version":"0.1.0","contract":"1.0.0","phases":["transform"]}"#,

@@ -1,3 +1,5 @@
+//! How a component meets its host: what it imports and exports.
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -6,8 +8,7 @@ use wasmparser::{
     BinaryReaderError, Parser, Payload, Validator, component_types::ComponentEntityType,
 };
 
-use super::ScreenError;
-use crate::contract::Contract;
+use crate::{contract::Contract, error::ScreenError};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 20;

@@ -1,29 +1,6 @@
 //! The macros that make handles and values of the tables in `contract/`, for both targets. In a component a method calls the
 //! host's import; natively it calls the host's record, by the same names and with the same checks.
 
-/// What the host gives, as an author gets it.
-pub(crate) trait Give<T> {
-    /// Converts it.
-    fn give(self) -> T;
-}
-
-macro_rules! give_as_is {
-    ($($type:ty),+) => { $(impl Give<$type> for $type { fn give(self) -> $type { self } })+ };
-}
-give_as_is!((), bool, u8, u16, u32, u64, i32, i64, String);
-
-impl<T, U: Give<T>> Give<Option<T>> for Option<U> {
-    fn give(self) -> Option<T> {
-        self.map(Give::give)
-    }
-}
-
-impl<T, U: Give<T>> Give<Vec<T>> for Vec<U> {
-    fn give(self) -> Vec<T> {
-        self.into_iter().map(Give::give).collect()
-    }
-}
-
 /// Makes a handle of its methods: each with its name in the contract, and the host's method with what is passed on.
 macro_rules! handles {
     (
@@ -44,9 +21,9 @@ macro_rules! handles {
                 $(#[$method_doc])*
                 pub fn $method(&self $(, $arg: $ty)*) $(-> $ret)? {
                     #[cfg(target_family = "wasm")]
-                    return crate::table::Give::give(self.0.$method($($pass),*));
+                    return crate::give::Give::give(self.0.$method($($pass),*));
                     #[cfg(not(target_family = "wasm"))]
-                    crate::table::Give::give(crate::native::with_call($name, |call| call.$call(*self.0 $(, $pass)*)))
+                    crate::give::Give::give(crate::call::with_call($name, |call| call.$call(*self.0 $(, $pass)*)))
                 }
             )*
 
@@ -65,7 +42,7 @@ macro_rules! handles {
             }
         }
 
-        impl crate::table::Give<$handle> for crate::contract::raw::$handle {
+        impl crate::give::Give<$handle> for crate::contract::raw::$handle {
             fn give(self) -> $handle {
                 $handle(std::mem::ManuallyDrop::new(self))
             }
@@ -88,7 +65,7 @@ macro_rules! records {
             }
         }
 
-        impl crate::table::Give<$record> for crate::contract::raw::$record {
+        impl crate::give::Give<$record> for crate::contract::raw::$record {
             fn give(self) -> $record {
                 $record { $($field: self.$field,)+ }
             }

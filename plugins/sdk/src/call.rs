@@ -1,0 +1,41 @@
+//! The call that the handles of this thread use, natively.
+
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+use trainyard_model::call::{Call, Fault};
+
+thread_local! {
+    /// The call that the handles on this thread mean.
+    static CALL: RefCell<Option<Box<Call>>> = const { RefCell::new(None) };
+}
+
+/// Runs a phase with the call in reach of its handles, and gives the call back however the phase ends.
+pub(crate) fn during<T>(
+    call: Box<Call>,
+    phase: impl FnOnce() -> T,
+) -> (Box<Call>, std::thread::Result<T>) {
+    let outer = CALL.replace(Some(call));
+    let result = catch_unwind(AssertUnwindSafe(phase));
+    let inner = CALL.replace(outer);
+    match inner {
+        Some(call) => (call, result),
+        // Only this function puts a call there and takes it away, and it nests.
+        None => unreachable!("the call stays in its place while a phase runs"),
+    }
+}
+
+/// Calls one method of the contract, which names it so. A fault ends the phase, as a trap does in the sandbox.
+pub(crate) fn with_call<T>(
+    name: &'static str,
+    method: impl FnOnce(&mut Call) -> Result<T, Fault>,
+) -> T {
+    let result = CALL.with_borrow_mut(|call| call.as_deref_mut().map(method));
+    match result {
+        Some(Ok(value)) => value,
+        Some(Err(fault)) => resume_unwind(Box::new(fault.in_method(name))),
+        None => resume_unwind(Box::new("a handle was used outside of a phase".to_owned())),
+    }
+}
