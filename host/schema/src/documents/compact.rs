@@ -7,10 +7,12 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use trainyard_structural::{CompileError, Definitions, REFERENCE, Schema};
+use trainyard_structural::{Definitions, REFERENCE, Schema};
 
 use super::{
-    DocumentError, Kind, expand,
+    error::DocumentError,
+    expand,
+    kind::Kind,
     kubernetes::{self, References},
 };
 
@@ -28,7 +30,7 @@ struct Compact {
 /// Returns the content of `documents/compact.json`: the documents of all kinds, and the types to which they refer.
 ///
 /// # Errors
-/// A placeholder that can't be expanded.
+/// A placeholder that cannot be expanded.
 pub fn compact() -> Result<Value, DocumentError> {
     let mut documents = Map::new();
     for kind in Kind::ALL {
@@ -63,12 +65,17 @@ fn references(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Compiles the schema of a kind.
-pub(super) fn compiled(kind: Kind) -> Result<Schema, DocumentError> {
-    let unreadable = |error: &String| DocumentError::Generated(error.clone());
-    let compact = COMPACT.as_ref().map_err(unreadable)?;
-    let schema = compact.documents.get(kind.document());
-    let schema = schema.unwrap_or(&Value::Null);
-    let compiled = Schema::compile_lazily(schema, &compact.definitions);
-    compiled.map_err(|problem: CompileError| kind.not_compiled(problem))
+impl Kind {
+    /// Returns the compiled schema. Patterns and rules are compiled when they are first needed.
+    ///
+    /// # Errors
+    /// The generated file is invalid.
+    pub fn compiled_schema(self) -> Result<Schema, DocumentError> {
+        let unreadable = |error: &String| DocumentError::Generated(error.clone());
+        let compact = COMPACT.as_ref().map_err(unreadable)?;
+        let schema = compact.documents.get(self.document());
+        let schema = schema.unwrap_or(&Value::Null);
+        Schema::compile_lazily(schema, &compact.definitions)
+            .map_err(|problem| self.not_compiled(problem))
+    }
 }

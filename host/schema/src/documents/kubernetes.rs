@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 use trainyard_structural::REFERENCE;
 
-use super::DocumentError;
+use super::error::DocumentError;
 
 /// The pinned document. The README beside it has its source.
 const PINNED: &str = include_str!("../../documents/kubernetes/batch-v1.json");

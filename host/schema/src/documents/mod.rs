@@ -5,10 +5,13 @@
 
 mod compact;
 mod crd;
+mod error;
 mod expand;
+mod kind;
 mod kubernetes;
 mod ours;
 
 pub use compact::compact;
-pub use crd::Kind;
-pub use expand::{DocumentError, expand};
+pub use error::DocumentError;
+pub use expand::expand;
+pub use kind::Kind;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::yaml;
 
-use super::DocumentError;
+use super::error::DocumentError;
 
 macro_rules! documents {
     ($($name:literal),+ $(,)?) => {
