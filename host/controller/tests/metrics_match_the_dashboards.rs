@@ -336,7 +336,7 @@ fn rows(text: &str) -> BTreeSet<&str> {
 /// Of the code, the pairs of a kind and a reason that `ReconcileError::labels` gives.
 #[test]
 fn every_kind_of_error_is_documented() {
-    let code = include_str!("../src/reconcile/error_summary.rs");
+    let code = include_str!("../src/reconcile/error/summary.rs");
     let (_, labels) = code.split_once("fn labels(&self)").unwrap();
     let (labels, _) = labels.split_once("\n    }\n").unwrap();
     let labels: Vec<_> = labels.split('"').skip(1).step_by(2).collect();

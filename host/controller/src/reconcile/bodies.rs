@@ -9,8 +9,8 @@ use trainyard_model::lookup::Lookups;
 use trainyard_render::{PendingLookup, RenderedObject};
 
 use super::{
+    error::ErrorSummary,
     error::ReconcileError,
-    error_summary::ErrorSummary,
     failure::{Class, ErrorId, ReconcileFailure},
     inputs::Inputs,
     job_set::Suspended,

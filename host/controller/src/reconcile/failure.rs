@@ -3,7 +3,7 @@
 use trainyard_api::names;
 
 use super::{
-    error::ReconcileError, error_summary::ErrorSummary, job_set::is_immutable,
+    error::{ErrorSummary, ReconcileError},
     object_ref::ObjectRef,
 };
 
@@ -83,7 +83,7 @@ impl Class {
             ReconcileError::Conflict { .. } => Self::Conflict,
             error if error.is_of_input() => Self::Input,
             error if error.is_of_plugins() => Self::Plugins,
-            ReconcileError::Api { problem, .. } if is_immutable(problem) => Self::Immutable,
+            error if error.is_immutable() => Self::Immutable,
             error => match error.status() {
                 Some(422) => Self::Invalid,
                 Some(400 | 403) => Self::Refused,

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use kube::{
-    api::DynamicObject,
-    core::response::{StatusCause, reason},
-};
+use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
-use trainyard_api::names;
 
 use super::{
-    observed::{LiveJobSet, Version},
+    object_version::ObjectVersion,
+    observed::LiveJobSet,
     placement::{Entries, Index},
     snapshot::is_started,
 };
@@ -29,7 +26,7 @@ pub(crate) fn suspension(uid: &str) -> Value {
 }
 
 /// Returns the patch that changes the placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
-pub(crate) fn relocation(at: &Version, jobs: Option<Value>, removed: &Entries) -> Value {
+pub(crate) fn relocation(at: &ObjectVersion, jobs: Option<Value>, removed: &Entries) -> Value {
     json!({
         "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: json!(removed).to_string()}},
         "spec": with_jobs(json!({}), jobs),
@@ -37,7 +34,7 @@ pub(crate) fn relocation(at: &Version, jobs: Option<Value>, removed: &Entries) -
 }
 
 /// Returns the patch that unsuspends a JobSet, with its replicated jobs if their placement has changed.
-pub(crate) fn resumption(at: &Version, jobs: Option<Value>) -> Value {
+pub(crate) fn resumption(at: &ObjectVersion, jobs: Option<Value>) -> Value {
     json!({
         "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: null}},
         "spec": with_jobs(json!({"suspend": false}), jobs),
@@ -139,7 +136,7 @@ impl Suspended {
     /// Returns the facts that decisions need.
     pub(crate) fn facts(&self) -> LiveJobSet {
         LiveJobSet {
-            at: Version {
+            at: ObjectVersion {
                 uid: Some(self.uid.as_str().into()),
                 version: Some(self.version.as_str().into()),
             },
@@ -159,75 +156,11 @@ impl Suspended {
     }
 }
 
-/// Whether JobSet's schema, or its webhook, says that fields of its spec can't change, and nothing else: quotas, rights and other
-/// people's webhooks refuse in other words, and so does JobSet what would be wrong in a new one too.
-pub(crate) fn is_immutable(error: &kube::Error) -> bool {
-    let kube::Error::Api(status) = error else {
-        return false;
-    };
-    let Some(details) = &status.details else {
-        return false;
-    };
-    let fixed = |cause: &StatusCause| {
-        cause.field.starts_with("spec.") && cause.message.ends_with("is immutable")
-    };
-    status.code == 422
-        && status.reason == reason::INVALID
-        && (&*details.group, &*details.kind) == (names::JOB_SET_GROUP, names::JOB_SET)
-        && !details.causes.is_empty()
-        && details.causes.iter().all(fixed)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use kube::core::Status;
-
     use super::*;
-
-    fn refused(code: u16, kind: &str, causes: &[(&str, &str)]) -> kube::Error {
-        let cause = |(field, message): &(&str, &str)| json!({"field": field, "message": message});
-        let causes: Vec<_> = causes.iter().map(cause).collect();
-        let status: Status = serde_json::from_value(json!({
-            "status": "Failure", "code": code, "reason": "Invalid",
-            "details": {"group": "jobset.x-k8s.io", "kind": kind, "causes": causes},
-        }))
-        .unwrap();
-        kube::Error::Api(status.boxed())
-    }
-
-    #[test]
-    fn only_fields_that_cannot_change_make_a_job_set_immutable() {
-        let webhook = (
-            "spec.replicatedJobs",
-            "Invalid value: []: field is immutable",
-        );
-        let schema = (
-            "spec.network",
-            "Invalid value: \"object\": Value is immutable",
-        );
-        let owner = ("metadata.uid", "Invalid value: \"a\": field is immutable");
-        let wrong = (
-            "spec.replicatedJobs[0].replicas",
-            "Invalid value: -1: must not be negative",
-        );
-        assert!(is_immutable(&refused(422, "JobSet", &[webhook, schema])));
-        for (code, kind, causes) in [
-            (422, "JobSet", &[] as &[_]),
-            (422, "JobSet", &[webhook, wrong]),
-            (422, "JobSet", &[owner]),
-            (422, "Policy", &[webhook]),
-            (403, "JobSet", &[webhook]),
-        ] {
-            let error = refused(code, kind, causes);
-            assert!(!is_immutable(&error), "{error:?}");
-        }
-        let plain = Status::failure("spec.network: field is immutable", "Invalid");
-        assert!(!is_immutable(&kube::Error::Api(
-            plain.with_code(422).boxed()
-        )));
-    }
 
     #[test]
     fn one_that_is_held_has_not_started() {

@@ -8,11 +8,8 @@ use std::{
 use kube::Client;
 
 use super::{
-    departed::Departed,
-    fetch::Fetcher,
-    inputs::Common,
-    observed::{AnnotationWrite, LastReconcile},
-    status,
+    departed::Departed, fetch::Fetcher, inputs::Common, last_reconcile::LastReconcile,
+    observed::AnnotationWrite, status,
 };
 use crate::{
     plugins::Plugins,

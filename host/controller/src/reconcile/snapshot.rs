@@ -8,7 +8,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
-use thiserror::Error;
 use trainyard_api::{Runtime, TrainJob, yaml};
 use trainyard_model::{
     deadline::{Deadline, Overdue},
@@ -22,8 +21,10 @@ use trainyard_model::{
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::{
+    error::SnapshotError,
     object_ref::{self, ObjectRef},
-    observed::{SnapshotFacts, Version},
+    object_version::ObjectVersion,
+    observed::SnapshotFacts,
     owner,
     placement::{self, Entries},
 };
@@ -43,43 +44,6 @@ const PLACEMENT: &str = "placement";
 const CLUSTER_DOMAIN: &str = "clusterDomain";
 const ACCELERATORS: &str = "accelerators";
 const FACTS: &str = "facts";
-
-/// A snapshot that can't be used.
-#[derive(Debug, Error)]
-pub enum SnapshotError {
-    /// The ConfigMap of that name belongs to another owner.
-    #[error(
-        "ConfigMap `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
-    )]
-    Foreign {
-        /// The ConfigMap.
-        name: String,
-        /// The owner.
-        owner: String,
-    },
-    /// Its content cannot be parsed.
-    #[error("ConfigMap `{name}`, key `{key}`: {problem}; delete it, and it is recreated")]
-    Unreadable {
-        /// The ConfigMap.
-        name: String,
-        /// The key.
-        key: &'static str,
-        /// What is wrong.
-        problem: String,
-    },
-    /// It holds another runtime than that of the TrainJob.
-    #[error(
-        "ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is recreated"
-    )]
-    OtherRuntime {
-        /// The ConfigMap.
-        name: String,
-        /// Kind and name in it.
-        found: String,
-        /// Kind and name in the TrainJob.
-        wanted: String,
-    },
-}
 
 /// The inputs of a TrainJob's rendering apart from the TrainJob.
 #[derive(Clone, Debug)]
@@ -149,7 +113,7 @@ impl Snapshot {
     }
 
     /// Returns the facts of the snapshot at that version.
-    pub(crate) fn facts_at(&self, at: Version) -> SnapshotFacts {
+    pub(crate) fn facts_at(&self, at: ObjectVersion) -> SnapshotFacts {
         SnapshotFacts {
             at,
             was_started: self.started,

@@ -2,10 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{
-    object_ref::ObjectRef,
-    observed::{LastReconcile, Version},
-};
+use super::{last_reconcile::LastReconcile, object_ref::ObjectRef, object_version::ObjectVersion};
 use crate::watch::TrainJobStatus;
 
 /// One step of a reconcile.
@@ -64,9 +61,9 @@ pub(crate) enum Action {
     /// Creates the snapshot of the rendering.
     CreateSnapshot(Basis),
     /// Replaces the existing snapshot with it.
-    ReplaceSnapshot { basis: Basis, at: Version },
+    ReplaceSnapshot { basis: Basis, at: ObjectVersion },
     /// Marks the snapshot.
-    MarkSnapshot { mark: Mark, at: Version },
+    MarkSnapshot { mark: Mark, at: ObjectVersion },
     /// Applies an object beside the JobSet; with force only over one that the TrainJob owns.
     ApplyObject { object: ObjectRef, force: bool },
     /// Creates an object beside the JobSet, with its keys if it is a Secret.
@@ -74,7 +71,7 @@ pub(crate) enum Action {
     /// Applies the JobSet.
     ApplyJobSet {
         /// The suspended JobSet that it replaces; `None` if there is none.
-        over: Option<Version>,
+        over: Option<ObjectVersion>,
         /// Whether it stays suspended for now, and notes the entries that its Jobs have to lose.
         held: bool,
         /// Whether it is marked as recreated.
@@ -83,11 +80,11 @@ pub(crate) enum Action {
     /// Suspends the JobSet with this UID, and changes nothing else.
     Suspend { uid: Box<str> },
     /// Sets the wanted placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
-    Relocate(Version),
+    Relocate(ObjectVersion),
     /// Unsuspends a JobSet that has run, with the wanted placement.
-    Resume(Version),
+    Resume(ObjectVersion),
     /// Deletes the JobSet.
-    DeleteJobSet(Version),
+    DeleteJobSet(ObjectVersion),
     /// Deletes a Job, which JobSet recreates.
     DeleteJob {
         name: Box<str>,

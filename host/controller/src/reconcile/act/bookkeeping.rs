@@ -6,7 +6,8 @@ use crate::{
     reconcile::{
         context::Context,
         error::ReconcileError,
-        observed::{Effect, LastReconcile},
+        last_reconcile::LastReconcile,
+        observed::Effect,
         status,
         step::{Interests, Settle},
     },

@@ -15,7 +15,8 @@ use crate::{
         context::{Context, MANAGER, merging},
         error::ReconcileError,
         job_set,
-        observed::{Effect, Version},
+        object_version::ObjectVersion,
+        observed::Effect,
         owner,
     },
     watch::{JobSetObject, answer, objects},
@@ -25,7 +26,7 @@ use crate::{
 pub(super) async fn apply(
     cx: &Context<'_>,
     bodies: &Bodies,
-    over: Option<&Version>,
+    over: Option<&ObjectVersion>,
     held: bool,
     recreated: bool,
 ) -> Result<Effect, ReconcileError> {
@@ -80,7 +81,7 @@ pub(super) async fn suspend(cx: &Context<'_>, uid: &str) -> Result<Effect, Recon
 pub(super) async fn relocate(
     cx: &Context<'_>,
     bodies: &Bodies,
-    at: &Version,
+    at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     let changes = bodies.changes()?;
     let patch = job_set::relocation(at, changes.jobs.clone(), &changes.removed);
@@ -91,13 +92,13 @@ pub(super) async fn relocate(
 pub(super) async fn resume(
     cx: &Context<'_>,
     bodies: &Bodies,
-    at: &Version,
+    at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     merge(cx, job_set::resumption(at, bodies.changes()?.jobs.clone())).await
 }
 
 /// Deletes the JobSet with that UID, and no other JobSet of its name.
-pub(super) async fn delete(cx: &Context<'_>, at: &Version) -> Result<Effect, ReconcileError> {
+pub(super) async fn delete(cx: &Context<'_>, at: &ObjectVersion) -> Result<Effect, ReconcileError> {
     let params = DeleteParams {
         preconditions: Some(Preconditions {
             uid: at.uid.as_deref().map(Into::into),

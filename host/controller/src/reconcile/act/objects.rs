@@ -15,7 +15,8 @@ use crate::{
         context::{Context, MANAGER, creating},
         error::ReconcileError,
         object_ref::ObjectRef,
-        observed::{Effect, Version},
+        object_version::ObjectVersion,
+        observed::Effect,
         owner,
     },
 };
@@ -37,7 +38,7 @@ pub(super) async fn apply(
         .await;
     let applied =
         applied.map_err(|error| ReconcileError::api(format!("writing {object}"), error))?;
-    Ok(Effect::At(Version::of(&applied.metadata)))
+    Ok(Effect::At(ObjectVersion::of(&applied.metadata)))
 }
 
 /// Creates an object.

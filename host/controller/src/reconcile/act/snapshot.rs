@@ -10,7 +10,8 @@ use crate::{
         bodies::Bodies,
         context::{Context, creating, merging},
         error::ReconcileError,
-        observed::{Effect, Version},
+        object_version::ObjectVersion,
+        observed::Effect,
         snapshot::Snapshot,
         step::Mark,
     },
@@ -32,7 +33,7 @@ pub(super) async fn create(
 pub(super) async fn replace(
     cx: &Context<'_>,
     bodies: &mut Bodies,
-    at: &Version,
+    at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
@@ -48,7 +49,7 @@ pub(super) async fn replace(
 pub(super) async fn mark(
     cx: &Context<'_>,
     mark: Mark,
-    at: &Version,
+    at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let mut annotations = Map::new();
@@ -69,12 +70,12 @@ pub(super) async fn mark(
     let marked = cx.config_maps().patch(&name, &merging(), &patch).await;
     let marked = marked
         .map_err(|error| ReconcileError::api(format!("marking ConfigMap `{name}`"), error))?;
-    Ok(Effect::At(Version::of(&marked.metadata)))
+    Ok(Effect::At(ObjectVersion::of(&marked.metadata)))
 }
 
 fn written(bodies: &Bodies, map: &ConfigMap) -> Result<Effect, ReconcileError> {
     let snapshot = &bodies.rendered()?.snapshot;
-    let at = Version::of(&map.metadata);
+    let at = ObjectVersion::of(&map.metadata);
     Ok(Effect::Snapshot(snapshot.facts_at(at)))
 }
 

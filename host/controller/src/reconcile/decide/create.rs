@@ -4,15 +4,13 @@
 use super::{
     Because as _, Decided, Pending, Report, Reports,
     objects::{self, Stage},
-    snapshot::{self, of_new},
+    remember::remember,
+    snapshot::{self, choose_for_new},
 };
-use crate::{
-    reconcile::{
-        failure::{Finding, ReconcileFailure},
-        observed::{AppliedObject, JobFacts, LastReconcile, Observed, Owner},
-        step::{Action, Observe, Reason},
-    },
-    watch::State as _,
+use crate::reconcile::{
+    failure::{Finding, ReconcileFailure},
+    observed::{JobFacts, Observed, Owner},
+    step::{Action, Observe, Reason},
 };
 
 /// Creates the snapshot, the objects and the JobSet.
@@ -23,7 +21,7 @@ pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
         // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
         o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
     }
-    let Some(basis) = of_new(o, job)? else {
+    let Some(basis) = choose_for_new(o, job)? else {
         return end_unseen(o).because(Reason::EndUnknown);
     };
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
@@ -62,22 +60,4 @@ fn end_unseen(o: &Observed) -> Decided<Reports> {
     }
     let unknown = ReconcileFailure::Found(Finding::EndIsUnknown);
     Ok(vec![Report::Failure(unknown)])
-}
-
-/// Remembers that everything is up to date.
-pub(super) fn remember(
-    o: &Observed,
-    job: &JobFacts,
-    objects: Option<std::sync::Arc<[AppliedObject]>>,
-) -> Decided<()> {
-    if o.done.remembered {
-        return Ok(());
-    }
-    let job_set = o.current.job_set();
-    o.act(Action::Remember(LastReconcile {
-        uid: job.uid.clone(),
-        fingerprint: job.fingerprint,
-        job_set: job_set.map(|job_set| job_set.version()),
-        objects,
-    }))
 }

@@ -7,9 +7,10 @@ use k8s_openapi::jiff::Timestamp;
 use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
 use crate::{
     reconcile::{
-        error_summary::Annotated,
+        error::Annotated,
         failure::ReconcileFailure,
-        observed::{AnnotationWrite, Cached, JobFacts, Observed, Version},
+        object_version::ObjectVersion,
+        observed::{AnnotationWrite, Cached, JobFacts, Observed},
         status,
         step::{Action, Interests, Reason, Settle, Step},
     },
@@ -23,7 +24,7 @@ const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 
 /// Ends a reconcile that changes neither the TrainJob's objects nor its status.
-pub(super) fn leave(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {
+pub(super) fn skip(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {
     if !o.done.settled {
         return Decision::Next(Step::Act(Action::Settle(settle)), Reason::Ends);
     }
@@ -43,7 +44,7 @@ pub(super) fn finish(
 ) -> Decision {
     let again = deadline(job, &o.current, now);
     let failure = outcome.as_ref().err();
-    let of_status = match write_status(o, job, has_ended, failure.is_some(), now) {
+    let of_status = match report(o, job, has_ended, failure.is_some(), now) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
         }
@@ -145,7 +146,8 @@ fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<
     pause.checked_sub(since).filter(|rest| !rest.is_zero())
 }
 
-fn write_status(
+/// Updates the state in memory and the status, and deletes a JobSet that is overdue.
+fn report(
     o: &Observed,
     job: &JobFacts,
     has_ended: bool,
@@ -156,6 +158,22 @@ fn write_status(
         let settle = settle(o, job, has_ended);
         return o.act(Action::Settle(settle)).because(Reason::Ends);
     }
+    let status = next_status(o, job, failed, now);
+    write_status(o, job, &status)?;
+    let Some(end) = status::end(&status) else {
+        return Ok(());
+    };
+    if o.current.departed.is_some() {
+        return o.act(Action::ForgetDeparted).because(Reason::Ends);
+    }
+    if end.reason == status::DEADLINE_EXCEEDED {
+        delete_overdue(o)?;
+    }
+    Ok(())
+}
+
+/// Returns the status as of the current state.
+fn next_status(o: &Observed, job: &JobFacts, failed: bool, now: Timestamp) -> TrainJobStatus {
     let suspend = if failed && job.had_job_set() && o.current.job_set().is_none() {
         // The condition shows whether the deleted JobSet was suspended, and so whether it may have ended. The next reconcile needs it.
         job.is_suspended()
@@ -163,20 +181,23 @@ fn write_status(
         // A JobSet that could not be suspended, or is being deleted, still has pods.
         job.wishes.suspend && !o.current.may_run()
     };
-    let status = status(job, &o.current, suspend, now);
-    let end = status::end(&status);
-    let is_overdue = end.is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
-    let is_end = end.is_some();
-    if status != job.status && !o.done.status_written {
-        let write = Action::WriteStatus(Arc::new(status));
-        return o.act(write).because(Reason::StatusOutdated);
+    status(job, &o.current, suspend, now)
+}
+
+/// Writes the status if it has changed.
+fn write_status(o: &Observed, job: &JobFacts, status: &TrainJobStatus) -> Decided<()> {
+    if *status == job.status || o.done.status_written {
+        return Ok(());
     }
-    if is_end && o.current.departed.is_some() {
-        return o.act(Action::ForgetDeparted).because(Reason::Ends);
-    }
+    let write = Action::WriteStatus(Arc::new(status.clone()));
+    o.act(write).because(Reason::StatusOutdated)
+}
+
+/// Deletes the JobSet of a TrainJob that exceeded its deadline.
+fn delete_overdue(o: &Observed) -> Decided<()> {
     match o.current.job_set() {
-        Some(found) if is_overdue && !found.deleting && !o.done.job_set_deleted => {
-            let delete = Action::DeleteJobSet(Version {
+        Some(found) if !found.deleting && !o.done.job_set_deleted => {
+            let delete = Action::DeleteJobSet(ObjectVersion {
                 uid: Some(found.uid.clone()),
                 version: None,
             });

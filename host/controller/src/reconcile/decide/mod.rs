@@ -19,6 +19,7 @@ mod create;
 mod finish;
 mod objects;
 mod placement;
+mod remember;
 mod resume;
 mod running;
 mod snapshot;
@@ -98,7 +99,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
                 forget_last: true,
                 forget_departed: true,
             };
-            return finish::leave(o, all, None);
+            return finish::skip(o, all, None);
         }
         StoredJob::Unreadable(failure) => {
             // The state of an older version must not be used.
@@ -106,7 +107,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
                 forget_last: true,
                 ..Settle::default()
             };
-            return finish::leave(o, last, Some(failure));
+            return finish::skip(o, last, Some(failure));
         }
     };
     if !job.wishes.managed_by_us {
@@ -114,7 +115,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
             interests: Interests::Forget,
             ..Settle::default()
         };
-        return finish::leave(o, interests, None);
+        return finish::skip(o, interests, None);
     }
     if let Some(failure) = &o.unreadable_job_set {
         return finish::refuse(o, job, failure, now);
@@ -124,7 +125,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
     let outcome = if has_ended {
         Ok(Reports::new())
     } else {
-        way(o, job)
+        reconcile_job_set(o, job)
     };
     match outcome {
         Ok(reports) => finish::finish(o, job, has_ended, Ok(reports), now),
@@ -133,8 +134,8 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
     }
 }
 
-/// The way that a TrainJob takes which has not ended.
-fn way(o: &Observed, job: &JobFacts) -> Decided<Reports> {
+/// Reconciles the JobSet of a TrainJob that has not ended.
+fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
     let suspend = job.wishes.suspend;
     match &o.initial.job_set {
         StoredJobSet::Ours(found) if found.deleting => Ok(Reports::new()),
@@ -144,7 +145,7 @@ fn way(o: &Observed, job: &JobFacts) -> Decided<Reports> {
         // A finalizer may keep the TrainJob for long, and its JobSet with it.
         _ if job.deleting => Ok(Reports::new()),
         StoredJobSet::Ours(found) if !found.suspended => {
-            running::keep(o, job, found).because(Reason::Running)
+            running::maintain(o, job, found).because(Reason::Running)
         }
         StoredJobSet::Ours(found) => update::update(o, job, found),
         StoredJobSet::Missing => create::create(o, job).because(Reason::NoJobSet),

@@ -6,7 +6,8 @@ use trainyard_model::object::ApplyMode;
 
 use super::{Decided, Pending};
 use crate::reconcile::{
-    observed::{AppliedObject, Look, Observed, RenderedObjectFacts},
+    last_reconcile::AppliedObject,
+    observed::{Look, Observed, RenderedObjectFacts},
     step::{Action, Observe, Step},
 };
 

@@ -18,7 +18,7 @@ pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Deci
             .because(Reason::OldPlacement);
     }
     if placement.loses || o.done.relocated {
-        reports.extend(without_old_jobs(o, live)?);
+        reports.extend(delete_old_jobs(o, live)?);
     }
     if !o.done.job_set_written {
         return o.act(Action::Resume(live.at.clone()));
@@ -27,15 +27,12 @@ pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Deci
 }
 
 /// Deletes the Jobs of a suspended JobSet that still have removed entries.
-pub(super) fn without_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
-    without(o, live).because(Reason::OldPlacement)
-}
-
-fn without(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
+pub(super) fn delete_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
     if !live.removed {
         return Ok(Reports::new());
     }
-    let jobs = match o.tried(&o.asked.jobs, || Observe::Jobs)? {
+    let jobs = o.tried(&o.asked.jobs, || Observe::Jobs);
+    let jobs = match jobs.because(Reason::OldPlacement)? {
         Ok(jobs) => jobs,
         // Without permission to list Jobs, the JobSet is unsuspended as JobSet allows.
         Err(failure) if failure.is_refusal() => return Ok(vec![Report::Failure(failure)]),
@@ -47,10 +44,11 @@ fn without(o: &Observed, live: &LiveJobSet) -> Decided<Reports> {
     // Terminating pods have to be gone first, because their successors have the same names.
     let mut to_delete = jobs.iter().filter(|job| !live.active && !job.deleting);
     match to_delete.next() {
-        Some(job) => o.act(Action::DeleteJob {
-            name: job.name.clone(),
-            uid: job.uid.clone(),
-        }),
+        Some(job) => {
+            let (name, uid) = (job.name.clone(), job.uid.clone());
+            let delete = Action::DeleteJob { name, uid };
+            o.act(delete).because(Reason::OldPlacement)
+        }
         None => Err(Pending::Failed(ReconcileFailure::Found(
             Finding::JobsHaveOldPlacement,
         ))),

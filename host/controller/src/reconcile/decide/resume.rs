@@ -3,13 +3,14 @@
 
 use super::{
     Decided, Pending, Report, Reports,
-    create::remember,
     objects::{self, Stage},
-    placement, snapshot,
-    update::listed,
+    placement,
+    remember::remember,
+    snapshot,
 };
 use crate::reconcile::{
-    observed::{AppliedObject, JobFacts, LiveJobSet, Observed},
+    last_reconcile::AppliedObject,
+    observed::{JobFacts, LiveJobSet, Observed},
     step::{Basis, Wanted},
 };
 
@@ -38,7 +39,7 @@ pub(super) fn resume(
         }
         Err(failure) => return Err(Pending::Failed(failure)),
     };
-    let listed = listed(o, Some(basis));
+    let listed = snapshot::listed(o);
     let objects = match rendered {
         None => AppliedObject::unknown(listed),
         Some(rendered) => {

@@ -11,13 +11,15 @@ use trainyard_model::object::ApplyMode;
 use super::{
     Because as _, Decided, Pending, Report, Reports,
     objects::{self, Stage},
+    remember::remember_at,
     snapshot,
 };
 use crate::{
     reconcile::{
         failure::{Cause, Class, Finding, ReconcileFailure},
+        last_reconcile::AppliedObject,
         object_ref::ObjectRef,
-        observed::{AppliedObject, JobFacts, LastReconcile, Look, Observed},
+        observed::{JobFacts, Look, Observed},
         step::{Action, Mark, Observe, Reason, Source, Step},
     },
     watch::{JobSetState, State as _},
@@ -50,13 +52,13 @@ pub(super) fn need(last: &AppliedObject, look: &Look, job_changed: bool) -> Need
 }
 
 /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked.
-pub(super) fn keep(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
+pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
     let Some(last) = &o.last else {
         if found.recreated {
             // The controller that recreated it may have stopped before it updated the snapshot.
             unmark(o).because(Reason::JobSetRecreated)?;
         }
-        remember(o, job, found, None)?;
+        remember_at(o, job, Some(found), None)?;
         return Ok(Reports::new());
     };
     let job_changed = last.fingerprint != job.fingerprint;
@@ -79,7 +81,7 @@ pub(super) fn keep(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided
     if let Some(foreign) = foreign {
         return Err(Pending::Failed(foreign.clone()));
     }
-    remember(o, job, found, Some(objects))?;
+    remember_at(o, job, Some(found), Some(objects))?;
     Ok(reports)
 }
 
@@ -166,22 +168,4 @@ fn repair(
             Err(Pending::Failed(ReconcileFailure::Found(lost)))
         }
     }
-}
-
-/// Remembers that everything is up to date as of the version of the JobSet at which the objects were checked.
-fn remember(
-    o: &Observed,
-    job: &JobFacts,
-    found: &JobSetState,
-    objects: Option<Arc<[AppliedObject]>>,
-) -> Decided<()> {
-    if o.done.remembered {
-        return Ok(());
-    }
-    o.act(Action::Remember(LastReconcile {
-        uid: job.uid.clone(),
-        fingerprint: job.fingerprint,
-        job_set: Some(found.version()),
-        objects,
-    }))
 }

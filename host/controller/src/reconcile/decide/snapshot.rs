@@ -9,10 +9,10 @@ use crate::reconcile::{
 };
 
 /// Chooses what a TrainJob without a JobSet is rendered from, and saves its snapshot. `None` if its JobSet has run and may have ended.
-pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
+pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     if job.has_run() {
         match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
-            Some(snapshot) => return of_existing(o, job, snapshot),
+            Some(snapshot) => return existing_for_new(o, job, snapshot),
             None if may_have_ended(o, job, None) => return Ok(None),
             None => {}
         }
@@ -32,14 +32,18 @@ pub(super) fn of_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
         Err(failure) => return Err(Pending::Failed(failure)),
     };
     match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
-        Some(snapshot) => of_existing(o, job, snapshot),
+        Some(snapshot) => existing_for_new(o, job, snapshot),
         None => Err(Pending::Failed(failure)),
     }
 }
 
 /// Chooses the existing snapshot for a JobSet that is created or recreated. If the last JobSet has run, the snapshot is marked first, so
 /// that a controller that restarts before the JobSet is recreated knows.
-fn of_existing(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> Decided<Option<Basis>> {
+fn existing_for_new(
+    o: &Observed,
+    job: &JobFacts,
+    snapshot: &SnapshotFacts,
+) -> Decided<Option<Basis>> {
     if may_have_ended(o, job, Some(snapshot)) {
         return Ok(None);
     }
@@ -83,11 +87,15 @@ pub(super) struct Chosen {
 ///
 /// A JobSet that has never run is not frozen, and waits for everything that its rendering needs. Any other continues even without a
 /// snapshot and a runtime; an unusable snapshot is then left unchanged, with a warning.
-pub(super) fn of_suspended(o: &Observed, job: &JobFacts, never_run: bool) -> Decided<Chosen> {
+pub(super) fn choose_for_suspended(
+    o: &Observed,
+    job: &JobFacts,
+    never_run: bool,
+) -> Decided<Chosen> {
     let failure = match o.tried(&o.asked.snapshot, || Observe::Snapshot)? {
-        Ok(Some(snapshot)) => return of_found(o, job, snapshot, never_run),
-        Ok(None) if never_run => return fresh(o, Reports::new()),
-        Ok(None) => return again(o),
+        Ok(Some(snapshot)) => return existing_for_suspended(o, job, snapshot, never_run),
+        Ok(None) if never_run => return choose_current_runtime(o, Reports::new()),
+        Ok(None) => return recreate(o),
         Err(failure) => failure,
     };
     let is_foreign = failure.is(Class::Foreign);
@@ -98,7 +106,7 @@ pub(super) fn of_suspended(o: &Observed, job: &JobFacts, never_run: bool) -> Dec
         let marks = o.known(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
         let marks = marks.as_ref();
         if marks.is_some_and(|marks| marks.foreign.is_none() && !marks.started) {
-            return fresh(o, vec![Report::Failure(failure)]);
+            return choose_current_runtime(o, vec![Report::Failure(failure)]);
         }
     }
     let mut reports = vec![Report::Failure(failure)];
@@ -128,7 +136,7 @@ impl Chosen {
 
 /// Chooses the existing snapshot. If only the TrainJob's status shows that its JobSet has run, the snapshot is marked, because the counts
 /// of the next JobSet replace the status.
-fn of_found(
+fn existing_for_suspended(
     o: &Observed,
     job: &JobFacts,
     snapshot: &SnapshotFacts,
@@ -154,7 +162,7 @@ fn of_found(
 }
 
 /// Chooses the current runtime, for a JobSet that has never run.
-fn fresh(o: &Observed, reports: Reports) -> Decided<Chosen> {
+fn choose_current_runtime(o: &Observed, reports: Reports) -> Decided<Chosen> {
     o.known(&o.asked.runtime, || Observe::Runtime)?;
     Ok(Chosen {
         basis: Some(Source::Runtime.basis(false)),
@@ -164,7 +172,7 @@ fn fresh(o: &Observed, reports: Reports) -> Decided<Chosen> {
 }
 
 /// Recreates the snapshot of a suspended JobSet that may have run, from the current runtime.
-fn again(o: &Observed) -> Decided<Chosen> {
+fn recreate(o: &Observed) -> Decided<Chosen> {
     let basis = Source::Runtime.started();
     match rendered_now(o, basis)? {
         Ok(rendered) => {

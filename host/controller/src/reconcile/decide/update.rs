@@ -1,19 +1,19 @@
 //! Updates a suspended JobSet that has never run, and resumes any other.
 
-use std::sync::Arc;
-
 use super::{
     Because as _, Decided, Pending, Report, Reports,
-    create::remember,
     objects::{self, Stage},
-    placement, resume,
-    snapshot::{self, Chosen, of_suspended},
+    placement,
+    remember::remember,
+    resume,
+    snapshot::{self, Chosen, choose_for_suspended},
 };
 use crate::{
     reconcile::{
         failure::Class,
+        last_reconcile::AppliedObject,
         object_ref::ObjectRef,
-        observed::{AppliedObject, JobFacts, LiveJobSet, Observed},
+        observed::{JobFacts, LiveJobSet, Observed},
         step::{Action, Basis, Observe, Reason, Wanted},
     },
     watch::JobSetState,
@@ -29,14 +29,17 @@ pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decid
         Reason::HasRun
     };
     // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
-    if job.wishes.suspend && !o.done.begun && is_as_wanted(o, job, found).because(reason)? {
+    if job.wishes.suspend && !o.done.begun && is_up_to_date(o, job, found).because(reason)? {
+        if o.last.is_none() {
+            remember(o, job, None).because(reason)?;
+        }
         return Ok(Reports::new());
     }
     change(o, job, found, never_run).because(reason)
 }
 
 /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
-fn is_as_wanted(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bool> {
+fn is_up_to_date(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bool> {
     if o.outdated {
         return Ok(false);
     }
@@ -48,11 +51,7 @@ fn is_as_wanted(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<bo
         return Ok(false);
     };
     let inputs = o.known(&o.asked.inputs, || Observe::Inputs)?;
-    if !inputs.are_all_of(Some(noted)) {
-        return Ok(false);
-    }
-    remember(o, job, None)?;
-    Ok(true)
+    Ok(inputs.are_all_of(Some(noted)))
 }
 
 fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) -> Decided<Reports> {
@@ -62,7 +61,7 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
         basis,
         is_new,
         mut reports,
-    } = of_suspended(o, job, never_run)?;
+    } = choose_for_suspended(o, job, never_run)?;
     if let Some(basis) = basis.filter(|_| is_new) {
         let live = live(o, found)?;
         if !live.started {
@@ -79,7 +78,7 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
         return Ok(reports);
     }
     let follows = |object: &ObjectRef| Stage::Suspended.lets_change(object.apply);
-    let listed = listed(o, basis);
+    let listed = basis.map_or(&[][..], |_| snapshot::listed(o));
     if job.wishes.suspend && !listed.iter().any(follows) {
         remember(o, job, Some(AppliedObject::unknown(listed)))?;
         return Ok(reports);
@@ -87,11 +86,6 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
     let live = live(o, found)?;
     reports.splice(0..0, resume::resume(o, job, live, basis)?);
     Ok(reports)
-}
-
-/// Returns the objects in the snapshot that the JobSet continues with.
-pub(super) fn listed(o: &Observed, basis: Option<Basis>) -> &[ObjectRef] {
-    basis.map_or(&[], |_| snapshot::listed(o))
 }
 
 /// Reads the JobSet if it is still suspended. The store may be outdated, and a running JobSet must not change.
@@ -115,26 +109,18 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
     if !o.done.relocated {
         let wanted = || Observe::Placement(Wanted::Applied);
         if o.known(&o.asked.placement, wanted)?.loses && !replace(o, live, true)? {
-            return deleted(o, job, objects, reports);
+            remember(o, job, Some(objects))?;
+            return Ok(reports);
         }
     } else {
-        reports.extend(placement::without_old_jobs(o, live)?);
+        reports.extend(placement::delete_old_jobs(o, live)?);
     }
     if !replace(o, live, false)? {
-        return deleted(o, job, objects, reports);
+        // Its deletion triggers another reconcile.
+        remember(o, job, Some(objects))?;
+        return Ok(reports);
     }
     snapshot::note_applied(o, job, rendered)?;
-    remember(o, job, Some(objects))?;
-    Ok(reports)
-}
-
-/// The JobSet was deleted, which triggers another reconcile.
-fn deleted(
-    o: &Observed,
-    job: &JobFacts,
-    objects: Arc<[AppliedObject]>,
-    reports: Reports,
-) -> Decided<Reports> {
     remember(o, job, Some(objects))?;
     Ok(reports)
 }

@@ -11,7 +11,9 @@ use crate::reconcile::{
     bodies::Bodies,
     context::Context,
     error::ReconcileError,
-    observed::{AppliedObject, Fact, SnapshotMarks, Version},
+    last_reconcile::AppliedObject,
+    object_version::ObjectVersion,
+    observed::{Fact, SnapshotMarks},
     owner,
     snapshot::{Snapshot, is_started, is_to_recreate},
 };
@@ -36,7 +38,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     make_room(cx, bodies, texts.sum::<usize>() / 4).await;
     let read = move |renderer: &Renderer, _: &Deadline| {
         let snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects());
-        snapshot.map(|snapshot| (snapshot, Version::of(&map.metadata)))
+        snapshot.map(|snapshot| (snapshot, ObjectVersion::of(&map.metadata)))
     };
     let (snapshot, at) = cx.on_thread(read).await??;
     let facts = snapshot.facts_at(at);
@@ -58,7 +60,7 @@ pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact,
             bodies.failure(foreign)
         });
         SnapshotMarks {
-            at: Version::of(&metadata),
+            at: ObjectVersion::of(&metadata),
             foreign,
             started: is_started(&metadata),
             recreate: is_to_recreate(&metadata),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use kube::api::ObjectMeta;
-
-use super::{Applied, AppliedObject};
 use crate::reconcile::{
-    failure::ReconcileFailure, inputs::Inputs, object_ref::ObjectRef, step::Basis,
+    failure::ReconcileFailure,
+    inputs::Inputs,
+    last_reconcile::{Applied, AppliedObject},
+    object_ref::ObjectRef,
+    object_version::ObjectVersion,
+    step::Basis,
 };
 
 /// The observations of this reconcile; `None` if they were not made yet.
@@ -74,7 +76,7 @@ pub(crate) struct Done {
 /// The facts of a snapshot that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SnapshotFacts {
-    pub(crate) at: Version,
+    pub(crate) at: ObjectVersion,
     /// Whether it was marked as started when it was read.
     pub(crate) was_started: bool,
     /// Whether it says so now.
@@ -90,28 +92,11 @@ pub(crate) struct SnapshotFacts {
 /// The marks of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SnapshotMarks {
-    pub(crate) at: Version,
+    pub(crate) at: ObjectVersion,
     /// Why it is not the TrainJob's, if it is not.
     pub(crate) foreign: Option<ReconcileFailure>,
     pub(crate) started: bool,
     pub(crate) recreate: bool,
-}
-
-/// Which version of which object something was decided for: a write that is preconditioned on it fails if the object has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Version {
-    pub(crate) uid: Option<Box<str>>,
-    pub(crate) version: Option<Box<str>>,
-}
-
-impl Version {
-    /// That of an object.
-    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            uid: metadata.uid.as_deref().map(Into::into),
-            version: metadata.resource_version.as_deref().map(Into::into),
-        }
-    }
 }
 
 /// The result of a rendering that did not fail.
@@ -177,7 +162,7 @@ pub(crate) enum Owner {
 /// The facts of a suspended JobSet that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LiveJobSet {
-    pub(crate) at: Version,
+    pub(crate) at: ObjectVersion,
     /// Whether it says that it was unsuspended before.
     pub(crate) started: bool,
     /// Whether pods of it run or are about to end.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::{
-    Applied, AppliedObject, Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement,
-    RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, Version,
+    Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement, RenderedObjectFacts, Rendering,
+    SnapshotFacts, SnapshotMarks,
 };
 use crate::reconcile::{
     failure::ReconcileFailure,
     inputs::Inputs,
+    last_reconcile::{Applied, AppliedObject},
     object_ref::ObjectRef,
+    object_version::ObjectVersion,
     step::{Action, Basis, Mark, Observe, Step},
 };
 
@@ -38,7 +40,7 @@ pub(crate) enum Effect {
     /// The snapshot was written.
     Snapshot(SnapshotFacts),
     /// The object has this version now.
-    At(Version),
+    At(ObjectVersion),
 }
 
 /// The most steps of a reconcile without objects and Jobs, and for each of them.

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 pub(crate) use asked::{
     Asked, Done, LiveJobSet, Look, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
-    Rendering, SnapshotFacts, SnapshotMarks, Version,
+    Rendering, SnapshotFacts, SnapshotMarks,
 };
 use k8s_openapi::jiff::Timestamp;
 pub(crate) use learn::{Effect, Fact};
 
-use super::{failure::ReconcileFailure, object_ref::ObjectRef, status, step::Step};
+use super::{failure::ReconcileFailure, last_reconcile::LastReconcile, status, step::Step};
 use crate::watch::{JobSetState, TrainJobState, TrainJobStatus, Wishes};
 
 /// The known state of a TrainJob.
@@ -158,19 +158,6 @@ pub(crate) enum StoredJobSet {
     Ours(Arc<JobSetState>),
 }
 
-/// The result of a reconcile after which everything was up to date.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct LastReconcile {
-    /// The TrainJob's UID.
-    pub(crate) uid: Box<str>,
-    /// The TrainJob's fingerprint.
-    pub(crate) fingerprint: u64,
-    /// The version of its JobSet.
-    pub(crate) job_set: Option<u64>,
-    /// The objects beside the JobSet; `None` if they were not looked at since the start.
-    pub(crate) objects: Option<Arc<[AppliedObject]>>,
-}
-
 /// A write of the annotation about the error.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AnnotationWrite {
@@ -182,44 +169,4 @@ pub(crate) struct AnnotationWrite {
     pub(crate) at: Timestamp,
     /// Whether the API server refused it or did not answer.
     pub(crate) failed: bool,
-}
-
-/// An object beside a JobSet, with its last apply.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct AppliedObject {
-    pub(crate) object: ObjectRef,
-    /// `None` if that is not known, or nothing was applied.
-    pub(crate) applied: Option<Applied>,
-}
-
-impl AppliedObject {
-    /// Objects of which only the references are known.
-    pub(crate) fn unknown(objects: &[ObjectRef]) -> Arc<[Self]> {
-        let unknown = |object: &ObjectRef| Self {
-            object: object.clone(),
-            applied: None,
-        };
-        objects.iter().map(unknown).collect()
-    }
-
-    /// Whether the object was applied last at that version.
-    pub(crate) fn is_at(&self, version: Option<&str>) -> bool {
-        let applied = self.applied.as_ref();
-        applied.is_some_and(|applied| applied.version.as_deref() == version)
-    }
-
-    /// Whether this content was applied last.
-    pub(crate) fn has(&self, content: u64) -> bool {
-        let applied = self.applied.as_ref();
-        applied.is_some_and(|applied| applied.content == content)
-    }
-}
-
-/// The last apply of an object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Applied {
-    /// A number that differs if the content does.
-    pub(crate) content: u64,
-    /// The version that the object had then.
-    pub(crate) version: Option<Box<str>>,
 }

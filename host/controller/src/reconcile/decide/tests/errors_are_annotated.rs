@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::{failure, job, now, observed, world::World};
 use crate::reconcile::{
     decide::{Decision, Report, decide},
-    error_summary::Annotated,
+    error::Annotated,
     failure::{Class, Finding, ReconcileFailure},
     observed::{AnnotationWrite, JobFacts, Observed},
     step::{Action, Observe, Reason, Step},

@@ -14,7 +14,7 @@ use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
 use crate::{
     reconcile::{
-        error_summary::{Annotated, ErrorSummary},
+        error::{Annotated, ErrorSummary},
         failure::{Class, ErrorId, ReconcileFailure},
         object_ref::ObjectRef,
         observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},

@@ -8,7 +8,8 @@ use crate::reconcile::{
         objects::Stage,
         running::{Need, need},
     },
-    observed::{AppliedObject, Look},
+    last_reconcile::AppliedObject,
+    observed::Look,
 };
 
 #[test]

@@ -45,7 +45,7 @@ fn the_end_of_a_reconcile() {
         panic!("it does not end");
     };
     assert_eq!(end.again.map(|again| again.as_secs()), Some(6));
-    let delete = Action::DeleteJobSet(Version {
+    let delete = Action::DeleteJobSet(ObjectVersion {
         uid: Some(job_set(false).uid),
         version: None,
     });

@@ -16,11 +16,12 @@ use crate::{
         decide::{Decision, Report, decide},
         failure::{Cause, Class, Finding, ReconcileFailure},
         inputs::Inputs,
+        last_reconcile::{AppliedObject, LastReconcile},
         object_ref::ObjectRef,
+        object_version::ObjectVersion,
         observed::{
-            AppliedObject, JobFacts, LastReconcile, LiveJobSet, Look, Observed, OldJob, Owner,
-            Placement, RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks,
-            StoredJob, StoredJobSet, Version,
+            JobFacts, LiveJobSet, Look, Observed, OldJob, Owner, Placement, RenderedFacts,
+            RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet,
         },
         step::{Action, Basis, Interests, Mark, Observe, Reason, Settle, Source, Step, Wanted},
     },
@@ -39,8 +40,8 @@ enum Expected {
 
 use Expected::{Act, Ends, Fails, Observe as Asks};
 
-fn version(name: &str) -> Version {
-    Version {
+fn version(name: &str) -> ObjectVersion {
+    ObjectVersion {
         uid: Some(name.into()),
         version: Some("7".into()),
     }

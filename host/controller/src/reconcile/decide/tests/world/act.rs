@@ -119,7 +119,7 @@ impl World {
         Ok(Effect::Snapshot(self.snapshot.as_ref().unwrap().facts()))
     }
 
-    fn replace_snapshot(&mut self, at: &Version) -> Result<Effect, ReconcileFailure> {
+    fn replace_snapshot(&mut self, at: &ObjectVersion) -> Result<Effect, ReconcileFailure> {
         let next = self.next_version();
         let objects = self.rendered.as_slice().into();
         let snapshot = self.snapshot.as_mut().ok_or(failure(Class::Other))?;
@@ -172,7 +172,7 @@ impl World {
 
     fn apply_job_set(
         &mut self,
-        over: Option<&Version>,
+        over: Option<&ObjectVersion>,
         held: bool,
         recreated: bool,
         o: &Observed,
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// The suspended JobSet of that version, which gets another one.
-    fn current_job_set(&mut self, at: &Version) -> Result<&mut SimJobSet, ReconcileFailure> {
+    fn current_job_set(&mut self, at: &ObjectVersion) -> Result<&mut SimJobSet, ReconcileFailure> {
         let next = self.next_version();
         let found = self.job_set.as_mut().unwrap();
         if *at != version(&found.uid, found.version) {

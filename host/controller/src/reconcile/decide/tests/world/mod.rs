@@ -14,11 +14,13 @@ use crate::{
         decide::{Decision, End, decide},
         failure::{Class, ReconcileFailure},
         inputs::Inputs,
+        last_reconcile::{AppliedObject, LastReconcile},
         object_ref::ObjectRef,
+        object_version::ObjectVersion,
         observed::{
-            AppliedObject, Asked, Cached, Done, Effect, Fact, JobFacts, LastReconcile, LiveJobSet,
-            Look, Observed, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
-            Rendering, SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet, Version,
+            Asked, Cached, Done, Effect, Fact, JobFacts, LiveJobSet, Look, Observed, OldJob, Owner,
+            Placement, RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks,
+            StoredJob, StoredJobSet,
         },
         status,
         step::{Action, Basis, Interests, Observe, Source, Step, Wanted},
@@ -247,8 +249,8 @@ impl SimSnapshot {
     }
 }
 
-fn version(uid: &str, version: u64) -> Version {
-    Version {
+fn version(uid: &str, version: u64) -> ObjectVersion {
+    ObjectVersion {
         uid: Some(uid.into()),
         version: Some(version.to_string().into()),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trainyard_model::text::clean;
 
-use super::error::ReconcileError;
+use super::ReconcileError;
 
 /// The most bytes of what a summary says beside its reason, and of a sentence in it: it has to fit into a column.
 const SUBJECT_BYTES: usize = 120;

@@ -1,4 +1,11 @@
 //! Errors of a reconcile.
+//!
+//! [`api`] has the errors of calls to the API server, [`snapshot`] those of snapshots, and [`summary`] the short forms of an error: its kind,
+//! its reason and its subject.
+
+mod api;
+mod snapshot;
+mod summary;
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,16 +14,10 @@ use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
-use super::snapshot::SnapshotError;
-use crate::{
-    client::{NoAnswer, is_transient, no_answer, said, without_content},
-    keys::KeyError,
-    kubernetes::code,
-    threads::NotDone,
-};
+pub use snapshot::SnapshotError;
+pub(crate) use summary::{Annotated, ErrorSummary};
 
-/// The size from which writing a JobSet may take an API server long.
-const LARGE_JOB_SET: usize = 256 << 10;
+use crate::{client::said, keys::KeyError, threads::NotDone};
 
 /// Why a reconcile failed. It is retried.
 #[derive(Debug, Error)]
@@ -224,28 +225,9 @@ impl ReconcileError {
         )
     }
 
-    /// Whether the API server is unreachable or overloaded.
-    pub(crate) fn is_outage(&self) -> bool {
-        matches!(self, Self::Api { problem, .. } if is_transient(problem))
-    }
-
     /// Whether another client changed the object concurrently.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
-    }
-
-    /// Whether the API server is unreachable or overloaded for all TrainJobs. Status 500 may come from the webhook of one kind or
-    /// namespace.
-    pub(crate) fn is_cluster_wide(&self) -> bool {
-        self.is_outage() && self.status() != Some(500)
-    }
-
-    /// Returns the HTTP status of the API server's answer, if it is an API error.
-    pub(crate) fn status(&self) -> Option<u16> {
-        match self {
-            Self::Api { problem, .. } => code(problem),
-            _ => None,
-        }
     }
 
     /// Whether the TrainJob cannot be rendered from its current inputs.
@@ -291,31 +273,6 @@ impl ReconcileError {
         let step = "the placement of its pods was computed".to_owned();
         Self::Busy(vec![Problem::Overdue { overdue, step }])
     }
-
-    /// Returns the error of writing a JobSet of that many bytes. A timeout of a large JobSet is not an outage: retrying it as often as in
-    /// an outage would overload the API server.
-    pub(crate) fn writing_job_set(name: &str, bytes: usize, problem: kube::Error) -> Self {
-        match no_answer(&problem) {
-            Some(NoAnswer { after, .. }) if bytes > LARGE_JOB_SET => Self::TooSlow {
-                name: name.to_owned(),
-                kib: bytes >> 10,
-                after: *after,
-            },
-            _ => Self::api(format!("writing JobSet `{name}`"), problem),
-        }
-    }
-
-    /// Returns the error of a call to the API server.
-    pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
-        let what = what.into();
-        match code(&problem) {
-            Some(409) => Self::Conflict { what },
-            _ => Self::Api {
-                what,
-                problem: Box::new(without_content(problem)),
-            },
-        }
-    }
 }
 
 /// The problems of a TrainJob that cannot be rendered.
@@ -349,25 +306,4 @@ impl From<NotDone> for ReconcileError {
 
 fn in_words(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_large_job_set_that_is_not_answered_is_no_outage() {
-        let error = |bytes| {
-            let problem = kube::Error::Service(Box::new(NoAnswer {
-                verb: "apply",
-                path: "/".to_owned(),
-                after: Duration::from_secs(10),
-            }));
-            ReconcileError::writing_job_set("a", bytes, problem)
-        };
-        assert!(error(LARGE_JOB_SET).is_outage());
-        let large = error(LARGE_JOB_SET + 1);
-        assert!(!large.is_outage() && !large.is_passing());
-        assert_eq!(large.kind(), "too_slow");
-    }
 }

@@ -1,0 +1,58 @@
+//! The result of the last reconcile of a TrainJob, which lets the next one skip what is up to date.
+
+use std::sync::Arc;
+
+use super::object_ref::ObjectRef;
+
+/// The result of a reconcile after which everything was up to date.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LastReconcile {
+    /// The TrainJob's UID.
+    pub(crate) uid: Box<str>,
+    /// The TrainJob's fingerprint.
+    pub(crate) fingerprint: u64,
+    /// The version of its JobSet.
+    pub(crate) job_set: Option<u64>,
+    /// The objects beside the JobSet; `None` if they were not looked at since the start.
+    pub(crate) objects: Option<Arc<[AppliedObject]>>,
+}
+
+/// An object beside a JobSet, with its last apply.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AppliedObject {
+    pub(crate) object: ObjectRef,
+    /// `None` if that is not known, or nothing was applied.
+    pub(crate) applied: Option<Applied>,
+}
+
+impl AppliedObject {
+    /// Objects of which only the references are known.
+    pub(crate) fn unknown(objects: &[ObjectRef]) -> Arc<[Self]> {
+        let unknown = |object: &ObjectRef| Self {
+            object: object.clone(),
+            applied: None,
+        };
+        objects.iter().map(unknown).collect()
+    }
+
+    /// Whether the object was applied last at that version.
+    pub(crate) fn is_at(&self, version: Option<&str>) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.version.as_deref() == version)
+    }
+
+    /// Whether this content was applied last.
+    pub(crate) fn has(&self, content: u64) -> bool {
+        let applied = self.applied.as_ref();
+        applied.is_some_and(|applied| applied.content == content)
+    }
+}
+
+/// The last apply of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Applied {
+    /// A number that differs if the content does.
+    pub(crate) content: u64,
+    /// The version that the object had then.
+    pub(crate) version: Option<Box<str>>,
+}
